@@ -6,9 +6,9 @@
 
 #include <optional>
 
+#include "../common/counters.hpp"
 #include "../common/report.hpp"
 #include "caching.cuh"
-#include "profiled.hpp"
 #include "reading.cuh"
 #include "transactions.hpp"
 
@@ -188,8 +188,8 @@ void caching(const Run& run) {
 
 namespace {
 
-std::vector<Profiled> profiled_launches() {
-  std::vector<Profiled> all;
+std::vector<CountedLaunch> counted_launches() {
+  std::vector<CountedLaunch> all;
   for (const Way& way : all_ways())
     for (const Pattern& p : patterns)
       all.push_back({"read_by", p.name + " " + way.name, double(sectors(warp_for(p))), 4,
@@ -246,7 +246,7 @@ TEST_CASE("caching: each thread has the sum of the host's reference and each cha
 
 TEST_CASE("caching: profile launches") {
   if (skip_without_gpu()) return;
-  launch_profiled(profiled_launches());
+  launch_counted(counted_launches());
 }
 
-TEST_CASE("caching: counted sectors equal the model") { compare_with_counters(profiled_launches()); }
+TEST_CASE("caching: counted sectors equal the model") { compare_with_counters(counted_launches()); }

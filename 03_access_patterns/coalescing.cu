@@ -4,9 +4,9 @@
 // for nothing, and how from one generation to the next fewer are. On a GPU the time of each pattern stands beside.
 #include <doctest/doctest.h>
 
+#include "../common/counters.hpp"
 #include "../common/report.hpp"
 #include "drawing.hpp"
-#include "profiled.hpp"
 #include "reading.cuh"
 #include "transactions.hpp"
 
@@ -210,8 +210,8 @@ void coalescing(const Run& run) {
 
 namespace {
 
-std::vector<Profiled> profiled_launches() {
-  std::vector<Profiled> all;
+std::vector<CountedLaunch> counted_launches() {
+  std::vector<CountedLaunch> all;
   for (Pattern pattern : patterns)
     if (word_of(pattern) == 4)
       all.push_back({"read_pattern", "pattern " + std::to_string(int(pattern)), double(sectors(warp_for(pattern))), 4,
@@ -251,7 +251,7 @@ TEST_CASE("coalescing: each thread has the sum of the host's reference") {
 
 TEST_CASE("coalescing: profile launches") {
   if (skip_without_gpu()) return;
-  launch_profiled(profiled_launches());
+  launch_counted(counted_launches());
 }
 
-TEST_CASE("coalescing: counted sectors equal the model") { compare_with_counters(profiled_launches()); }
+TEST_CASE("coalescing: counted sectors equal the model") { compare_with_counters(counted_launches()); }

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <numeric>
 
+#include "../common/counters.hpp"
 #include "../common/report.hpp"
-#include "profiled.hpp"
 #include "transactions.hpp"
 #include "verify.cuh"
 
@@ -242,8 +242,8 @@ void compare(const Run& run) {
 
 namespace {
 
-std::vector<Profiled> profiled_launches() {
-  std::vector<Profiled> all;
+std::vector<CountedLaunch> counted_launches() {
+  std::vector<CountedLaunch> all;
   for (int f = words; f <= none; ++f) {
     // a lane loads its X once and then a Y in each row; so many rows that the quotient is exact in binary
     const unsigned xs = f == bits ? 32 : 1, ys = f == bits ? 16 : 63;
@@ -294,7 +294,7 @@ TEST_CASE("compare: every format is right at awkward sizes") {
 
 TEST_CASE("compare: profile launches") {
   if (skip_without_gpu()) return;
-  launch_profiled(profiled_launches());
+  launch_counted(counted_launches());
 }
 
-TEST_CASE("compare: counted sectors equal the model") { compare_with_counters(profiled_launches()); }
+TEST_CASE("compare: counted sectors equal the model") { compare_with_counters(counted_launches()); }

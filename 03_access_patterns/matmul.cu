@@ -7,8 +7,8 @@
 
 #include <optional>
 
+#include "../common/counters.hpp"
 #include "../common/report.hpp"
-#include "profiled.hpp"
 #include "transactions.hpp"
 
 namespace {
@@ -254,9 +254,9 @@ void matmul(const Run& run) {
 
 namespace {
 
-std::vector<Profiled> profiled_launches() {
+std::vector<CountedLaunch> counted_launches() {
   constexpr int n = 256;
-  std::vector<Profiled> all;
+  std::vector<CountedLaunch> all;
   const char* kernels[] = {"multiply", "multiply_transposed", "", "multiply_by_warps", "multiply_by_warps_transposed"};
   for (const Way way : {direct, cured, by_warps, by_warps_cured})
     all.push_back({kernels[way], "n 256", sectors_a_load(way, n), way >= by_warps ? 1.0 : 4.0,
@@ -314,7 +314,7 @@ TEST_CASE("matmul: all kernels are right at awkward sizes") {
 
 TEST_CASE("matmul: profile launches") {
   if (skip_without_gpu()) return;
-  launch_profiled(profiled_launches());
+  launch_counted(counted_launches());
 }
 
-TEST_CASE("matmul: counted sectors equal the model") { compare_with_counters(profiled_launches()); }
+TEST_CASE("matmul: counted sectors equal the model") { compare_with_counters(counted_launches()); }

@@ -5,8 +5,8 @@
 // bytes, and from memory that alone costs as much as a fifth sector.
 #include <doctest/doctest.h>
 
+#include "../common/counters.hpp"
 #include "../common/report.hpp"
-#include "profiled.hpp"
 #include "reading.cuh"
 #include "transactions.hpp"
 
@@ -152,8 +152,8 @@ void offset(const Run& run) {
 
 namespace {
 
-std::vector<Profiled> profiled_launches() {
-  std::vector<Profiled> all;
+std::vector<CountedLaunch> counted_launches() {
+  std::vector<CountedLaunch> all;
   for (bool past_l1 : {false, true})
     for (size_t offset : {0, 1, 7, 8, 16, 31, 32, 33, 64})
       all.push_back({"read_offset", "offset " + std::to_string(offset) + (past_l1 ? " past L1" : ""),
@@ -195,7 +195,7 @@ TEST_CASE("offset: each thread has the sum of the host's reference") {
 
 TEST_CASE("offset: profile launches") {
   if (skip_without_gpu()) return;
-  launch_profiled(profiled_launches());
+  launch_counted(counted_launches());
 }
 
-TEST_CASE("offset: counted sectors equal the model") { compare_with_counters(profiled_launches()); }
+TEST_CASE("offset: counted sectors equal the model") { compare_with_counters(counted_launches()); }

@@ -6,8 +6,8 @@
 
 #include <optional>
 
+#include "../common/counters.hpp"
 #include "../common/report.hpp"
-#include "profiled.hpp"
 #include "reading.cuh"
 #include "transactions.hpp"
 
@@ -145,8 +145,8 @@ void reverse(const Run& run) {
 
 namespace {
 
-std::vector<Profiled> profiled_launches() {
-  std::vector<Profiled> all;
+std::vector<CountedLaunch> counted_launches() {
+  std::vector<CountedLaunch> all;
   for (const Way& way : ways)
     all.push_back({way.kernel, "65536 words", double(sectors(load())), double(sectors(store(way))),
                    [=] { return Work(65536).right(way); }});
@@ -194,7 +194,7 @@ TEST_CASE("reverse: all kernels are right at awkward sizes") {
 
 TEST_CASE("reverse: profile launches") {
   if (skip_without_gpu()) return;
-  launch_profiled(profiled_launches());
+  launch_counted(counted_launches());
 }
 
-TEST_CASE("reverse: counted sectors equal the model") { compare_with_counters(profiled_launches()); }
+TEST_CASE("reverse: counted sectors equal the model") { compare_with_counters(counted_launches()); }

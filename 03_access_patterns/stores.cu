@@ -6,8 +6,8 @@
 
 #include <optional>
 
+#include "../common/counters.hpp"
 #include "../common/report.hpp"
-#include "profiled.hpp"
 #include "reading.cuh"
 #include "transactions.hpp"
 
@@ -244,8 +244,8 @@ void stores(const Run& run) {
 
 namespace {
 
-std::vector<Profiled> profiled_launches() {
-  std::vector<Profiled> all;
+std::vector<CountedLaunch> counted_launches() {
+  std::vector<CountedLaunch> all;
   for (const Pattern& p : patterns)
     all.push_back({"store_pattern", p.name, 0, double(sectors(warp_of_pattern(p))),
                    [=] { return pattern_is_right(DeviceBuffer<unsigned>(1000 * slot), p); }});
@@ -294,7 +294,7 @@ TEST_CASE("stores: patterns and strides and loads after stores are right at awkw
 
 TEST_CASE("stores: profile launches") {
   if (skip_without_gpu()) return;
-  launch_profiled(profiled_launches());
+  launch_counted(counted_launches());
 }
 
-TEST_CASE("stores: counted sectors equal the model") { compare_with_counters(profiled_launches()); }
+TEST_CASE("stores: counted sectors equal the model") { compare_with_counters(counted_launches()); }

@@ -4,8 +4,8 @@
 // a time, two sectors, the loss goes on to stride 16. A second model says so.
 #include <doctest/doctest.h>
 
+#include "../common/counters.hpp"
 #include "../common/report.hpp"
-#include "profiled.hpp"
 #include "reading.cuh"
 #include "transactions.hpp"
 
@@ -120,8 +120,8 @@ void stride(const Run& run) {
 
 namespace {
 
-std::vector<Profiled> profiled_launches() {
-  std::vector<Profiled> all;
+std::vector<CountedLaunch> counted_launches() {
+  std::vector<CountedLaunch> all;
   for (size_t stride : {1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 32, 64})
     all.push_back({"read_stride", "stride " + std::to_string(stride), double(sectors(stride_warp(stride))), 4,
                    [=] { return Work(stride << 15).right(stride); }});
@@ -164,7 +164,7 @@ TEST_CASE("stride: each thread has the sum of the host's reference") {
 
 TEST_CASE("stride: profile launches") {
   if (skip_without_gpu()) return;
-  launch_profiled(profiled_launches());
+  launch_counted(counted_launches());
 }
 
-TEST_CASE("stride: counted sectors equal the model") { compare_with_counters(profiled_launches()); }
+TEST_CASE("stride: counted sectors equal the model") { compare_with_counters(counted_launches()); }

@@ -7,8 +7,8 @@
 
 #include <optional>
 
+#include "../common/counters.hpp"
 #include "../common/report.hpp"
-#include "profiled.hpp"
 #include "reading.cuh"
 #include "transactions.hpp"
 
@@ -197,8 +197,8 @@ void structs(const Run& run) {
 
 namespace {
 
-std::vector<Profiled> profiled_launches() {
-  std::vector<Profiled> all;
+std::vector<CountedLaunch> counted_launches() {
+  std::vector<CountedLaunch> all;
   for (const bool both : {true, false})
     for (const Layout layout : layouts) {
       const std::string kernel = layout == Layout::pairs    ? "increment_pairs"
@@ -261,7 +261,7 @@ TEST_CASE("structs: all kernels are right at awkward sizes and leave an unused f
 
 TEST_CASE("structs: profile launches") {
   if (skip_without_gpu()) return;
-  launch_profiled(profiled_launches());
+  launch_counted(counted_launches());
 }
 
-TEST_CASE("structs: counted sectors equal the model") { compare_with_counters(profiled_launches()); }
+TEST_CASE("structs: counted sectors equal the model") { compare_with_counters(counted_launches()); }

@@ -6,8 +6,8 @@
 
 #include <optional>
 
+#include "../common/counters.hpp"
 #include "../common/report.hpp"
-#include "profiled.hpp"
 #include "reading.cuh"
 #include "transactions.hpp"
 
@@ -190,8 +190,8 @@ void unroll(const Run& run) {
 
 namespace {
 
-std::vector<Profiled> profiled_launches() {
-  std::vector<Profiled> all;
+std::vector<CountedLaunch> counted_launches() {
+  std::vector<CountedLaunch> all;
   for (const unsigned bytes : word_bytes)
     for (const unsigned elements : element_counts) {
       const double each = sectors(access(bytes, 0, elements));
@@ -234,7 +234,7 @@ TEST_CASE("unroll: sums are right at awkward sizes and nothing is written behind
 
 TEST_CASE("unroll: profile launches") {
   if (skip_without_gpu()) return;
-  launch_profiled(profiled_launches());
+  launch_counted(counted_launches());
 }
 
-TEST_CASE("unroll: counted sectors equal the model") { compare_with_counters(profiled_launches()); }
+TEST_CASE("unroll: counted sectors equal the model") { compare_with_counters(counted_launches()); }

@@ -4,8 +4,8 @@
 // Sectors say the same today; memory that hands out two of them at a time makes it twice that.
 #include <doctest/doctest.h>
 
+#include "../common/counters.hpp"
 #include "../common/report.hpp"
-#include "profiled.hpp"
 #include "reading.cuh"
 #include "transactions.hpp"
 
@@ -182,8 +182,8 @@ void word_size(const Run& run) {
 
 namespace {
 
-std::vector<Profiled> profiled_launches() {
-  std::vector<Profiled> all;
+std::vector<CountedLaunch> counted_launches() {
+  std::vector<CountedLaunch> all;
   for (unsigned word : word_sizes)
     for (bool coalesced : {true, false})
       all.push_back({"read_words", std::to_string(word) + " bytes " + (coalesced ? "coalesced" : "apart"),
@@ -229,7 +229,7 @@ TEST_CASE("word_size: each thread has the sum of the host's reference") {
 
 TEST_CASE("word_size: profile launches") {
   if (skip_without_gpu()) return;
-  launch_profiled(profiled_launches());
+  launch_counted(counted_launches());
 }
 
-TEST_CASE("word_size: counted sectors equal the model") { compare_with_counters(profiled_launches()); }
+TEST_CASE("word_size: counted sectors equal the model") { compare_with_counters(counted_launches()); }

@@ -7,8 +7,8 @@
 
 #include <optional>
 
+#include "../common/counters.hpp"
 #include "../common/report.hpp"
-#include "profiled.hpp"
 #include "reading.cuh"
 #include "transactions.hpp"
 
@@ -172,8 +172,8 @@ constexpr unsigned profiled_blocks = 8,
                    profiled_warps =
                        profiled_blocks * threads / 32;  // with chunks of 512 words every lane has a sector for itself
 
-std::vector<Profiled> profiled_launches() {
-  std::vector<Profiled> all;
+std::vector<CountedLaunch> counted_launches() {
+  std::vector<CountedLaunch> all;
   for (const bool chunks : {true, false})
     all.push_back({chunks ? "squares_by_chunks" : "squares_interleaved", "1048576 words",
                    double(sectors(load(chunks, profiled_blocks * threads, profiled_words))),
@@ -227,7 +227,7 @@ TEST_CASE("work_split: every thread's sum is right and so is the total") {
 
 TEST_CASE("work_split: profile launches") {
   if (skip_without_gpu()) return;
-  launch_profiled(profiled_launches());
+  launch_counted(counted_launches());
 }
 
-TEST_CASE("work_split: counted sectors equal the model") { compare_with_counters(profiled_launches()); }
+TEST_CASE("work_split: counted sectors equal the model") { compare_with_counters(counted_launches()); }

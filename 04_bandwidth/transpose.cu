@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "../common/counters.hpp"
 #include "options.hpp"
 #include "transpose.cuh"
 
@@ -195,6 +196,7 @@ Requests predict(const Kernel& kernel, bool loads, Shape m, dim3 typed) {
 // ---- claims --------------------------------------------------------------------------------------------------------
 
 constexpr Shape counted_shape{4096, 4096};  // what results/<gpu>-counters.csv holds: every kernel once
+const std::string counted_parameter = "4096 x 4096 block 32 x 8";
 const dim3 default_block(32, 8);
 
 const Claim order_claim{"04.8", "column -> row transposes beat row -> column", "GTX 1080 Ti", "faster, no figure"};
@@ -213,9 +215,11 @@ Judgement judge_sectors(const std::string& gpu) {
   const std::string here = "row -> column loads " + text(percents(row_column, true)) + ", stores " +
                            text(percents(row_column, false)) + "; column -> row loads " + text(asked) +
                            " of its sectors, stores " + text(percents(column_row, false));
-  const double bytes = counted(gpu, "column_to_row", "l1tex__m_xbar2l1tex_read_bytes.sum");
-  if (std::isnan(bytes)) return not_judged(here + "; results/ has no counts of what crosses from L2 to L1 on this GPU");
-  const double crossed = 100 * sizeof(float) * double(counted_shape.elements()) / bytes;
+  const auto counters = read_counters(gpu);
+  const auto bytes = counters.find("column_to_row," + counted_parameter + ",l1tex__m_xbar2l1tex_read_bytes.sum");
+  if (bytes == counters.end())
+    return not_judged(here + "; results/ has no counts of what crosses from L2 to L1 on this GPU");
+  const double crossed = 100 * sizeof(float) * double(counted_shape.elements()) / bytes->second;
   const Judgement help = judge_ratio({crossed, crossed, crossed}, {asked, asked, asked}, 25 / 12.5);
   return {help.verdict, here + ", and loads " + text(crossed) + " of the bytes from L2 to L1", crossed, "%"};
 }
@@ -328,6 +332,23 @@ void check_all(Shape m, dim3 block) {
   }
 }
 
+std::vector<CountedLaunch> counted_launches() {
+  std::vector<CountedLaunch> all;
+  for (const Kernel& k : kernels) {
+    std::vector<Expected> expected;
+    for (bool loads : {true, false}) {
+      const Requests model = predict(k, loads, counted_shape, default_block);
+      expected.push_back(expected_requests(loads, model.requests));
+      expected.push_back(expected_sectors(loads, model.sectors));
+    }
+    all.push_back({k.symbol, counted_parameter, expected, [&k] {
+                     Matrices x(counted_shape);
+                     return x.wrong_after(k.turns, launcher(k, x, default_block)) == 0;
+                   }});
+  }
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("transpose: host references and expected elements agree") {
@@ -400,18 +421,7 @@ TEST_CASE("transpose: predicted sectors are those of the text") {
   }
 }
 
-TEST_CASE("transpose: counted requests and sectors equal the model") {
-  const std::string gpu = "NVIDIA H200", metric = "l1tex__t_", end = "s_pipe_lsu_mem_global_op_";
-  if (std::isnan(counted(gpu, "best", metric + "sector" + end + "ld.sum")))
-    return skip_self_check("there are no counts of the transposes in results/nvidia-h200-counters.csv");
-  for (const Kernel& k : kernels)
-    for (bool loads : {true, false}) {
-      const Requests model = predict(k, loads, counted_shape, default_block);
-      CAPTURE(k.name);
-      CHECK(counted(gpu, k.symbol, metric + "request" + end + (loads ? "ld.sum" : "st.sum")) == model.requests);
-      CHECK(counted(gpu, k.symbol, metric + "sector" + end + (loads ? "ld.sum" : "st.sum")) == model.sectors);
-    }
-}
+TEST_CASE("transpose: counted requests and sectors equal the model") { compare_with_counters(counted_launches()); }
 
 TEST_CASE("transpose: every kernel is right at awkward sizes and blocks") {
   if (skip_without_gpu()) return;
@@ -434,13 +444,9 @@ TEST_CASE("transpose: the check at full size finds what is wrong") {
   CHECK(x.wrong_after(true, [&] { launch(), CUDA_CHECK(cudaMemsetAsync(x.out.data() + 77, 0, sizeof(float))); }) == 1);
 }
 
-TEST_CASE("transpose: large: profile launches") {  // what tools/counters.py is fed with
+TEST_CASE("transpose: large: profile launches") {
   if (skip_without_gpu()) return;
-  Matrices x(counted_shape);
-  for (const Kernel& k : kernels) {
-    std::printf("launch: %s,4096 x 4096 block 32 x 8\n", k.symbol);
-    CHECK(x.wrong_after(k.turns, launcher(k, x, default_block)) == 0);
-  }
+  launch_counted(counted_launches());
 }
 
 TEST_CASE("transpose: large: more than 2^31 elements") {

@@ -1,8 +1,6 @@
 // What transpose.cu needs beside its story: cache hints, the matrices, what is right, and what it compares with.
 #pragma once
 
-#include <cctype>
-#include <fstream>
 #include <functional>
 #include <memory>
 
@@ -136,17 +134,4 @@ inline Geam make_geam() {
 #else
   return {};
 #endif
-}
-
-/// What the file of "NVIDIA H200", nvidia-h200-counters.csv, has; NaN if nothing.
-inline double counted([[maybe_unused]] std::string gpu, [[maybe_unused]] const std::string& kernel,
-                      [[maybe_unused]] const std::string& metric) {
-#ifdef SAMPLE_RESULTS_DIR
-  for (char& c : gpu) c = c == ' ' ? '-' : char(std::tolower(c));
-  std::ifstream file(SAMPLE_RESULTS_DIR "/" + gpu + "-counters.csv");
-  for (std::string line; getline(file, line);)
-    if (line.starts_with(kernel + ",") && line.find("," + metric + ",") != line.npos)
-      return std::stod(line.substr(line.rfind(',') + 1));
-#endif
-  return NAN;
 }

@@ -4,26 +4,15 @@
 // prediction, at wider words, which are served to a part of the warp at a time, and at the two cures.
 #include <doctest/doctest.h>
 
-#include <fstream>
 #include <numeric>
 
+#include "../common/counters.hpp"
 #include "../common/report.hpp"
 #include "banks.hpp"
 
 namespace {
 
 // ---- the index functions: kernels, prediction and self-checks share them --------------------------------------------
-
-enum class Reduction { modulo, strided, descending };
-constexpr Reduction reductions[] = {Reduction::modulo, Reduction::strided, Reduction::descending};
-const std::string reduction_names[] = {"modulo", "strided", "descending"};
-
-/// What thread `tid` of n does in step k (from 0) of a reduction.
-__host__ __device__ Step step_of(Reduction which, unsigned k, unsigned tid, unsigned n) {
-  if (which == Reduction::modulo) return step_modulo(tid, ascending_stride(k));
-  if (which == Reduction::strided) return step_strided(tid, ascending_stride(k), n);
-  return step_descending(tid, descending_stride(k, n));
-}
 
 constexpr unsigned max_stride = 33;
 constexpr unsigned loads_a_turn = 8;  // so that the loop around them hardly counts
@@ -201,9 +190,14 @@ Statistics run_tile(Layout layout, unsigned times, int launches) {
   return s;
 }
 
-/// Calls `visit(kernel, parameter, expected, launch)` for each launch whose wavefronts the hardware is to count.
-template <class Visit>
-void for_each_profiled(const Visit& visit) {
+/// Each launch whose wavefronts the hardware is to count.
+std::vector<CountedLaunch> counted_launches() {
+  std::vector<CountedLaunch> all;
+  const auto visit = [&](const char* kernel, const std::string& parameter, const Traffic& t, auto launch) {
+    all.push_back({kernel, parameter, {expected_wavefronts(true, t.loads), expected_wavefronts(false, t.stores)}, [=] {
+                     return launch(), true;
+                   }});  // it throws if its result is wrong
+  };
   for (unsigned bytes : {4u, 8u, 16u})
     for (unsigned stride = 1; stride <= max_stride; ++stride) {
       const int best = int(bytes / 4);
@@ -228,6 +222,7 @@ void for_each_profiled(const Visit& visit) {
     for (unsigned i = 0; i < 32; ++i) t.store(row_wavefronts(layout, i)), t.load(column_wavefronts(layout, i));
     visit("transpose_tile", layout_names[int(layout)], t, [=] { run_tile(layout, 1, 1); });
   }
+  return all;
 }
 
 const Claim doubling{"06.3", "bank conflicts double in each step of the strided reduction: 2, 4, 8, 16-way",
@@ -355,34 +350,11 @@ TEST_CASE("bank_conflicts: each layout of the tile holds every word once and two
   }
 }
 
-TEST_CASE("bank_conflicts: counted wavefronts equal the model") {
-#ifdef SAMPLE_RESULTS_DIR
-  std::ifstream file(SAMPLE_RESULTS_DIR "/nvidia-h200-counters.csv");
-  if (!file) return skip_self_check("no results/nvidia-h200-counters.csv");
-  std::vector<std::string> lines;  // kernel,parameter,metric,value
-  for (std::string line; std::getline(file, line);) lines.push_back(line);
-  for_each_profiled([&](const std::string& kernel, const std::string& parameter, const Traffic& expected, auto&&) {
-    for (bool loads : {true, false}) {
-      const std::string start = kernel + "," + parameter + ",l1tex__data_pipe_lsu_wavefronts_mem_shared_op_" +
-                                (loads ? "ld" : "st") + ".sum,";
-      CAPTURE(start);
-      std::string values;  // of one line, no more and no less
-      for (const std::string& line : lines)
-        if (line.starts_with(start)) values += line.substr(start.size()) + ";";
-      CHECK(values == std::to_string(loads ? expected.loads : expected.stores) + ";");
-    }
-  });
-#else
-  skip_self_check("built without the folder of the results");
-#endif
-}
+TEST_CASE("bank_conflicts: counted wavefronts equal the model") { compare_with_counters(counted_launches()); }
 
 TEST_CASE("bank_conflicts: profile launches") {
   if (skip_without_gpu()) return;
-  for_each_profiled([](const std::string& kernel, const std::string& parameter, const Traffic&, auto&& launch) {
-    std::printf("launch: %s,%s\n", kernel.c_str(), parameter.c_str());  // for tools/counters.py
-    CHECK_NOTHROW(launch());
-  });
+  launch_counted(counted_launches());
 }
 
 TEST_CASE("bank_conflicts: every kernel is right in blocks of every size") {

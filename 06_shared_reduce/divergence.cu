@@ -12,17 +12,6 @@ namespace {
 constexpr unsigned max_threads = 1024;
 constexpr unsigned full_warp = 0xffffffff;
 
-enum class Reduction { modulo, strided, descending };
-constexpr Reduction reductions[] = {Reduction::modulo, Reduction::strided, Reduction::descending};
-const std::string reduction_names[] = {"modulo", "strided", "descending"};
-
-/// What thread `tid` of n does in step k (from 0) of a reduction.
-__host__ __device__ Step step_of(Reduction which, unsigned k, unsigned tid, unsigned n) {
-  if (which == Reduction::modulo) return step_modulo(tid, ascending_stride(k));
-  if (which == Reduction::strided) return step_strided(tid, ascending_stride(k), n);
-  return step_descending(tid, descending_stride(k, n));
-}
-
 // ---- kernels --------------------------------------------------------------------------------------------------------
 
 // The text's reductions in shared memory; in each step every warp votes, and writes down how many of its threads add.

@@ -2,13 +2,10 @@
 // kernels run, and held against what the hardware counted on an H200.
 #include <doctest/doctest.h>
 
-#include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <numeric>
 #include <string>
 
-#include "../common/check.cuh"
+#include "../common/counters.hpp"
 #include "banks.hpp"
 #include "ladder_rungs.cuh"
 
@@ -52,6 +49,35 @@ Traffic traffic(int r) {
   return all;
 }
 
+bool launch_right(int r) {
+  std::vector<float> host(words);
+  for (size_t i = 0; i < words; ++i) host[i] = float(i % 97) - 40;  // so small that every order of adding is exact
+  const double exact = std::accumulate(host.begin(), host.end(), 0.0);
+  const DeviceBuffer<float> in(host);
+  const unsigned blocks = unsigned(blocks_of(r));
+  DeviceBuffer<float> out(r == best ? 1 : blocks);
+  const DeviceBuffer<Slot> slots(std::vector<Slot>(blocks, 0));
+  out.poison();
+  if (r == best) {
+    sum_once<float, false><<<blocks, tile_threads>>>(in.data(), words, out.data(), slots.data());
+  } else {
+    rungs<float>[r].kernel<<<blocks, block_threads>>>(in.data(), words, out.data());
+  }
+  CUDA_CHECK_LAUNCH();
+  const std::vector<float> sums = out.to_host();
+  return std::accumulate(sums.begin(), sums.end(), 0.0) == exact;
+}
+
+std::vector<CountedLaunch> counted_launches() {
+  std::vector<CountedLaunch> all;
+  for (int r = 0; r <= best; ++r)
+    all.push_back({in_shared[r].kernel,
+                   std::to_string(words) + " words",
+                   {expected_wavefronts(true, traffic(r).loads), expected_wavefronts(false, traffic(r).stores)},
+                   [=] { return launch_right(r); }});
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("ladder: the steps add every word of a block once") {
@@ -89,45 +115,9 @@ TEST_CASE("ladder: wavefronts of the rungs add up") {
   }
 }
 
-TEST_CASE("ladder: counted wavefronts equal the model") {
-#ifdef SAMPLE_RESULTS_DIR
-  std::ifstream file(SAMPLE_RESULTS_DIR "/nvidia-h200-counters.csv");
-  if (!file) return skip_self_check("no results/nvidia-h200-counters.csv");
-  const std::string lines(std::istreambuf_iterator<char>(file), {});  // kernel,parameter,metric,value
-  for (int r = 0; r <= best; ++r)
-    for (bool loads : {true, false}) {
-      const std::string line = std::string(in_shared[r].kernel) + "," + std::to_string(words) +
-                               " words,l1tex__data_pipe_lsu_wavefronts_mem_shared_op_" + (loads ? "ld" : "st") +
-                               ".sum," + std::to_string(loads ? traffic(r).loads : traffic(r).stores);
-      CAPTURE(line);
-      const bool found = lines.find("\n" + line + "\n") != std::string::npos;
-      CHECK(found);
-    }
-#else
-  skip_self_check("built without the folder of the results");
-#endif
-}
+TEST_CASE("ladder: counted wavefronts equal the model") { compare_with_counters(counted_launches()); }
 
 TEST_CASE("ladder: profile launches") {
   if (skip_without_gpu()) return;
-  std::vector<float> host(words);
-  for (size_t i = 0; i < words; ++i) host[i] = float(i % 97) - 40;  // so small that every order of adding is exact
-  const double exact = std::accumulate(host.begin(), host.end(), 0.0);
-  const DeviceBuffer<float> in(host);
-  for (int r = 0; r <= best; ++r) {
-    const unsigned blocks = unsigned(blocks_of(r));
-    DeviceBuffer<float> out(r == best ? 1 : blocks);
-    const DeviceBuffer<Slot> slots(std::vector<Slot>(blocks, 0));
-    out.poison();
-    std::printf("launch: %s,%zu words\n", in_shared[r].kernel, words);  // for tools/counters.py
-    if (r == best) {
-      sum_once<float, false><<<blocks, tile_threads>>>(in.data(), words, out.data(), slots.data());
-    } else {
-      rungs<float>[r].kernel<<<blocks, block_threads>>>(in.data(), words, out.data());
-    }
-    CUDA_CHECK_LAUNCH();
-    const std::vector<float> sums = out.to_host();
-    CAPTURE(in_shared[r].kernel);
-    CHECK(std::accumulate(sums.begin(), sums.end(), 0.0) == exact);
-  }
+  launch_counted(counted_launches());
 }

@@ -4,6 +4,8 @@
 // step_count(n) steps word[0] is the sum.
 #pragma once
 
+#include <string>
+
 #ifdef __CUDACC__
 #define REDUCE_STEP __host__ __device__ inline
 #else
@@ -38,5 +40,17 @@ REDUCE_STEP Step step_strided(unsigned tid, unsigned s, unsigned n) {
 }
 /// The text's third: the first s threads add neighbouring words; strides descend.
 REDUCE_STEP Step step_descending(unsigned tid, unsigned s) { return {tid < s, tid, tid + s}; }
+
+/// The three of them by name.
+enum class Reduction { modulo, strided, descending };
+inline constexpr Reduction reductions[] = {Reduction::modulo, Reduction::strided, Reduction::descending};
+inline const std::string reduction_names[] = {"modulo", "strided", "descending"};
+
+/// What thread `tid` of n does in step k (from 0) of a reduction.
+REDUCE_STEP Step step_of(Reduction which, unsigned k, unsigned tid, unsigned n) {
+  if (which == Reduction::modulo) return step_modulo(tid, ascending_stride(k));
+  if (which == Reduction::strided) return step_strided(tid, ascending_stride(k), n);
+  return step_descending(tid, descending_stride(k, n));
+}
 
 #undef REDUCE_STEP

@@ -184,6 +184,13 @@ inline std::string no_gpu_reason() {
   if (code == cudaSuccess && count > 0) return {};
   cudaGetLastError();
   if (code == cudaSuccess) return "no device is visible";
+  if (int driver = 0; code == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess) {
+    const auto text = [](int version) {
+      return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+    };
+    if (driver == 0) return "there is no NVIDIA driver";
+    return "the driver is for CUDA " + text(driver) + ", this program for " + text(CUDART_VERSION);
+  }
   return std::string(cudaGetErrorName(code)) + ": " + cudaGetErrorString(code);
 }
 

@@ -157,6 +157,7 @@ class CommandLine {
 
   int main(int argc, char** argv) noexcept {
     try {
+      require_standard_streams();
       std::signal(SIGPIPE, SIG_IGN);  // a closed pipe becomes a failed write, which is reported
       std::signal(SIGINT, on_interrupt);
       const std::vector<std::string> words(argv + 1, argv + argc);
@@ -410,6 +411,16 @@ class CommandLine {
   }
 
   // ---- ends ----
+
+  /// A closed standard stream's number would be given to the next file that is opened, the CSV or the driver's, and
+  /// what is printed would end up there. Input and errors are then nobody's; output that nobody gets is an error.
+  static void require_standard_streams() {
+    const auto closed = [](int stream) { return fcntl(stream, F_GETFD) == -1 && errno == EBADF; };
+    const bool no_output = closed(STDOUT_FILENO);
+    while (closed(STDIN_FILENO) || closed(STDOUT_FILENO) || closed(STDERR_FILENO))
+      if (open("/dev/null", O_RDWR) < 0) break;  // takes the lowest number that is free
+    if (no_output) throw std::runtime_error("cannot write standard output: it is closed");
+  }
 
   int complain(const std::string& message, int code) const {
     std::cout.flush();

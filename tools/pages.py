@@ -4,10 +4,12 @@
     tools/pages.py 01_memory_model/README.md             rewrite the page
     tools/pages.py --check 01_memory_model/README.md     exit with 1 where it differs, and name the place
     tools/pages.py --commands build/01_memory_model ...  run the page's commands on a sample, with --quick
+    tools/pages.py --experiments build/01_memory_model ...  the page has those that the sample lists, and no other
 
-A page names its result file once, then says what stands where:
+A page names its result files once, then says what stands where:
 
     <!-- results: results/nvidia-h200.csv -->
+    <!-- results: 0?_*/results/nvidia-h200.csv -->   of all topics; --check then wants every claim there, and judged
     <!-- table: latency -->                  every metric of the experiment, a row for each case
     <!-- table: timing | time, spread -->    these metrics only, and only rows that have the first of them
     <!-- table: latency @ footprint | cycles -->  rows of the sweep over that parameter only ("@ -": rows of no sweep)
@@ -52,11 +54,12 @@ def rule_off(headings, rows):
 
 
 def source_line(records):
-    measured = next((r for r in records if r["gpu"]), None)
+    measured = [r for r in records if r["gpu"]]
     if not measured:
         return []
-    r = measured
-    return ["", f"<sub>{r['gpu']} (compute capability {r['cc']}), driver for CUDA {r['driver']}, toolkit {r['toolkit']}, {r['date']}</sub>"]
+    r, dates = measured[0], sorted({r["date"] for r in measured})
+    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    return ["", f"<sub>{r['gpu']} (compute capability {r['cc']}), driver for CUDA {r['driver']}, toolkit {r['toolkit']}, {when}</sub>"]
 
 
 def table(records, experiment, parameter, metrics):
@@ -98,6 +101,8 @@ def claims(records, experiment):
     chosen = [r for r in records if r["kind"] == "claim" and experiment in ("", r["experiment"])]
     if not chosen:
         raise LookupError(f"no claims of '{experiment}'")
+    if not experiment:
+        chosen.sort(key=lambda r: [int(part) for part in r["case"].split(".")])
     then = {r["case"]: r for r in records if r["kind"] == "then" and r["metric"] == "reported"}
     rows = []
     for r in chosen:
@@ -117,12 +122,26 @@ def value(records, spec):
     raise LookupError(f"no value '{spec.strip()}'")
 
 
+def result_files(page, pattern):
+    return sorted(page.parent.glob(pattern)) if "*" in pattern else [page.parent / pattern]
+
+
+def unjudged(page):
+    """Of a page of all topics: the claims in the samples' code that the result files do not judge."""
+    named = re.search(r"<!-- results: (\S*\*\S*) -->", page.read_text(encoding="utf-8"))
+    if not named:
+        return []
+    judged = {r["case"] for path in result_files(page, named[1]) for r in load(path) if r["kind"] == "claim" and r["metric"] != "not judged"}
+    coded = {match for source in page.parent.glob("0?_*/*.cu") for match in re.findall(r'"(0\d\.\d+)"', source.read_text(encoding="utf-8"))}
+    return sorted(coded ^ judged)
+
+
 def rewrite(page):
     text = page.read_text(encoding="utf-8")
     named = re.search(r"<!-- results: (\S+) -->", text)
     if not named:
         return text
-    records = load(page.parent / named[1])
+    records = [record for path in result_files(page, named[1]) for record in load(path)]
 
     def block(match):
         kind, spec = match[1], match[2].strip()
@@ -152,14 +171,31 @@ def commands(page, topic):
     return [line[1:] for line in lines if line and pathlib.PurePath(line[0]).name == topic]
 
 
+def experiments(page, topic):
+    """Those that the page has: a topic's page in its headings, the collection's in the topic's row of the table."""
+    text = page.read_text(encoding="utf-8")
+    if page.resolve().parent.name == topic:
+        return re.findall(r"^## ([a-z_]+): ", text, flags=re.M)
+    row = next((line for line in text.splitlines() if line.startswith(f"| [`{topic}`]")), "")
+    return re.findall(r"`([a-z_]+)`", row.rpartition(" | ")[2])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where a page and its results differ")
     parser.add_argument("--commands", metavar="SAMPLE", help="run the page's commands on this executable")
+    parser.add_argument("--experiments", metavar="SAMPLE", help="the page has the experiments of this executable's --list, in that order")
     parser.add_argument("pages", nargs="+", type=pathlib.Path, metavar="PAGE")
     args = parser.parse_args()
     failed = False
     for page in args.pages:
+        if args.experiments:
+            sample = pathlib.Path(args.experiments).resolve()
+            listed = subprocess.run([sample, "--list"], capture_output=True, text=True, check=True).stdout.split()
+            if listed != experiments(page, sample.name):
+                print(f"{page}: has the experiments {experiments(page, sample.name)}, {sample.name} --list has {listed}")
+                failed = True
+            continue
         if args.commands:
             sample = pathlib.Path(args.commands).resolve()
             found = commands(page, sample.name)
@@ -188,6 +224,9 @@ def main():
                     failed = True
             if len(old.splitlines()) != len(new.splitlines()):
                 print(f"{page}: a table has other rows than its results")
+                failed = True
+            for claim in unjudged(page):
+                print(f"{page}: claim {claim} is in the code or in the results, not in both, or is not judged")
                 failed = True
             for target in broken_links(page):
                 print(f"{page}: {target} does not exist")

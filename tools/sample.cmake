@@ -53,6 +53,23 @@ function(add_self_checks target prefix)
   doctest_discover_tests(${target} TEST_PREFIX "'${prefix}: '" PROPERTIES LABELS ${prefix} SKIP_RETURN_CODE 77 TIMEOUT 300)
 endfunction()
 
+# compute-sanitizer's four tools over a program's self-checks, and Nsight Compute over its counted launches: they take
+# minutes, and have workflow presets of their own.
+function(add_gpu_tools target)
+  find_program(COMPUTE_SANITIZER compute-sanitizer HINTS ${CUDAToolkit_BIN_DIR})
+  find_program(NCU ncu HINTS ${CUDAToolkit_BIN_DIR})
+  foreach(tool IN ITEMS memcheck racecheck initcheck synccheck)
+    add_test(NAME "sanitize: ${target}: ${tool}"
+             COMMAND ${CMAKE_COMMAND} -DSAMPLE=$<TARGET_FILE:${target}> -DTOOL=${tool} -DCOMPUTE_SANITIZER=$<$<BOOL:${COMPUTE_SANITIZER}>:${COMPUTE_SANITIZER}>
+                     -P ${SAMPLES_TOOLS}/sanitize.cmake)
+    set_tests_properties("sanitize: ${target}: ${tool}" PROPERTIES LABELS sanitize TIMEOUT 600 SKIP_REGULAR_EXPRESSION "^skipped: ")
+  endforeach()
+  add_test(NAME "profile: ${target}"
+           COMMAND ${CMAKE_COMMAND} -DSAMPLE=$<TARGET_FILE:${target}> -DNCU=$<$<BOOL:${NCU}>:${NCU}> "-DPYTHON=${Python3_EXECUTABLE}"
+                   -DSCRATCH=${CMAKE_CURRENT_BINARY_DIR}/profile -P ${SAMPLES_TOOLS}/profile.cmake)
+  set_tests_properties("profile: ${target}" PROPERTIES LABELS profile TIMEOUT 600 RUN_SERIAL TRUE SKIP_REGULAR_EXPRESSION "^skipped: ")
+endfunction()
+
 # An executable of this collection: language, warnings, packages.
 function(add_sample_executable target)
   add_executable(${target} ${ARGN})
@@ -70,6 +87,7 @@ function(add_sample topic)
   # where self-checks find counts that were profiled once; a build by one line of nvcc does without
   target_compile_definitions(${topic} PRIVATE SAMPLE_RESULTS_DIR="${CMAKE_CURRENT_SOURCE_DIR}/results")
   add_self_checks(${topic} ${topic})
+  add_gpu_tools(${topic})
   set_property(GLOBAL APPEND PROPERTY SAMPLES ${topic})
 
   # the command-line contract, one entry a rule, against the real executable
@@ -78,10 +96,12 @@ function(add_sample topic)
     string(REGEX REPLACE "^rule\\(([a-z_0-9]+).*" "\\1" rule ${rule})
     add_test(NAME "${topic}: contract: ${rule}"
              COMMAND ${CMAKE_COMMAND} -DSAMPLE=$<TARGET_FILE:${topic}> "-DEXPERIMENTS=${arg_EXPERIMENTS}" -DRULE=${rule}
-                     -DMEASURES_ON_HOST=${arg_MEASURES_ON_HOST} -DSCRATCH=${CMAKE_CURRENT_BINARY_DIR}/contract -P ${SAMPLES_TOOLS}/contract.cmake)
+                     -DMEASURES_ON_HOST=${arg_MEASURES_ON_HOST} -DCXX=${CMAKE_CXX_COMPILER}
+                     -DHOLD_MEMORY=$<$<TARGET_EXISTS:hold_memory>:$<TARGET_FILE:hold_memory>> -DSCRATCH=${CMAKE_CURRENT_BINARY_DIR}/contract -P ${SAMPLES_TOOLS}/contract.cmake)
     set_tests_properties("${topic}: contract: ${rule}" PROPERTIES LABELS "${topic};contract" SKIP_REGULAR_EXPRESSION
-                         "^skipped: " TIMEOUT 120)
+                         "^skipped: |\nskipped: " TIMEOUT 120)
   endforeach()
+  set_tests_properties("${topic}: contract: memory_nearly_full" PROPERTIES RUN_SERIAL TRUE)
 
   # the page's tables and numbers are those of the result files
   if(Python3_FOUND)
@@ -89,7 +109,9 @@ function(add_sample topic)
              COMMAND Python3::Interpreter ${SAMPLES_TOOLS}/pages.py --check ${CMAKE_CURRENT_SOURCE_DIR}/README.md)
     add_test(NAME "${topic}: page's commands"
              COMMAND Python3::Interpreter ${SAMPLES_TOOLS}/pages.py --commands $<TARGET_FILE:${topic}> ${CMAKE_CURRENT_SOURCE_DIR}/README.md)
-    set_tests_properties("${topic}: page agrees with results" "${topic}: page's commands" PROPERTIES LABELS ${topic} TIMEOUT 300)
+    add_test(NAME "${topic}: page's experiments"
+             COMMAND Python3::Interpreter ${SAMPLES_TOOLS}/pages.py --experiments $<TARGET_FILE:${topic}> ${CMAKE_CURRENT_SOURCE_DIR}/README.md)
+    set_tests_properties("${topic}: page agrees with results" "${topic}: page's commands" "${topic}: page's experiments" PROPERTIES LABELS ${topic} TIMEOUT 300)
   endif()
 endfunction()
 

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Draws the figures of pages as the pages say, with tools/plot.py. Needs matplotlib.
+
+    tools/figures.py 01_memory_model/README.md                        redraw a page's figures in place
+    tools/figures.py --results build/release/results 0*/README.md     draw them from other results, beside these
+
+A page says beside a figure what it is drawn from: the file, the results, and plot.py's arguments,
+
+    <!-- figure: results/latency-nvidia-h200.svg = results/nvidia-h200.csv latency -->
+
+With --results DIR, where DIR holds a file for each topic (01_memory_model.csv), figures go to DIR/01_memory_model-latency.svg.
+"""
+import argparse
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+PLOT = pathlib.Path(__file__).with_name("plot.py")
+
+
+def figures(page):
+    """(output, results, arguments of plot.py) of each figure of the page, paths as the page has them."""
+    for output, words in re.findall(r"<!-- figure: (\S+) = (.*?) -->", page.read_text(encoding="utf-8"), flags=re.S):
+        results, *arguments = shlex.split(words)
+        yield output, results, arguments
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=pathlib.Path, metavar="DIR", help="draw from DIR/TOPIC.csv into DIR")
+    parser.add_argument("pages", nargs="+", type=pathlib.Path, metavar="PAGE")
+    args = parser.parse_args()
+    failed = False
+    for page in args.pages:
+        topic = page.resolve().parent.name
+        for output, results, arguments in figures(page):
+            if args.results:
+                results, output = args.results / f"{topic}.csv", args.results / f"{topic}-{pathlib.Path(output).stem.split('-nvidia')[0]}.svg"
+            else:
+                results, output = page.parent / results, page.parent / output
+            done = subprocess.run([sys.executable, PLOT, results, *arguments, "-o", output], capture_output=True, text=True)
+            if "matplotlib is missing" in done.stderr:
+                sys.exit(done.stderr.strip())
+            if done.returncode:  # with --results a run without a GPU has nothing to draw, and the next figure may
+                print(f"{output} is not drawn: {done.stderr.strip()}", file=sys.stderr)
+                failed = failed or not args.results
+            else:
+                print(output)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,19 @@
+# One tool of compute-sanitizer over all self-checks of an executable but those of more than 64 MiB; fails on any report.
+#   cmake -DSAMPLE=<executable> -DTOOL=<memcheck, racecheck, initcheck or synccheck> -DCOMPUTE_SANITIZER=<program> -P sanitize.cmake
+cmake_minimum_required(VERSION 3.25)
+if(NOT COMPUTE_SANITIZER)
+  message("skipped: compute-sanitizer was not found; it is part of the CUDA toolkit")
+  return()
+endif()
+# where there is a GPU, to ask for device 99 is a wrong command line
+execute_process(COMMAND ${SAMPLE} --list-test-cases --device 99 RESULT_VARIABLE code OUTPUT_QUIET ERROR_QUIET)
+if(NOT code EQUAL 2)
+  message("skipped: no usable GPU")
+  return()
+endif()
+# wrong calls that the samples make on purpose are no report
+execute_process(COMMAND ${COMPUTE_SANITIZER} --tool ${TOOL} --report-api-errors no --error-exitcode 9
+                        ${SAMPLE} --self-check "--test-case-exclude=*large:*" RESULT_VARIABLE code)
+if(NOT code EQUAL 0)
+  message(FATAL_ERROR "compute-sanitizer --tool ${TOOL}: exit code ${code}")
+endif()
