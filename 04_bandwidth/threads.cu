@@ -8,32 +8,12 @@
 #include <map>
 
 #include "../common/report.hpp"
+#include "row_sum.cuh"
 
 namespace {
 
-constexpr unsigned columns = 12288;  // the text's; a row begins at a multiple of 128 bytes
 constexpr unsigned blocks = 1024;
 constexpr unsigned least = 16, most = 1024;
-
-/// Word of the array at `row` and `col`.
-__host__ __device__ size_t element(unsigned row, unsigned col) { return size_t(row) * columns + col; }
-
-// A block takes rows. A warp reads 32 neighbouring words; they begin at a sector's start as long as the block has a
-// multiple of 8 threads, and fill their last warp if it is one of 32.
-__global__ void sum_by_rows(float* out, const float* in, unsigned rows) {
-  float sum = 0;
-  for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
-    for (unsigned col = threadIdx.x; col < columns; col += blockDim.x) sum += in[element(row, col)];
-  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
-}
-
-/// A whole number from 1 to 16 without pattern: sums of up to 2^20 such are exact in float.
-__host__ __device__ float whole_number(size_t i) {
-  unsigned x = unsigned(i) * 0x9e3779b1u;
-  x = (x ^ x >> 16) * 0x85ebca6bu;
-  x = (x ^ x >> 13) * 0xc2b2ae35u;
-  return float(1 + (x >> 28));
-}
 
 // Fills the array and adds the same numbers up as integers, without reading it.
 __global__ void fill(float* out, size_t n, unsigned long long* total) {
@@ -44,14 +24,6 @@ __global__ void fill(float* out, size_t n, unsigned long long* total) {
   }
   atomicAdd(total, sum);
 }
-
-// Adds up what the threads found; what was never written is no number and spoils the total.
-__global__ void add_up(const float* sums, unsigned n, unsigned long long* total) {
-  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-    atomicAdd(total, sums[i] >= 0 ? (unsigned long long)sums[i] : 1ull << 60);
-}
-
-unsigned ceil_div(unsigned n, unsigned by) { return (n + by - 1) / by; }
 
 /// Loads that follow one another if so many blocks fit at once: rounds of blocks x rows of a block x steps of a row.
 unsigned loads_in_turn(unsigned rows, unsigned threads, unsigned fit) {
@@ -91,12 +63,9 @@ struct Rows {
   void launch(unsigned threads) { sum_by_rows<<<blocks, threads>>>(out.data(), in.data(), rows); }
   bool right(unsigned threads) {
     CUDA_CHECK(cudaMemset(out.data(), 0xff, size_t(blocks) * threads * sizeof(float)));
-    CUDA_CHECK(cudaMemset(total.data(), 0, total.bytes()));
     launch(threads);
     CUDA_CHECK_LAUNCH();
-    add_up<<<256, 256>>>(out.data(), blocks * threads, total.data());
-    CUDA_CHECK_LAUNCH();
-    return total.to_host()[0] == expected;
+    return added_up(out, blocks * threads, total) == expected;
   }
 };
 
@@ -254,12 +223,7 @@ TEST_CASE("threads: the sum is exact for every kind of count") {
   for (unsigned rows : {1u, 7u, 101u, 1024u, 1031u}) {
     CAPTURE(rows);
     Rows array(rows);
-    const std::vector<float> in = array.in.to_host();
-    unsigned long long total = 0, wrong = 0;
-    for (size_t i = 0; i < in.size(); ++i)
-      total += (unsigned long long)whole_number(i), wrong += in[i] != whole_number(i);
-    CHECK(wrong == 0);
-    CHECK(array.expected == total);
+    CHECK(array.expected == total_by_host(array.in));
     for (unsigned t : {1u, 16u, 17u, 31u, 32u, 33u, 191u, 192u, 193u, 1023u, 1024u}) {
       CAPTURE(t);
       CHECK(array.right(t));

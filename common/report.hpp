@@ -271,18 +271,19 @@ class Report {
 
   /// The whole CSV. `date` as YYYY-MM-DD.
   std::string csv(const std::string& date) const {
-    const auto number = [](double value) {
+    const auto number = [](double value, int digits) {
       if (!std::isfinite(value)) return std::string();
       char text[32];
-      std::snprintf(text, sizeof text, "%.6g", value);
+      std::snprintf(text, sizeof text, "%.*g", digits, value);
       return std::string(text);
     };
     std::string text = std::string(csv_header) + "\n";
     for (const Record& r : records_) {
+      const int digits = r.kind == "counted" || r.kind == "predicted" ? 12 : 6;  // what is counted is exact
       for (const std::string& field :
-           {topic_, r.experiment, r.name, r.parameter, r.at, r.kind, r.metric, r.unit, number(r.value), number(r.low),
-            number(r.high), r.repeats ? std::to_string(r.repeats) : "", gpu_, capability_, driver_,
-            cuda_version_text(CUDART_VERSION)})
+           {topic_, r.experiment, r.name, r.parameter, r.at, r.kind, r.metric, r.unit, number(r.value, digits),
+            number(r.low, digits), number(r.high, digits), r.repeats ? std::to_string(r.repeats) : "", gpu_,
+            capability_, driver_, cuda_version_text(CUDART_VERSION)})
         text += csv_field(field) + ",";
       text += date + "\n";
     }

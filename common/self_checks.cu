@@ -203,11 +203,12 @@ TEST_CASE("errors: a failed call names itself, its place and its reason") {
   CHECK_THROWS_WITH_AS(require_fits("--size 9", 2048, 1024), "--size 9 needs 2 KiB, but 1 KiB are free", UsageError);
 }
 
-TEST_CASE("owners: memory comes back and moves") {
+TEST_CASE("owners: large: memory comes back and moves") {
   if (skip_without_gpu()) return;
-  CUDA_CHECK(cudaFree(nullptr));
-  const size_t before = Device::free_bytes();
-  {
+  size_t before = 0;
+  for (int round = 0; round < 2; ++round) {  // in the first the driver takes some for itself
+    CUDA_CHECK(cudaFree(nullptr));
+    before = Device::free_bytes();
     DeviceBuffer<int> a(std::vector<int>{1, 2, 3});
     DeviceBuffer<int> b(std::move(a));
     CHECK(a.data() == nullptr);
@@ -227,7 +228,7 @@ TEST_CASE("owners: memory comes back and moves") {
   CHECK(Device::free_bytes() == before);
 }
 
-TEST_CASE("timing: an event never shows less than what the device did") {
+TEST_CASE("timing: large: an event never shows less than what the device did") {
   if (skip_without_gpu()) return;
   DeviceBuffer<char> memory(size_t(256) << 20);
   const auto set = [&] { CUDA_CHECK(cudaMemsetAsync(memory.data(), 1, memory.bytes())); };

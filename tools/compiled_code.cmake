@@ -7,7 +7,7 @@ file(MAKE_DIRECTORY ${SCRATCH})
 set(stem ${SCRATCH}/${stem})
 string(ASCII 7 mark)
 
-set(compile ${NVCC} -std=c++20 -O3)
+set(compile ${NVCC} -std=c++20 -O3 -Wno-deprecated-gpu-targets)
 if(HOST_COMPILER)
   list(APPEND compile -ccbin ${HOST_COMPILER})
 endif()

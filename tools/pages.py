@@ -6,7 +6,7 @@
     tools/pages.py --commands build/01_memory_model ...  run the page's commands on a sample, with --quick
     tools/pages.py --experiments build/01_memory_model ...  the page has those that the sample lists, and no other
 
-A page names its result files once, then says what stands where:
+A page names a result file, which holds up to the next one that it names, and says what stands where:
 
     <!-- results: results/nvidia-h200.csv -->
     <!-- results: 0?_*/results/nvidia-h200.csv -->   of all topics; --check then wants every claim there, and judged
@@ -132,16 +132,12 @@ def unjudged(page):
     if not named:
         return []
     judged = {r["case"] for path in result_files(page, named[1]) for r in load(path) if r["kind"] == "claim" and r["metric"] != "not judged"}
-    coded = {match for source in page.parent.glob("0?_*/*.cu") for match in re.findall(r'"(0\d\.\d+)"', source.read_text(encoding="utf-8"))}
+    coded = {match for source in page.parent.glob("0?_*/*.*[uhp]*") for match in re.findall(r'"(0\d\.\d+)"', source.read_text(encoding="utf-8"))}
     return sorted(coded ^ judged)
 
 
 def rewrite(page):
-    text = page.read_text(encoding="utf-8")
-    named = re.search(r"<!-- results: (\S+) -->", text)
-    if not named:
-        return text
-    records = [record for path in result_files(page, named[1]) for record in load(path)]
+    records, done = [], ""
 
     def block(match):
         kind, spec = match[1], match[2].strip()
@@ -153,8 +149,14 @@ def rewrite(page):
             lines = claims(records, experiment)
         return f"<!-- {kind}:{match[2]}-->\n" + "\n".join(lines) + "\n<!-- end -->"
 
-    text = re.sub(r"<!-- (table|claims):(.*?)-->.*?<!-- end -->", block, text, flags=re.S)
-    return re.sub(r"<!-- v (.*?) -->.*?<!-- /v -->", lambda m: f"<!-- v {m[1]} -->{value(records, m[1])}<!-- /v -->", text, flags=re.S)
+    for part in re.split(r"(?=<!-- results: )", page.read_text(encoding="utf-8")):
+        named = re.match(r"<!-- results: (\S+) -->", part)
+        if named:
+            records = [record for path in result_files(page, named[1]) for record in load(path)]
+            part = re.sub(r"<!-- (table|claims):(.*?)-->.*?<!-- end -->", block, part, flags=re.S)
+            part = re.sub(r"<!-- v (.*?) -->.*?<!-- /v -->", lambda m: f"<!-- v {m[1]} -->{value(records, m[1])}<!-- /v -->", part, flags=re.S)
+        done += part
+    return done
 
 
 def broken_links(page):
@@ -228,6 +230,10 @@ def main():
             for claim in unjudged(page):
                 print(f"{page}: claim {claim} is in the code or in the results, not in both, or is not judged")
                 failed = True
+            for n, line in enumerate(old.splitlines(), 1):
+                if re.match(r"\s*([-*] )?<!-- v ", line):
+                    print(f"{page}:{n}: a line that begins with a comment ends the paragraph before it; put a word before the number")
+                    failed = True
             for target in broken_links(page):
                 print(f"{page}: {target} does not exist")
                 failed = True

@@ -85,10 +85,10 @@ def draw(records, metrics, parameter, args):
     matplotlib.use("Agg")
     matplotlib.rcParams.update({"svg.hashsalt": "cuda memory", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
     import matplotlib.pyplot as plt
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
     unit = next(r["unit"] for r in records)
-    label = metrics[0] if not unit or unit == metrics[0] else f"{metrics[0]} ({unit})"
+    label = unit if len(metrics) > 1 and unit else metrics[0] if not unit or unit == metrics[0] else f"{metrics[0]} ({unit})"
     named = {r["case"] for r in records if r["case"]}
     several = len({r["metric"] for r in records if r["case"]}) > 1
 
@@ -124,6 +124,10 @@ def draw(records, metrics, parameter, args):
             axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
         if args.log_y:
             axes.set_yscale("log")
+            low, high = axes.get_ylim()
+            plain = FuncFormatter(lambda v, _: f"{v:g}")
+            axes.yaxis.set_major_formatter(plain)
+            axes.yaxis.set_minor_formatter(plain if high < 30 * low else NullFormatter())
         else:
             axes.set_ylim(bottom=0)
         axes.set_xlabel(parameter)
@@ -133,7 +137,8 @@ def draw(records, metrics, parameter, args):
             axes.legend(frameon=False, fontsize=9)
     elif args.grouped:
         groups = list(dict.fromkeys(r["at"] for r in records))
-        figure, axes = plt.subplots(figsize=(8, 1.2 + 0.11 * len(groups) * (len(cases) + 1)))
+        height = 1.2 + 0.11 * len(groups) * (len(cases) + 1)
+        figure, axes = plt.subplots(figsize=(8, height))
         for k, case in enumerate(cases):
             rows = [r for r in records if (r["case"], r["kind"]) == case]
             at = [groups.index(r["at"]) + 0.84 * ((k + 0.5) / len(cases) - 0.5) for r in rows]
@@ -143,7 +148,8 @@ def draw(records, metrics, parameter, args):
         axes.set_yticks(range(len(groups)), groups)
         axes.set_ylim(len(groups) - 0.5, -0.5)
         axes.set_xlabel(label)
-        axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.05), ncol=2)
+        below = 0.45 / (0.77 * height)  # of the axes' height: under their label
+        axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -below), ncol=2)
     else:
         names = list(dict.fromkeys(", ".join(filter(None, (r["case"], r["at"]))) for r in records))
         figure, axes = plt.subplots(figsize=(8, 0.9 + 0.32 * len(names)))

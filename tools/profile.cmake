@@ -2,6 +2,7 @@
 # memory, and holds the counts against the models; prints both, fails where they differ.
 #   cmake -DSAMPLE=<executable> -DNCU=<program> -DPYTHON=<program> -DSCRATCH=<folder> -P profile.cmake
 cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/gpu.cmake)
 get_filename_component(topic ${SAMPLE} NAME)
 execute_process(COMMAND ${SAMPLE} --list-test-cases OUTPUT_VARIABLE cases)
 if(NOT cases MATCHES "profile launches")
@@ -12,9 +13,8 @@ if(NOT NCU OR NOT PYTHON)
   message("skipped: Nsight Compute (ncu) and Python are needed; one of them was not found")
   return()
 endif()
-# where there is a GPU, to ask for device 99 is a wrong command line
-execute_process(COMMAND ${SAMPLE} --list-test-cases --device 99 RESULT_VARIABLE code OUTPUT_QUIET ERROR_QUIET)
-if(NOT code EQUAL 2)
+find_gpu(gpu)
+if(NOT gpu)
   message("skipped: no usable GPU")
   return()
 endif()
@@ -32,7 +32,8 @@ foreach(op IN ITEMS ld st)
   list(APPEND metrics l1tex__t_requests_pipe_lsu_mem_global_op_${op}.sum l1tex__t_sectors_pipe_lsu_mem_global_op_${op}.sum
        l1tex__data_pipe_lsu_wavefronts_mem_shared_op_${op}.sum)
 endforeach()
-list(APPEND metrics l1tex__m_xbar2l1tex_read_bytes.sum)  # what crosses from L2 to L1
+list(APPEND metrics l1tex__t_requests_pipe_tex_mem_texture.sum l1tex__t_sectors_pipe_tex_mem_texture.sum
+     l1tex__m_xbar2l1tex_read_bytes.sum)  # the last: what crosses from L2 to L1
 list(JOIN metrics "," metrics)
 
 execute_process(COMMAND ${NCU} --csv --page raw --clock-control none --print-kernel-base function --kernel-name "regex:^(${names})$"

@@ -1,13 +1,13 @@
 # One tool of compute-sanitizer over all self-checks of an executable but those of more than 64 MiB; fails on any report.
 #   cmake -DSAMPLE=<executable> -DTOOL=<memcheck, racecheck, initcheck or synccheck> -DCOMPUTE_SANITIZER=<program> -P sanitize.cmake
 cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/gpu.cmake)
 if(NOT COMPUTE_SANITIZER)
   message("skipped: compute-sanitizer was not found; it is part of the CUDA toolkit")
   return()
 endif()
-# where there is a GPU, to ask for device 99 is a wrong command line
-execute_process(COMMAND ${SAMPLE} --list-test-cases --device 99 RESULT_VARIABLE code OUTPUT_QUIET ERROR_QUIET)
-if(NOT code EQUAL 2)
+find_gpu(gpu)
+if(NOT gpu)
   message("skipped: no usable GPU")
   return()
 endif()

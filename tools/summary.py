@@ -77,6 +77,7 @@ def draw(topics, gpus, output):
     axes.axis("off")
     axes.legend(handles=[Patch(color=c, label=f"{v}: {count[v]}") for v, c in zip(VERDICTS, COLOURS) if count[v]], ncol=5, frameon=False,
                 loc="upper left", bbox_to_anchor=(0, 0.01), fontsize=10)
+    axes.text(0, len(topics) + 0.55, "here: the ratio on which the verdict rests; each topic's page says of what", fontsize=8)
     axes.set_title(f"What five texts of 2007 to 2019 say of CUDA memory: {sum(count.values())} claims, measured again on {', '.join(gpus) or 'no GPU'}",
                    loc="left", fontsize=14)
     figure.savefig(output, bbox_inches="tight", dpi=110, metadata={"Date": None} if output.suffix == ".svg" else None)

@@ -1,0 +1,299 @@
+// dimensions: the lectures list seven types of texture. Here each is made, 1D and 2D from both kinds of memory that
+// they can stand on, filled, and read back texel by texel: what comes back equals the source bit for bit. Look at how a
+// kernel's coordinates reach a texel, at what each kind may measure at most, and at what the wrong calls answer. Set
+// right: the header numbers the types otherwise; textures of double or long long do not exist (such a value travels as
+// an int2); and an object has no member addressMode, which is part of its description.
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+#include "../common/report.hpp"
+#include "texture.cuh"
+
+namespace {
+
+/// 1D and 2D from linear and from pitched memory, the others from arrays; lines and planes are layered.
+enum class Kind { line_in_memory, line, plane_in_memory, plane, volume, lines, planes, cube, cubes };
+
+struct Extent {
+  int width, height, depth;  ///< depth: slices, layers or faces, six to a cube; what a kind lacks is 1
+  __host__ __device__ int texels() const { return width * height * depth; }
+};
+
+/// Where to look from the middle of a cube to see place (u, v) of a face, each from -1 to 1.
+__host__ __device__ float3 face_direction(int face, float u, float v) {
+  const float3 to[] = {{1, -v, -u}, {-1, -v, u}, {u, 1, v}, {u, -1, -v}, {u, -v, 1}, {-u, -v, -1}};  // +x, -x, +y ...
+  return to[face];
+}
+
+/// Centre of texel `i` of `width`, from -1 to 1.
+__host__ __device__ float centre(int i, int width) { return float(2 * i + 1) / float(width) - 1.0f; }
+
+/// Texel (x, y, z) of any kind. Texel i reaches from i to i + 1, so its centre is at i + 0.5; linear memory and layers
+/// are counted, not measured.
+template <class T>
+__device__ T texel(cudaTextureObject_t tex, Kind kind, int width, int x, int y, int z) {
+  const float cx = x + 0.5f, cy = y + 0.5f, cz = z + 0.5f;
+  if (kind == Kind::line_in_memory) return tex1Dfetch<T>(tex, x);
+  if (kind == Kind::line) return tex1D<T>(tex, cx);
+  if (kind == Kind::plane_in_memory || kind == Kind::plane) return tex2D<T>(tex, cx, cy);
+  if (kind == Kind::volume) return tex3D<T>(tex, cx, cy, cz);
+  if (kind == Kind::lines) return tex1DLayered<T>(tex, cx, z);
+  if (kind == Kind::planes) return tex2DLayered<T>(tex, cx, cy, z);
+  const float3 to = face_direction(z % 6, centre(x, width), centre(y, width));
+  if (kind == Kind::cube) return texCubemap<T>(tex, to.x, to.y, to.z);
+  return texCubemapLayered<T>(tex, to.x, to.y, to.z, z / 6);
+}
+
+// A warp reads 32 texels that follow each other in the source's order, and writes them in that order.
+template <class T>
+__global__ void read_back(T* out, cudaTextureObject_t tex, Kind kind, Extent size) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < size.texels(); i += gridDim.x * blockDim.x)
+    out[i] =
+        texel<T>(tex, kind, size.width, i % size.width, i / size.width % size.height, i / size.width / size.height);
+}
+
+struct KindOfTexture {
+  Kind kind;
+  const char* name;
+  int header, text;           ///< number of its type, in the header and in the text
+  const char* fetch;          ///< what reaches texel (x, y, z)
+  std::vector<Extent> sizes;  ///< one texel, odd, prime; one layer and several
+};
+const std::vector<Extent> rows{{1, 1, 1}, {7, 1, 1}, {1009, 1, 1}}, images{{1, 1, 1}, {5, 3, 1}, {33, 17, 1}},
+    layers{{1, 1, 1}, {5, 3, 1}, {33, 17, 3}}, faces{{1, 1, 6}, {8, 8, 6}, {17, 17, 12}};
+const KindOfTexture kinds[] = {
+    {Kind::line_in_memory, "1D, linear memory", cudaTextureType1D, 1, "tex1Dfetch(x)", rows},
+    {Kind::line, "1D, array", cudaTextureType1D, 1, "tex1D(x + 0.5)", rows},
+    {Kind::plane_in_memory, "2D, pitched memory", cudaTextureType2D, 2, "tex2D(x + 0.5, y + 0.5)", images},
+    {Kind::plane, "2D, array", cudaTextureType2D, 2, "tex2D(x + 0.5, y + 0.5)", images},
+    {Kind::volume, "3D", cudaTextureType3D, 3, "tex3D(x + 0.5, y + 0.5, z + 0.5)", {{1, 1, 1}, {5, 3, 7}}},
+    {Kind::lines, "1D layered", cudaTextureType1DLayered, 4, "tex1DLayered(x + 0.5, z)", {{7, 1, 1}, {1009, 1, 3}}},
+    {Kind::planes, "2D layered", cudaTextureType2DLayered, 5, "tex2DLayered(x + 0.5, y + 0.5, z)", layers},
+    {Kind::cube, "cubemap", cudaTextureTypeCubemap, 6, "texCubemap(face z)", {{1, 1, 6}, {8, 8, 6}, {17, 17, 6}}},
+    {Kind::cubes, "cubemap layered", cudaTextureTypeCubemapLayered, 7, "texCubemapLayered(face z % 6, z / 6)", faces}};
+
+bool is_cube(Kind kind) { return kind == Kind::cube || kind == Kind::cubes; }
+/// Makes a texture of this kind and hands it to `use`. It holds `texels`, x fastest, unless there are none.
+template <class T, class Use>
+void with_texture(Kind kind, Extent e, const std::vector<T>& texels, Use&& use) {
+  const auto go = [&](auto& memory, auto&& resource_of) {
+    if (!texels.empty()) memory.copy_from(texels);
+    // a direction is not counted in texels: cubemaps want the normalised kind of coordinates
+    use(Texture(resource_of(memory), texture_desc(cudaAddressModeClamp, cudaFilterModePoint, is_cube(kind))));
+  };
+  if (kind == Kind::line_in_memory) {
+    DeviceBuffer<T> memory(e.texels());
+    return go(memory, [](auto& m) { return linear_resource(m.data(), cudaCreateChannelDesc<T>(), m.bytes()); });
+  }
+  if (kind == Kind::plane_in_memory) {
+    PitchedBuffer<T> memory(e.width, e.height);
+    return go(memory, [](auto& m) { return pitched_resource(m); });
+  }
+  // in an array's extent a dimension that it lacks is 0; layers and faces are counted in the depth
+  const bool layered = kind == Kind::lines || kind == Kind::planes || kind == Kind::cubes;
+  const bool thin = kind == Kind::line || kind == Kind::lines, flat = kind == Kind::line || kind == Kind::plane;
+  CudaArray array = CudaArray::of<T>({size_t(e.width), thin ? 0 : size_t(e.height), flat ? 0 : size_t(e.depth)},
+                                     (layered ? cudaArrayLayered : 0) | (is_cube(kind) ? cudaArrayCubemap : 0));
+  go(array, [](auto& m) { return array_resource(m); });
+}
+
+/// Texels whose every channel is a hash of its place: all bits of an integer, a whole number of 24 bits as a float.
+template <class T>
+std::vector<T> source(size_t n) {
+  const cudaChannelFormatDesc desc = cudaCreateChannelDesc<T>();
+  const size_t bytes = desc.x / 8;
+  std::vector<T> texels(n);
+  for (unsigned i = 0; i < n * sizeof(T) / bytes; ++i) {
+    const unsigned mixed = (i + 1) * 0x9e3779b1u, word = mixed ^ mixed >> 15;
+    const float number = float(int(word) >> 8);
+    const void* from = desc.f == cudaChannelFormatKindFloat ? static_cast<const void*>(&number) : &word;
+    std::memcpy(reinterpret_cast<char*>(texels.data()) + i * bytes, from, bytes);
+  }
+  return texels;
+}
+
+/// How many texels of all sizes come back as they went in.
+template <class T>
+int equal_texels(const KindOfTexture& k) {
+  int equal = 0;
+  for (const Extent& size : k.sizes) {
+    const std::vector<T> sent = source<T>(size.texels());
+    DeviceBuffer<T> out(sent.size());
+    out.poison();
+    with_texture(k.kind, size, sent, [&](cudaTextureObject_t tex) {
+      read_back<<<3, 96>>>(out.data(), tex, k.kind, size);
+      CUDA_CHECK_LAUNCH();
+      const std::vector<T> read = out.to_host();
+      for (size_t i = 0; i < sent.size(); ++i) equal += std::memcmp(&read[i], &sent[i], sizeof(T)) == 0;
+    });
+  }
+  return equal;
+}
+int all_texels(const KindOfTexture& k) {
+  return std::accumulate(k.sizes.begin(), k.sizes.end(), 0, [](int sum, Extent e) { return sum + e.texels(); });
+}
+
+struct ElementType {
+  const char* name;
+  int (*equal[3])(const KindOfTexture&);  ///< as itself, in twos and in fours; threes do not exist
+};
+const ElementType element_types[] = {
+    {"char", {equal_texels<signed char>, equal_texels<char2>, equal_texels<char4>}},
+    {"uchar", {equal_texels<unsigned char>, equal_texels<uchar2>, equal_texels<uchar4>}},
+    {"short", {equal_texels<short>, equal_texels<short2>, equal_texels<short4>}},
+    {"ushort", {equal_texels<unsigned short>, equal_texels<ushort2>, equal_texels<ushort4>}},
+    {"int", {equal_texels<int>, equal_texels<int2>, equal_texels<int4>}},
+    {"uint", {equal_texels<unsigned>, equal_texels<uint2>, equal_texels<uint4>}},
+    {"float", {equal_texels<float>, equal_texels<float2>, equal_texels<float4>}}};
+
+/// The largest extent of bytes, each dimension by itself (3D may be deeper where it is narrower).
+Extent largest(Kind kind, const cudaDeviceProp& p, int device) {
+  size_t linear = 0;
+  const cudaChannelFormatDesc byte = cudaCreateChannelDesc<unsigned char>();
+  CUDA_CHECK(cudaDeviceGetTexture1DLinearMaxWidth(&linear, &byte, device));
+  if (kind == Kind::line_in_memory) return {int(linear), 1, 1};
+  if (kind == Kind::line) return {p.maxTexture1D, 1, 1};
+  if (kind == Kind::plane_in_memory) return {p.maxTexture2DLinear[0], p.maxTexture2DLinear[1], 1};
+  if (kind == Kind::plane) return {p.maxTexture2D[0], p.maxTexture2D[1], 1};
+  if (kind == Kind::volume)
+    return {p.maxTexture3D[0], p.maxTexture3D[1], std::max(p.maxTexture3D[2], p.maxTexture3DAlt[2])};
+  if (kind == Kind::lines) return {p.maxTexture1DLayered[0], 1, p.maxTexture1DLayered[1]};
+  if (kind == Kind::planes) return {p.maxTexture2DLayered[0], p.maxTexture2DLayered[1], p.maxTexture2DLayered[2]};
+  if (kind == Kind::cube) return {p.maxTextureCubemap, p.maxTextureCubemap, 6};
+  return {p.maxTextureCubemapLayered[0], p.maxTextureCubemapLayered[0], p.maxTextureCubemapLayered[1] / 6 * 6};
+}
+
+/// `more` than the largest in one dimension, and in the others as little as can be.
+std::vector<Extent> near_limit(Kind kind, Extent most, int more) {
+  if (is_cube(kind)) return {{most.width + more, most.width + more, 6}, {1, 1, most.depth + 6 * more}};
+  std::vector<Extent> extents{{most.width + more, 1, 1}};
+  if (most.height > 1) extents.push_back({1, most.height + more, 1});
+  if (most.depth > 1) extents.push_back({1, 1, most.depth + more});
+  return extents;
+}
+
+/// "accepted", or the name of the error, which is cleared.
+std::string answer(auto&& call) {
+  try {
+    call();
+    return "accepted";
+  } catch (const CudaError& error) {
+    return error.name();
+  }
+}
+std::string answer_to(Kind kind, Extent e) {
+  return answer([&] { with_texture<unsigned char>(kind, e, {}, [](cudaTextureObject_t) {}); });
+}
+
+/// Calls that no device takes, and their answers.
+std::vector<std::pair<std::string, std::string>> wrong_calls() {
+  const DeviceBuffer<float> memory(4096);
+  const cudaChannelFormatDesc one = cudaCreateChannelDesc<float>(), three{32, 32, 32, 0, cudaChannelFormatKindFloat};
+  const auto array = [](const cudaChannelFormatDesc& desc, cudaExtent extent, unsigned flags) {
+    return answer([&] { CudaArray(desc, extent, flags); });
+  };
+  return {{"texels of double", array(cudaCreateChannelDesc<double>(), {8, 0, 0}, 0)},
+          {"texels of three floats", array(three, {8, 0, 0}, 0)},
+          {"a cubemap that is not square", array(one, {8, 4, 6}, cudaArrayCubemap)},
+          {"linear memory off its alignment", answer([&] { Texture(linear_resource(memory.data() + 1, one, 64)); })},
+          {"a pitch off its alignment", answer([&] { Texture(pitched_resource(memory.data(), one, 8, 2, 516)); })}};
+}
+
+/// Which texel a direction meets, counted over all faces: the component of the largest magnitude tells the face, the
+/// two others, divided by it, the place on the face.
+int texel_seen(float3 d, int width) {
+  const float ax = std::abs(d.x), ay = std::abs(d.y), az = std::abs(d.z), most = std::max({ax, ay, az});
+  const int face = most == ax ? (d.x > 0 ? 0 : 1) : most == ay ? (d.y > 0 ? 2 : 3) : d.z > 0 ? 4 : 5;
+  const float u[] = {-d.z, d.z, d.x, d.x, d.x, -d.x}, v[] = {-d.y, -d.y, d.z, -d.z, -d.y, -d.y};
+  const auto at = [&](float place) { return int((place / most + 1) / 2 * float(width)); };
+  return (face * width + at(v[face])) * width + at(u[face]);
+}
+
+int led_back(int width) {  // how many directions to texels do
+  int right = 0;
+  for (int i = 0; i < 6 * width * width; ++i) {
+    const float u = centre(i % width, width), v = centre(i / width % width, width);
+    right += texel_seen(face_direction(i / width / width, u, v), width) == i;
+  }
+  return right;
+}
+
+}  // namespace
+
+void dimensions(const Run& run) {
+  run.report.begin("dimensions", "all kinds of texture, each with 21 types of element");
+  Table numbers(run.report, "kind", {shown("type's number"), shown("in the text"), shown("texel (x, y, z) is at")});
+  for (const KindOfTexture& k : kinds) {
+    char hex[8];
+    std::snprintf(hex, sizeof hex, "0x%02x", unsigned(k.header));
+    numbers.row({k.name}, {hex, std::to_string(k.text), k.fetch});
+  }
+  numbers.print();
+  run.report.note("z counts layers, of cubemaps faces (+x, -x, +y, -y, +z, -z); by the rule of the largest component " +
+                  std::to_string(led_back(17)) + " of the " + std::to_string(6 * 17 * 17) +
+                  " directions to the texels of a 17 x 17 cubemap lead back to them");
+  if (!run.device) return run.report.left_out("the textures, what comes back of them, and the device's limits");
+
+  std::vector<Column> columns{counted("texels", "texels", "", 0)};
+  for (const ElementType& type : element_types) columns.push_back(counted(type.name, type.name, "", 0));
+  Table equal(run.report, "come back equal, as 1, 2 and 4", columns);
+  for (const KindOfTexture& k : kinds) {
+    const double texels = 3.0 * all_texels(k);
+    std::vector<Cell> cells(1, texels);
+    for (const ElementType& type : element_types) {
+      const double same = type.equal[0](k) + type.equal[1](k) + type.equal[2](k);
+      require_right(same == texels, std::string(k.name) + " of " + type.name);
+      cells.emplace_back(same);
+    }
+    equal.row({k.name}, cells);
+  }
+  equal.print();
+
+  const cudaDeviceProp& p = run.device->prop;
+  Table limits(run.report, "at most, each by itself",
+               {counted("width", "largest width", "", 0), counted("height", "largest height", "", 0),
+                counted("depth", "largest depth", "", 0), shown("one more")});
+  for (const KindOfTexture& k : kinds) {
+    const Extent most = largest(k.kind, p, run.device->number);
+    std::string answers;
+    for (const Extent& e : near_limit(k.kind, most, 1)) answers += (answers.empty() ? "" : ", ") + answer_to(k.kind, e);
+    limits.row({k.name}, {double(most.width), double(most.height), double(most.depth), answers});
+  }
+  limits.print();
+  Table wrong(run.report, "wrong calls", {shown("answer")});
+  for (const auto& [what, said] : wrong_calls()) wrong.row({what}, {said});
+  wrong.print();
+  run.report.note("linear and pitched memory begins at a multiple of " + std::to_string(p.textureAlignment) +
+                  " bytes, pitches are multiples of " + std::to_string(p.texturePitchAlignment));
+}
+
+// ---- self-checks ----------------------------------------------------------------------------------------------------
+
+TEST_CASE("dimensions: the direction to a texel leads back to it") {
+  for (int width : {1, 2, 3, 8, 17, 64, 101}) CHECK(led_back(width) == 6 * width * width);
+  CHECK(texel_seen({0.9f, -1, 0.9f}, 2) == (3 * 2 + 0) * 2 + 1);  // face -y: u = x, v = -z
+}
+
+TEST_CASE("dimensions: every texel comes back bit for bit") {
+  if (skip_without_gpu()) return;
+  for (const KindOfTexture& k : kinds)
+    for (const ElementType& type : element_types) {
+      CAPTURE(std::string(k.name) + ", " + type.name);
+      for (auto equal : type.equal) CHECK(equal(k) == all_texels(k));
+    }
+}
+
+TEST_CASE("dimensions: limits are accepted and what lies beyond is refused") {
+  if (skip_without_gpu()) return;
+  const cudaDeviceProp prop = Device::select(0).prop;
+  for (const KindOfTexture& k : kinds) {
+    if (k.kind == Kind::line_in_memory) continue;  // hundreds of megabytes
+    CAPTURE(k.name);
+    const Extent most = largest(k.kind, prop, 0);
+    for (const Extent& e : near_limit(k.kind, most, 1)) CHECK(answer_to(k.kind, e) != "accepted");
+    if (is_cube(k.kind)) continue;  // gigabytes
+    for (const Extent& e : near_limit(k.kind, most, 0)) CHECK(answer_to(k.kind, e) == "accepted");
+  }
+  for (const auto& [what, said] : wrong_calls()) CHECK_MESSAGE(said != "accepted", what);
+}

@@ -1,0 +1,37 @@
+// Textures and the read-only path: what today's GPUs make of them. Options and the list of experiments; each stands in
+// its own file.
+#include "../common/command_line.hpp"
+#include "options.hpp"
+
+void read_only(const Run&, const Options&);
+void dimensions(const Run&);
+void sampling(const Run&);
+void locality(const Run&, const Options&);
+void objects(const Run&);
+
+int main(int argc, char** argv) {
+  Options options;
+  const auto with_options = [&](void (*experiment)(const Run&, const Options&)) {
+    return [&options, experiment](const Run& run) { experiment(run, options); };
+  };
+  return run_sample(
+      {.topic = "07_texture_readonly",
+       .about = "Textures and the read-only path: what they do, and what they still gain",
+       .experiments =
+           {
+               {"read_only", "plain loads, const __restrict__, __ldg and cache hints", with_options(read_only)},
+               {"dimensions", "all kinds of texture, created, read back and compared", dimensions},
+               {"sampling", "address, filter, coordinate and read modes against a model of the hardware", sampling},
+               {"locality", "walks over an image through textures, the read-only path and plain loads",
+                with_options(locality)},
+               {"objects", "what texture references were, and what a texture object costs", objects},
+           },
+       .options =
+           {
+               {"size", "rows, and columns, of locality's image; read_only reads N x N floats", "each experiment's own",
+                [&](const std::string& text) {
+                  options.size = size_t(parse_number("--size", text, 1, (long long)Options::largest_size));
+                }},
+           }},
+      argc, argv);
+}
