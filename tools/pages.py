@@ -90,7 +90,10 @@ def table(records, experiment, parameter, metrics):
     def shown(row, column):
         if column not in row:
             return ""
-        return number(row[column]["value"], column[0] != "measured") + (" " + row[column]["unit"] if len(units[column]) > 1 else "")
+        text = row[column]["value"]
+        if column[0] == "predicted" and float(text) != int(float(text)):
+            text = f"{float(text):.5g}"
+        return number(text, column[0] != "measured") + (" " + row[column]["unit"] if len(units[column]) > 1 else "")
 
     lines = rule_off([""] + [heading(c) for c in units],
                      [[label(*key)] + [shown(row, c) for c in units] for key, row in rows.items()])
