@@ -11,6 +11,8 @@ A page says beside a figure what it is drawn from: the file, the results, and pl
 With --results DIR, where DIR holds a file for each topic (01_memory_model.csv), figures go to DIR/01_memory_model-latency.svg.
 """
 import argparse
+import concurrent.futures
+import os
 import pathlib
 import re
 import shlex
@@ -32,7 +34,7 @@ def main():
     parser.add_argument("--results", type=pathlib.Path, metavar="DIR", help="draw from DIR/TOPIC.csv into DIR")
     parser.add_argument("pages", nargs="+", type=pathlib.Path, metavar="PAGE")
     args = parser.parse_args()
-    failed = False
+    jobs = []
     for page in args.pages:
         topic = page.resolve().parent.name
         for output, results, arguments in figures(page):
@@ -40,7 +42,11 @@ def main():
                 results, output = args.results / f"{topic}.csv", args.results / f"{topic}-{pathlib.Path(output).stem.split('-nvidia')[0]}.svg"
             else:
                 results, output = page.parent / results, page.parent / output
-            done = subprocess.run([sys.executable, PLOT, results, *arguments, "-o", output], capture_output=True, text=True)
+            jobs.append((output, [sys.executable, PLOT, results, *arguments, "-o", output]))
+    run = lambda job: subprocess.run(job[1], capture_output=True, text=True)
+    failed = False
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:  # each is a process of its own, and takes a second
+        for (output, _), done in zip(jobs, pool.map(run, jobs)):
             if "matplotlib is missing" in done.stderr:
                 sys.exit(done.stderr.strip())
             if done.returncode:  # with --results a run without a GPU has nothing to draw, and the next figure may
