@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the tables and numbers of a page from the result files that a sample saved, or checks that they agree.
+"""Writes the tables, numbers and code of a page from the result files that a sample saved and from its sources, or
+checks that they agree.
 
     tools/pages.py 01_memory_model/README.md             rewrite the page
     tools/pages.py --check 01_memory_model/README.md     exit with 1 where it differs, and name the place
@@ -13,23 +14,26 @@ A page names a result file, which holds up to the next one that it names, and sa
     <!-- table: latency -->                  every metric of the experiment, a row for each case
     <!-- table: timing | time, spread -->    these metrics only, and only rows that have the first of them
     <!-- table: latency @ footprint | cycles -->  rows of the sweep over that parameter only ("@ -": rows of no sweep)
+    <!-- table: sum @ - | time | rows = by rows; random -->  these cases only, in that order, named in words after "="
     <!-- claims: latency -->                 the experiment's claims with their verdicts (all of them without a name)
-    <!-- end -->                             ends each of the three
+    <!-- findings: latency -->               the experiment's findings as a list (all of them without a name)
+    <!-- code: transpose.cu | column_to_row -->  what stands in that file, beside the page, between its lines
+                                             "// [column_to_row]" and "// [/column_to_row]"; needs no result file
+    <!-- end -->                             ends each of these
 
-and in a sentence <!-- v latency | case | at | metric | .1f -->31.9<!-- /v -->, where `at` may be empty and the last part is a
-format as in Python. Needs Python's own library only.
+and in a sentence <!-- v latency | case | at | metric | .1f -->31.9<!-- /v -->, where `at` may be empty and the last
+part is a format as in Python. A metric that was both predicted and measured becomes three columns: predicted, measured,
+and measured over predicted. Needs Python's own library only.
 """
 import argparse
-import csv
+import difflib
 import pathlib
 import re
 import subprocess
 import sys
+import textwrap
 
-
-def load(path):
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+import records
 
 
 def number(text, exact):
@@ -53,17 +57,101 @@ def rule_off(headings, rows):
     return lines + ["| " + " | ".join(map(cell, row)) + " |" for row in rows]
 
 
-def source_line(records):
-    measured = [r for r in records if r["gpu"]]
-    if not measured:
+def source_line(shown):
+    on_gpu = [r for r in shown if r["gpu"]]
+    if not on_gpu:
         return []
-    r, dates = measured[0], sorted({r["date"] for r in measured})
+    r, dates = on_gpu[0], sorted({r["date"] for r in on_gpu})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    return ["", f"<sub>{r['gpu']} (compute capability {r['cc']}), driver for CUDA {r['driver']}, toolkit {r['toolkit']}, {when}</sub>"]
+    device = f"{r['gpu']} (compute capability {r['cc']})"
+    return ["", f"<sub>{device}, driver for CUDA {r['driver']}, toolkit {r['toolkit']}, {when}</sub>"]
 
 
-def table(records, experiment, parameter, metrics):
-    chosen = [r for r in records if r["experiment"] == experiment and r["kind"] not in ("claim",) and r["metric"] != "reported"]
+# ---- tables ----------------------------------------------------------------------------------------------------------
+
+
+def of_first_edition(found):
+    """Whether the files are of the first edition, whose claims had no ranges. Their pages were written with predicted
+    columns where the samples put them, without ratios. Goes when the last such file is measured again."""
+    claims = [r for r in found if r["kind"] == "claim"]
+    return bool(claims) and not any(r["low"] for r in claims)
+
+
+def choose_rows(rows, wanted):
+    """The rows of some cases in a given order, and each one's name in words. `wanted` is "case; case = words"."""
+    names = {case: case for case, _, _ in rows}
+    if not wanted:
+        return rows, names
+    chosen = {}
+    for item in wanted.split(";"):
+        case, _, words = [part.strip() for part in item.strip().partition(" = ")]
+        if case not in names:
+            raise LookupError(f"no case '{case}' in the table; it has: {'; '.join(names)}")
+        names[case] = words or case
+        chosen.update({key: row for key, row in rows.items() if key[0] == case})
+    return chosen, names
+
+
+class Columns:
+    """The columns of a table from what its rows hold: {(kind, metric): record} each."""
+
+    def __init__(self, units, rows, with_ratios):
+        self.units = units  # of each (kind, metric)
+        self.ratios = set()  # metrics that become predicted, measured, ratio
+        if with_ratios:
+            for row in rows:
+                self.ratios |= {m for _, m in row if {("predicted", m), ("measured", m)} <= row.keys()}
+
+    def unit(self, column):
+        """In brackets: of a column that has one unit, and is not named as it."""
+        unit = next(iter(self.units[column]))
+        return f" ({unit})" if unit and len(self.units[column]) == 1 and unit != column[1] else ""
+
+    def shown(self):
+        """(heading, function of a row that gives the cell's text) of each."""
+        marks = {"predicted": "predicted ", "then": "then: "}
+        columns, done = [], set()
+        for column in self.units:
+            kind, metric = column
+            if metric not in self.ratios or kind not in ("predicted", "measured"):
+                heading = marks.get(kind, "") + metric + self.unit(column)
+                columns.append((heading, lambda row, column=column: self.text(row, column)))
+            elif metric not in done:
+                done.add(metric)
+                unit = self.unit(("measured", metric))
+                columns.append((f"{metric}{unit}: predicted", lambda row, metric=metric: self.predicted(row, metric)))
+                columns.append(("measured", lambda row, column=("measured", metric): self.text(row, column)))
+                columns.append(("ratio", lambda row, metric=metric: self.ratio(row, metric)))
+        return columns
+
+    def text(self, row, column):
+        """All digits that were saved of what is exact, five of what was predicted, four of what was measured."""
+        if column not in row:
+            return ""
+        kind, metric = column
+        text = row[column]["value"]
+        beside = kind == "predicted" and metric in self.ratios  # with the digits of the measured one
+        if kind == "predicted" and float(text) != int(float(text)):
+            text = f"{float(text):.5g}"
+        exact = kind != "measured" and not beside
+        return number(text, exact) + (" " + row[column]["unit"] if len(self.units[column]) > 1 else "")
+
+    def predicted(self, row, metric):
+        measured = row.get(("measured", metric))
+        if measured and measured["kind"] == "calibration":
+            return "calibration"
+        return self.text(row, ("predicted", metric))
+
+    def ratio(self, row, metric):
+        measured, predicted = row.get(("measured", metric)), row.get(("predicted", metric))
+        if not measured or not predicted or measured["kind"] == "calibration" or float(predicted["value"]) == 0:
+            return ""
+        return f"{float(measured['value']) / float(predicted['value']):.2f}"
+
+
+def table(found, experiment, parameter, metrics, wanted):
+    chosen = [r for r in found if r["experiment"] == experiment and r["kind"] not in ("claim", "finding")]
+    chosen = [r for r in chosen if r["metric"] != "reported"]
     if parameter is not None:
         chosen = [r for r in chosen if r["parameter"] == ("" if parameter == "-" else parameter)]
     if metrics:
@@ -72,55 +160,74 @@ def table(records, experiment, parameter, metrics):
         raise LookupError(f"no rows for 'table: {experiment}'")
     units, rows = {}, {}
     for r in chosen:
-        column = (r["kind"], r["metric"])
+        kind = "measured" if r["kind"] == "calibration" else r["kind"]  # of one column
+        column = (kind, r["metric"])
         units.setdefault(column, dict())[r["unit"]] = None
         rows.setdefault((r["case"], r["parameter"], r["at"]), {})[column] = r
     if metrics:  # an experiment with several tables: the first metric tells its rows from the others
         rows = {key: row for key, row in rows.items() if any(column[1] == metrics[0] for column in row)}
         units = dict(sorted(units.items(), key=lambda item: metrics.index(item[0][1])))
-    marks = {"measured": "", "counted": "", "predicted": "predicted ", "then": "then: "}
-
-    def heading(column):  # a column of one unit names it once
-        unit = next(iter(units[column]))
-        return marks.get(column[0], "") + column[1] + (f" ({unit})" if unit and len(units[column]) == 1 and unit != column[1] else "")
+    rows, names = choose_rows(rows, wanted)
 
     def label(case, parameter, at):
-        return ", ".join(filter(None, [case, at])) if case or not parameter else f"{at} {parameter}"
+        return ", ".join(filter(None, [names[case], at])) if case or not parameter else f"{at} {parameter}"
 
-    def shown(row, column):
-        if column not in row:
-            return ""
-        text = row[column]["value"]
-        if column[0] == "predicted" and float(text) != int(float(text)):
-            text = f"{float(text):.5g}"
-        return number(text, column[0] != "measured") + (" " + row[column]["unit"] if len(units[column]) > 1 else "")
-
-    lines = rule_off([""] + [heading(c) for c in units],
-                     [[label(*key)] + [shown(row, c) for c in units] for key, row in rows.items()])
+    columns = Columns(units, rows.values(), with_ratios=not of_first_edition(found)).shown()
+    lines = rule_off([""] + [heading for heading, _ in columns],
+                     [[label(*key)] + [text(row) for _, text in columns] for key, row in rows.items()])
     return lines + source_line(chosen)
 
 
-def claims(records, experiment):
-    chosen = [r for r in records if r["kind"] == "claim" and experiment in ("", r["experiment"])]
+# ---- claims, findings, numbers, code ---------------------------------------------------------------------------------
+
+
+def claims(found, experiment):
+    chosen = [r for r in found if r["kind"] == "claim" and experiment in ("", r["experiment"])]
     if not chosen:
         raise LookupError(f"no claims of '{experiment}'")
     if not experiment:
-        chosen.sort(key=lambda r: [int(part) for part in r["case"].split(".")])
-    then = {r["case"]: r for r in records if r["kind"] == "then" and r["metric"] == "reported"}
+        chosen.sort(key=lambda r: records.id_order(r["case"]))
+    then = {r["case"]: r for r in found if r["kind"] == "then" and r["metric"] == "reported"}
     rows = []
     for r in chosen:
         t = then.get(r["case"])
-        was = " ".join(filter(None, [t["at"], f"({t['parameter']})" if t and t["parameter"] else ""])) if t else ""
+        was = " ".join(filter(None, [t["at"], f"({t['parameter']})" if t["parameter"] else ""])) if t else ""
         rows.append([r["case"], r["parameter"], was, r["at"], "**" + r["metric"] + "**"])
     lines = rule_off(["", "claim", "then", "here", "verdict"], rows)
     lines[1] = "|---|---|---|---|---|"
     return lines + source_line(chosen)
 
 
-def value(records, spec):
+def findings(found, experiment):
+    chosen = [r for r in found if r["kind"] == "finding" and experiment in ("", r["experiment"])]
+    if not chosen:
+        raise LookupError(f"no findings of '{experiment}'")
+    if not experiment:
+        chosen.sort(key=lambda r: records.id_order(r["case"]))
+    return [f"- {r['case']}: {r['at']}" for r in chosen]
+
+
+def excerpt(page, spec):
+    """The lines of a source file between the marker lines of a name, as a code block with a link to the file."""
+    name, _, part = [word.strip() for word in spec.partition("|")]
+    lines = (page.parent / name).read_text(encoding="utf-8").splitlines()
+    stripped = [line.strip() for line in lines]
+    for marker in (f"// [{part}]", f"// [/{part}]"):
+        if marker not in stripped:
+            raise LookupError(f"{name} has no line '{marker}'")
+    first, last = stripped.index(f"// [{part}]"), stripped.index(f"// [/{part}]")
+    if last < first:
+        raise LookupError(f"{name} has '// [/{part}]' before '// [{part}]'")
+    shown = [line for line in lines[first + 1:last] if not re.fullmatch(r"\s*// \[/?\w+\]\s*", line)]
+    code = textwrap.dedent("\n".join(shown)).strip("\n")
+    return ["```cpp", *code.splitlines(), "```", f"<sub>[{pathlib.PurePath(name).name}]({name})</sub>"]
+
+
+def value(found, spec):
     experiment, case, at, metric, how = [part.strip() for part in spec.split("|")]
-    found = [r for r in records if (r["experiment"], r["case"], r["at"], r["metric"]) == (experiment, case, at, metric)]
-    for r in sorted(found, key=lambda r: r["kind"] == "predicted"):  # what was found here before what was predicted
+    wanted = (experiment, case, at, metric)
+    named = [r for r in found if (r["experiment"], r["case"], r["at"], r["metric"]) == wanted]
+    for r in sorted(named, key=lambda r: r["kind"] == "predicted"):  # what was found here before what was predicted
         return format(float(r["value"]), how)
     raise LookupError(f"no value '{spec.strip()}'")
 
@@ -130,36 +237,55 @@ def result_files(page, pattern):
 
 
 def unjudged(page):
-    """Of a page of all topics: the claims in the samples' code that the result files do not judge."""
+    """Of a page of all topics: the claims that stand in the samples' code or in the result files but not in both, or
+    that are not judged without a reason."""
     named = re.search(r"<!-- results: (\S*\*\S*) -->", page.read_text(encoding="utf-8"))
     if not named:
         return []
-    judged = {r["case"] for path in result_files(page, named[1]) for r in load(path) if r["kind"] == "claim" and r["metric"] != "not judged"}
-    coded = {match for source in page.parent.glob("0?_*/*.*[uhp]*") for match in re.findall(r'"(0\d\.\d+)"', source.read_text(encoding="utf-8"))}
-    return sorted(coded ^ judged)
+    results = [r for path in result_files(page, named[1]) for r in records.load(path)]
+    judged = {r["case"] for r in results if r["kind"] == "claim" and (r["metric"] != "not judged" or r["at"])}
+    sources = [path for ending in ("cu", "cuh", "hpp") for path in page.parent.glob(f"0?_*/*.{ending}")]
+    coded = {claim for source in sources
+             for claim in re.findall(r'"(0\d\.\d+[a-z]?)"', source.read_text(encoding="utf-8"))}
+    return sorted(coded ^ judged, key=records.id_order)
 
 
 def rewrite(page):
-    records, done = [], ""
+    """The page's text as its sources and results have it."""
+    found = []
+
+    def code(match):
+        return "\n".join([f"<!-- code:{match[1]}-->", *excerpt(page, match[1]), "<!-- end -->"])
 
     def block(match):
-        kind, spec = match[1], match[2].strip()
-        spec, _, metrics = spec.partition("|")
-        experiment, _, parameter = [part.strip() for part in spec.partition("@")]
+        kind, spec = match[1], match[2]
+        what, metrics, rows = [part.strip() for part in (spec + "||").split("|")[:3]]
+        experiment, _, parameter = [part.strip() for part in what.partition("@")]
         if kind == "table":
-            lines = table(records, experiment, parameter or None, [m.strip() for m in metrics.split(",") if m.strip()])
+            metrics = [m.strip() for m in metrics.split(",") if m.strip()]
+            lines = table(found, experiment, parameter or None, metrics, rows)
+        elif kind == "claims":
+            lines = claims(found, experiment)
         else:
-            lines = claims(records, experiment)
-        return f"<!-- {kind}:{match[2]}-->\n" + "\n".join(lines) + "\n<!-- end -->"
+            lines = findings(found, experiment)
+        return "\n".join([f"<!-- {kind}:{spec}-->", *lines, "<!-- end -->"])
 
-    for part in re.split(r"(?=<!-- results: )", page.read_text(encoding="utf-8")):
+    def inline(match):
+        return f"<!-- v {match[1]} -->{value(found, match[1])}<!-- /v -->"
+
+    done = ""
+    text = re.sub(r"<!-- code:(.*?)-->.*?<!-- end -->", code, page.read_text(encoding="utf-8"), flags=re.S)
+    for part in re.split(r"(?=<!-- results: )", text):
         named = re.match(r"<!-- results: (\S+) -->", part)
         if named:
-            records = [record for path in result_files(page, named[1]) for record in load(path)]
-            part = re.sub(r"<!-- (table|claims):(.*?)-->.*?<!-- end -->", block, part, flags=re.S)
-            part = re.sub(r"<!-- v (.*?) -->.*?<!-- /v -->", lambda m: f"<!-- v {m[1]} -->{value(records, m[1])}<!-- /v -->", part, flags=re.S)
+            found = [r for path in result_files(page, named[1]) for r in records.load(path)]
+            part = re.sub(r"<!-- (table|claims|findings):(.*?)-->.*?<!-- end -->", block, part, flags=re.S)
+            part = re.sub(r"<!-- v (.*?) -->.*?<!-- /v -->", inline, part, flags=re.S)
         done += part
     return done
+
+
+# ---- the rest of a page ----------------------------------------------------------------------------------------------
 
 
 def broken_links(page):
@@ -185,63 +311,82 @@ def experiments(page, topic):
     return re.findall(r"`([a-z_]+)`", row.rpartition(" | ")[2])
 
 
+def check(page, new):
+    """What is wrong with a page whose text should be `new`, a line or a few for each thing."""
+    old = page.read_text(encoding="utf-8")
+    wrong = []
+    if new != old:
+        differences = difflib.unified_diff(old.splitlines(), new.splitlines(), "the page", "its results and code",
+                                           n=0, lineterm="")
+        wrong.append("differs from its results or code\n  " + "\n  ".join(differences))
+    for claim in unjudged(page):
+        wrong.append(f"claim {claim} is in the code or in the results, not in both, or is not judged without a reason")
+    for n, line in enumerate(old.splitlines(), 1):
+        if re.match(r"\s*([-*] )?<!-- v ", line):
+            wrong.append(f"line {n}: a line that begins with a comment ends the paragraph before it; "
+                         "put a word before the number")
+    wrong += [f"{target} does not exist" for target in broken_links(page)]
+    return wrong
+
+
+def run_commands(page, sample):
+    """Runs the page's commands on a sample, quickly. Whether one failed."""
+    found = commands(page, sample.name)
+    if not found:
+        sys.exit(f"{page}: no command calls {sample.name}")
+    failed = False
+    for words in found:
+        words = [w for w in words if w != "--full"]
+        is_quick = {"--quick", "--self-check", "--list", "--help"} & {w.split("=")[0] for w in words}
+        quick = [] if is_quick else ["--quick"]
+        print(sample.name, *words, *quick, flush=True)
+        code = subprocess.run([sample, *words, *quick], stdout=subprocess.DEVNULL).returncode
+        if code not in (0, 77):
+            print(f"{page}: exit code {code}")
+            failed = True
+    return failed
+
+
+def compare_experiments(page, sample):
+    """Whether the page has other experiments than the sample lists."""
+    listed = subprocess.run([sample, "--list"], capture_output=True, text=True, check=True).stdout.split()
+    there = experiments(page, sample.name)
+    if listed != there:
+        print(f"{page}: has the experiments {there}, {sample.name} --list has {listed}")
+    return listed != there
+
+
+def update(page, only_check):
+    """Rewrites or checks a page. Whether that failed."""
+    try:
+        new = rewrite(page)
+        wrong = check(page, new) if only_check else []
+    except (LookupError, OSError, ValueError) as error:
+        print(f"{page}: {error}", file=sys.stderr)
+        return True
+    for text in wrong:
+        print(f"{page}: {text}")
+    if not only_check and new != page.read_text(encoding="utf-8"):
+        page.write_text(new, encoding="utf-8")
+    return bool(wrong)
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where a page and its results differ")
+    parser = argparse.ArgumentParser(description=" ".join(__doc__.split("\n\n")[0].split()))
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where a page differs")
     parser.add_argument("--commands", metavar="SAMPLE", help="run the page's commands on this executable")
-    parser.add_argument("--experiments", metavar="SAMPLE", help="the page has the experiments of this executable's --list, in that order")
+    parser.add_argument("--experiments", metavar="SAMPLE",
+                        help="the page has the experiments of this executable's --list, in that order")
     parser.add_argument("pages", nargs="+", type=pathlib.Path, metavar="PAGE")
     args = parser.parse_args()
     failed = False
     for page in args.pages:
         if args.experiments:
-            sample = pathlib.Path(args.experiments).resolve()
-            listed = subprocess.run([sample, "--list"], capture_output=True, text=True, check=True).stdout.split()
-            if listed != experiments(page, sample.name):
-                print(f"{page}: has the experiments {experiments(page, sample.name)}, {sample.name} --list has {listed}")
-                failed = True
-            continue
-        if args.commands:
-            sample = pathlib.Path(args.commands).resolve()
-            found = commands(page, sample.name)
-            if not found:
-                sys.exit(f"{page}: no command calls {sample.name}")
-            for words in found:
-                words = [w for w in words if w != "--full"]
-                quick = [] if {"--quick", "--self-check", "--list", "--help"} & {w.split("=")[0] for w in words} else ["--quick"]
-                print(sample.name, *words, *quick, flush=True)
-                code = subprocess.run([sample, *words, *quick], stdout=subprocess.DEVNULL).returncode
-                if code not in (0, 77):
-                    print(f"{page}: exit code {code}")
-                    failed = True
-            continue
-        try:
-            new = rewrite(page)
-        except (LookupError, OSError, ValueError) as error:
-            print(f"{page}: {error}", file=sys.stderr)
-            failed = True
-            continue
-        old = page.read_text(encoding="utf-8")
-        if args.check:
-            for a, b in zip(old.splitlines(), new.splitlines()):
-                if a != b:
-                    print(f"{page}: the page says\n  {a}\nits results say\n  {b}")
-                    failed = True
-            if len(old.splitlines()) != len(new.splitlines()):
-                print(f"{page}: a table has other rows than its results")
-                failed = True
-            for claim in unjudged(page):
-                print(f"{page}: claim {claim} is in the code or in the results, not in both, or is not judged")
-                failed = True
-            for n, line in enumerate(old.splitlines(), 1):
-                if re.match(r"\s*([-*] )?<!-- v ", line):
-                    print(f"{page}:{n}: a line that begins with a comment ends the paragraph before it; put a word before the number")
-                    failed = True
-            for target in broken_links(page):
-                print(f"{page}: {target} does not exist")
-                failed = True
-        elif new != old:
-            page.write_text(new, encoding="utf-8")
+            failed |= compare_experiments(page, pathlib.Path(args.experiments).resolve())
+        elif args.commands:
+            failed |= run_commands(page, pathlib.Path(args.commands).resolve())
+        else:
+            failed |= update(page, args.check)
     sys.exit(failed)
 
 
