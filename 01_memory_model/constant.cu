@@ -7,7 +7,7 @@
 
 #include <numeric>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 
 namespace {
 
@@ -341,7 +341,7 @@ void constant(const Run& run) {
   Judgement judged = judge_ratio(all, half, 2);
   if (judged.verdict == Verdict::holds && miss.median < (1 - stated_factor_tolerance) * global_miss.median)
     judged.verdict = Verdict::holds_by_less;
-  if (!(all.low > one_word.high) || !(miss.low > hit.high)) judged.verdict = Verdict::no_longer_holds;
+  if (!(all.low > one_word.high) || !(miss.low > hit.high)) judged.verdict = Verdict::does_not_hold;
   judged.value = all.median / one_word.median;
   judged.here = "32 words take " + times(judged.value) + " as long as 1 and " + times(all.median / half.median) +
                 " as long as 16; hit " + fixed(hit.median, 0) + ", first touch " + fixed(miss.median, 0) +

@@ -7,7 +7,7 @@
 
 #include <iterator>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 
 namespace {
 
@@ -167,7 +167,7 @@ TEST_CASE("device: the guide is in order and each line is possible") {
 
 TEST_CASE("device: the guide agrees with the device where both know") {
   if (skip_without_gpu()) return;
-  const Device device = Device::select(0);
+  const Device device = Device::current();
   const Documented* known = documented(device.prop.major, device.prop.minor);
   if (!known) return skip_self_check("the guide's table has no compute capability " + device.capability());
   CHECK(known->shared * KiB == double(device.prop.sharedMemPerMultiprocessor));
@@ -175,7 +175,7 @@ TEST_CASE("device: the guide agrees with the device where both know") {
 
 TEST_CASE("device: a block gets the shared memory that is reported and no more") {
   if (skip_without_gpu()) return;
-  const cudaDeviceProp p = Device::select(0).prop;
+  const cudaDeviceProp p = Device::current().prop;
   const unsigned plain = unsigned(p.sharedMemPerBlock), most = unsigned(p.sharedMemPerBlockOptin);
   CHECK(most + p.reservedSharedMemPerBlock <= p.sharedMemPerMultiprocessor);
   DeviceBuffer<unsigned> wrong(1);

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "../common/timing.cuh"
+#include "../common/first_edition.hpp"
 
 namespace l2_halves {
 

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <optional>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 #include "l2_halves.cuh"
 
 namespace {
@@ -388,7 +388,7 @@ void latency(const Run& run) {
 
   // local and global memory are held against shared memory at their fastest, out of L1: further out the order is plain
   Judgement order = judge_ratio(cycles[in_local].low < cycles[in_l1].low ? cycles[in_local] : cycles[in_l1], shared);
-  if (judge_ratio(shared, cycles[in_register]).verdict != Verdict::holds) order.verdict = Verdict::no_longer_holds;
+  if (judge_ratio(shared, cycles[in_register]).verdict != Verdict::holds) order.verdict = Verdict::does_not_hold;
   order.here = "register " + fixed(cycles[in_register].median, 1) + ", shared " + fixed(shared.median, 1) + ", local " +
                fixed(cycles[in_local].median, 1) + " and global " + fixed(cycles[in_l1].median, 1) + " out of L1";
   run.report.claim(in_order, order);

@@ -4,7 +4,7 @@
 // Then look at the time: the registers that constant indices need have their price too.
 #include <doctest/doctest.h>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 
 namespace {
 

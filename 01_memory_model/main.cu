@@ -2,14 +2,15 @@
 // stands in its own file.
 #include "../common/command_line.hpp"
 
-void device(const Run&);
-void symbols(const Run&);
-void pointers(const Run&);
-void registers(const Run&);
-void local_arrays(const Run&);
-void constant(const Run&);
-void latency(const Run&);
-void timing(const Run&);
+// weak: a build with -DEXPERIMENTS=... leaves the others out
+[[gnu::weak]] void device(const Run&);
+[[gnu::weak]] void symbols(const Run&);
+[[gnu::weak]] void pointers(const Run&);
+[[gnu::weak]] void registers(const Run&);
+[[gnu::weak]] void local_arrays(const Run&);
+[[gnu::weak]] void constant(const Run&);
+[[gnu::weak]] void latency(const Run&);
+[[gnu::weak]] void timing(const Run&);
 
 int main(int argc, char** argv) {
   return run_sample(
@@ -17,14 +18,14 @@ int main(int argc, char** argv) {
        .about = "What each kind of memory on a GPU is, holds and costs",
        .experiments =
            {
-               {"device", "the sizes of every memory, beside the text's P100 and V100", device},
-               {"symbols", "variables on the device, and the address that the host cannot take", symbols},
-               {"pointers", "one pointer to every space, and memory that both sides dereference", pointers},
-               {"registers", "register budgets, spills, and how many blocks fit", registers},
-               {"local_arrays", "which arrays live in local memory", local_arrays},
-               {"constant", "broadcast and serialised constant reads, hits and misses", constant},
-               {"latency", "cycles until a load answers, in every memory space", latency},
-               {"timing", "six ways to time a kernel, and what each measures", timing},
+               {"device", "the sizes of every memory, beside the text's P100 and V100", &device},
+               {"symbols", "variables on the device, and the address that the host cannot take", &symbols},
+               {"pointers", "one pointer to every space, and memory that both sides dereference", &pointers},
+               {"registers", "register budgets, spills, and how many blocks fit", &registers},
+               {"local_arrays", "which arrays live in local memory", &local_arrays},
+               {"constant", "broadcast and serialised constant reads, hits and misses", &constant},
+               {"latency", "cycles until a load answers, in every memory space", &latency},
+               {"timing", "six ways to time a kernel, and what each measures", &timing},
            }},
       argc, argv);
 }

@@ -7,7 +7,7 @@
 
 #include <set>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 
 namespace {
 
@@ -259,7 +259,7 @@ TEST_CASE("pointers: an address lies in the window of its space") {
   const std::vector<unsigned long long> begin = windows();
   const auto sights = look_and_check(2, 32);
   const auto address = [&](Place place) { return sights[place][0].address; };
-  const cudaDeviceProp p = Device::select(0).prop;
+  const cudaDeviceProp p = Device::current().prop;
   CHECK(address(in_shared) - begin[in_shared] < p.sharedMemPerBlockOptin + p.reservedSharedMemPerBlock);
   CHECK(address(in_constant) - begin[in_constant] < p.totalConstMem);
   CHECK(address(in_local) >= begin[in_local]);  // no call says where that window ends

@@ -5,7 +5,7 @@
 // see the last two rows.
 #include <doctest/doctest.h>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 
 namespace {
 
@@ -223,7 +223,7 @@ void registers(const Run& run) {
   const Compiled wide(budgets.front().kernel), tight(budgets.back().kernel);
   const std::string unoptimised = "the widest budget spills too: this build does not optimise";
   Judgement spills = judge_ratio(tightest, widest);
-  if (tight.local_bytes == 0) spills.verdict = Verdict::no_longer_holds;
+  if (tight.local_bytes == 0) spills.verdict = Verdict::does_not_hold;
   spills.here = spills.here + " the time at " + std::to_string(tight.registers) + " registers and " +
                 std::to_string(tight.local_bytes) + " local bytes";
   run.report.claim(spilling, wide.local_bytes > 0 ? not_judged(unoptimised) : spills);

@@ -4,7 +4,7 @@
 // them.
 #include <doctest/doctest.h>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 
 namespace {
 
@@ -237,7 +237,7 @@ TEST_CASE("symbols: one thread or atomics add without a race") {
 
 TEST_CASE("symbols: the wrong copy leaves the device value alone") {
   if (skip_without_gpu()) return;
-  const Device device = Device::select(0);
+  const Device device = Device::current();
   for (float value : {2.75f, -17.0f}) {
     write_symbol(value);
     const float host_before = *host_variable(), wrong = value + 1.0f;

@@ -2,7 +2,7 @@
 // the launch and nothing else. Look at what each way includes, and at what synchronising after every launch costs.
 #include <doctest/doctest.h>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 
 namespace {
 

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 
 /// Host memory that can be allocated now without swapping, in bytes: Linux's MemAvailable, or the free pages where
 /// there is no such line.

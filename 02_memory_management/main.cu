@@ -3,34 +3,33 @@
 #include "../common/command_line.hpp"
 #include "options.hpp"
 
-void allocation(const Run&);
-void transfer(const Run&, const Options&);
-void batching(const Run&, const Options&);
-void keep_on_device(const Run&);
-void zero_copy(const Run&);
-void pitch(const Run&);
-void overlap(const Run&, const Options&);
-void peer(const Run&);
+// weak: a build with -DEXPERIMENTS=... leaves the others out
+[[gnu::weak]] void allocation(const Run&);
+[[gnu::weak]] void transfer(const Run&, const Options&);
+[[gnu::weak]] void batching(const Run&, const Options&);
+[[gnu::weak]] void keep_on_device(const Run&);
+[[gnu::weak]] void zero_copy(const Run&);
+[[gnu::weak]] void pitch(const Run&);
+[[gnu::weak]] void overlap(const Run&, const Options&);
+[[gnu::weak]] void peer(const Run&);
 
 int main(int argc, char** argv) {
   Options options;
-  const auto with_options = [&](void (*experiment)(const Run&, const Options&)) {
-    return [&options, experiment](const Run& run) { experiment(run, options); };
-  };
   return run_sample(
       {.topic = "02_memory_management",
        .about = "What it costs to allocate memory, and to carry data to the GPU and back",
        .experiments =
            {
-               {"allocation", "allocating in the loop, reusing, and allocating from a pool", allocation},
-               {"transfer", "copies from and to each kind of host memory, over their size", with_options(transfer)},
-               {"batching", "many small copies, one large one, and the runtime's batched copy", with_options(batching)},
+               {"allocation", "allocating in the loop, reusing, and allocating from a pool", &allocation},
+               {"transfer", "copies from and to each kind of host memory, over their size", with(options, transfer)},
+               {"batching", "many small copies, one large one, and the runtime's batched copy",
+                with(options, batching)},
                {"keep_on_device", "a serial step and a sum: on the GPU, or on the host after a round trip",
-                keep_on_device},
-               {"zero_copy", "kernels that read host memory where it is, over size and re-reads", zero_copy},
-               {"pitch", "rows of odd widths, packed and pitched", pitch},
-               {"overlap", "copies and a kernel in chunks over streams, against their limit", with_options(overlap)},
-               {"peer", "copies and loads between two GPUs", peer},
+                &keep_on_device},
+               {"zero_copy", "kernels that read host memory where it is, over size and re-reads", &zero_copy},
+               {"pitch", "rows of odd widths, packed and pitched", &pitch},
+               {"overlap", "copies and a kernel in chunks over streams, against their limit", with(options, overlap)},
+               {"peer", "copies and loads between two GPUs", &peer},
            },
        .options =
            {

@@ -3,7 +3,7 @@
 
 #include <fstream>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 
 /// Most that a PCIe link of so many gigatransfers a second and lanes carries each way in GB/s, packet headers included:
 /// of the bits 8 of 10 are data up to 5 GT/s, 128 of 130 from 8 GT/s on; at 64 GT/s 242 of 256 bytes.

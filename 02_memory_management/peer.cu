@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <set>
 
-#include "../common/counters.hpp"
+#include "../common/first_edition.hpp"
 #include "host_memory.hpp"
 
 namespace {

@@ -159,7 +159,8 @@ void transfer(const Run& run, const Options& options) {
   const Measuring few{run.measuring.typed ? run.measuring.repeats : 2, run.measuring.typed};
   const Measuring single{run.measuring.repeats, run.measuring.typed, 6};
   const DeviceBuffer<unsigned char> device(largest);
-  std::vector<Statistics> gbs[kind_count][3];  // of single copies of each size, and of queued ones of `piece`
+  // of single copies of each size, and of queued ones of `piece`
+  std::array<std::vector<Statistics>, 3> gbs[kind_count];
   Statistics host_reads[kind_count], pinning;
   Table host(run.report, "by the host",
              {measured("written GB/s", "host writes", "GB/s", 2), measured("read", "host reads", "GB/s", 2),
@@ -237,7 +238,7 @@ void transfer(const Run& run, const Options& options) {
   Judgement combined = judge_ratio(gbs[i_combined][to_device].back(), gbs[i_pinned][to_device].back());
   const Judgement read = judge_ratio(host_reads[i_pinned], host_reads[i_combined]);
   // 1%: two buffers of one kind may differ by as much
-  if (combined.value < 1.01 || read.verdict != Verdict::holds) combined.verdict = Verdict::no_longer_holds;
+  if (combined.value < 1.01 || read.verdict != Verdict::holds) combined.verdict = Verdict::does_not_hold;
   combined.here += " as fast to the device as cudaMallocHost, reading it takes " + read.here + " the time";
   judge(combined_claim, combined);
   // the study names no memory: what a program has anyway is pageable, so that is judged

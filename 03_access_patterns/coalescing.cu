@@ -4,8 +4,7 @@
 // for nothing, and how from one generation to the next fewer are. On a GPU the time of each pattern stands beside.
 #include <doctest/doctest.h>
 
-#include "../common/counters.hpp"
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 #include "drawing.hpp"
 #include "reading.cuh"
 #include "transactions.hpp"
@@ -194,7 +193,7 @@ void coalescing(const Run& run) {
   }
   // had a whole line been moved for the one word, it would have taken the time of whole lines
   Judgement one = judge_ratio(ms[in_order], ms[same]);
-  one.verdict = one.verdict == Verdict::holds ? Verdict::no_longer_holds : Verdict::holds;
+  one.verdict = one.verdict == Verdict::holds ? Verdict::does_not_hold : Verdict::holds;
   one.here = fixed(100 * under(Rule::sectors, warp_for(same)).utilisation(), 1) + "% through L1 too, one sector, in " +
              times(1 / one.value) + " the time of whole lines";
   one.value = 1 / one.value;

@@ -7,8 +7,7 @@
 #include <cstdint>
 #include <numeric>
 
-#include "../common/counters.hpp"
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 #include "transactions.hpp"
 #include "verify.cuh"
 

@@ -11,7 +11,7 @@
 #include <random>
 #include <unordered_map>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 #include "options.hpp"
 #include "transactions.hpp"
 

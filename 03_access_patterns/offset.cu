@@ -5,8 +5,7 @@
 // bytes, and from memory that alone costs as much as a fifth sector.
 #include <doctest/doctest.h>
 
-#include "../common/counters.hpp"
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 #include "reading.cuh"
 #include "transactions.hpp"
 
@@ -142,7 +141,7 @@ void offset(const Run& run) {
   // half of the bus would be half of the aligned rate; what exceeds that by more than a quarter is not that
   const bool half = worst_share < 0.5 * (1 + stated_factor_tolerance);
   run.report.claim(misaligned,
-                   {half ? Verdict::holds : Verdict::no_longer_holds,
+                   {half ? Verdict::holds : Verdict::does_not_hold,
                     "5 sectors of 32 bytes, 80% used, through L1 too; never below " + fixed(100 * worst_share, 0) +
                         "% of the aligned rate from memory, " + fixed(100 * worst_in_l2, 0) + "% from L2 past L1",
                     100 * worst_share, "%"});

@@ -6,8 +6,7 @@
 
 #include <optional>
 
-#include "../common/counters.hpp"
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 #include "reading.cuh"
 #include "transactions.hpp"
 
@@ -135,7 +134,7 @@ void reverse(const Run& run) {
   run.report.claim(shared_wins, [&] {
     if (8 * n < 4 * run.device->l2_bytes()) return not_judged("the arrays are less than four times the L2");
     Judgement j = judge_ratio(ms[1], ms[2]);
-    if (j.value < 1.05) j.verdict = Verdict::no_longer_holds;  // 5%: less is nobody's reason for a detour
+    if (j.value < 1.05) j.verdict = Verdict::does_not_hold;  // 5%: less is nobody's reason for a detour
     j.here = times(j.value) + " as fast";
     return j;
   }());

@@ -4,8 +4,7 @@
 // a time, two sectors, the loss goes on to stride 16. A second model says so.
 #include <doctest/doctest.h>
 
-#include "../common/counters.hpp"
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 #include "reading.cuh"
 #include "transactions.hpp"
 

@@ -6,8 +6,7 @@
 
 #include <optional>
 
-#include "../common/counters.hpp"
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 #include "reading.cuh"
 #include "transactions.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "../common/check.cuh"
+#include "../common/memory.hpp"
 
 /// A word without pattern for every index.
 __host__ __device__ inline unsigned scrambled(size_t i) {

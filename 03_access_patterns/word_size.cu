@@ -4,8 +4,7 @@
 // Sectors say the same today; memory that hands out two of them at a time makes it twice that.
 #include <doctest/doctest.h>
 
-#include "../common/counters.hpp"
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 #include "reading.cuh"
 #include "transactions.hpp"
 
@@ -157,7 +156,7 @@ void word_size(const Run& run) {
                             apart.repeats};
       cells[3] = cost, cells[4] = spread_text(cost);
       product *= cost.median / stated[w];
-      if (!(apart.low > together.high)) judged.verdict = Verdict::no_longer_holds;
+      if (!(apart.low > together.high)) judged.verdict = Verdict::does_not_hold;
       judged.here += (w ? ", " : "") + times(cost.median);
     }
     costs.row({row_name("uncoalesced", word)}, cells);

@@ -5,10 +5,10 @@
 // threads. In one block look at the cycles, too: about one for each word, from memory as from L2.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <optional>
 
-#include "../common/counters.hpp"
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 #include "reading.cuh"
 #include "transactions.hpp"
 
@@ -128,7 +128,7 @@ void work_split(const Run& run) {
       {predicted("sectors/request", "sectors a request", "", 0), measured("median ms", "time", "ms", 3),
        shown("spread"), measured("GB/s", "bandwidth", "GB/s", 1),
        measured("cycles of thread 0", "cycles of thread 0", "cycles", 0), shown("gain"), then("then", "gain", "x", 0)});
-  Statistics ms[3][2];  // [case][chunks]
+  std::array<Statistics, 2> ms[3];  // [case][chunks]
   for (int c = 0; c < 3; ++c) {
     const size_t n = run.device ? shrunk_to_fit(4 * cases[c].n) / 4 : cases[c].n;
     std::optional<Work> work;

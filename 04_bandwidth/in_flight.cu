@@ -1,34 +1,41 @@
-// in_flight: the wiki asks for enough concurrent memory operations to hide the latency. Little's law says how many:
-// what is under way at any time = bandwidth x latency. Here a chase of one load after another measures the latency, and
-// a kernel whose resident threads and words a thread are known measures the bandwidth that so many bytes in flight
-// give. Look at how all word sizes lie on one curve, which leaves the law's line where the memory, not the latency,
-// becomes the limit.
+// in_flight: the wiki asks for enough concurrent memory operations to hide the latency. Little's
+// law says how many: what is under way at any time = bandwidth x latency. Here a chase of one load
+// after another measures the latency, and a kernel whose resident threads and words a thread are
+// known measures the bandwidth that so many bytes in flight give. Look at how all word sizes lie on
+// one curve, which leaves the law's line where the memory, not the latency, becomes the limit.
 #include <doctest/doctest.h>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 
 namespace {
 
-// ---- what is read, and by whom --------------------------------------------------------------------------------------
+// ---- what is read, and by whom
+// --------------------------------------------------------------------------------------
 
 /// Word `i`: neither zero nor constant; the first n add up to sum_of(n), modulo 2^32.
 __host__ __device__ unsigned word_at(size_t i) { return 0x9e3779b1u * unsigned(i + 1); }
-unsigned sum_of(size_t n) { return 0x9e3779b1u * unsigned(n % 2 ? (n + 1) / 2 * n : n / 2 * (n + 1)); }
+unsigned sum_of(size_t n) {
+  return 0x9e3779b1u * unsigned(n % 2 ? (n + 1) / 2 * n : n / 2 * (n + 1));
+}
 
 __device__ unsigned total(unsigned v) { return v; }
 __device__ unsigned total(uint2 v) { return v.x + v.y; }
 __device__ unsigned total(uint4 v) { return v.x + v.y + v.z + v.w; }
 
-/// Element that a thread of a grid of `grid_threads` reads first, as its `k`-th at once, in its `turn`-th turn.
-__host__ __device__ size_t element(size_t thread, size_t grid_threads, int at_once, size_t turn, int k) {
+/// Element that a thread of a grid of `grid_threads` reads first, as its `k`-th at once, in its
+/// `turn`-th turn.
+__host__ __device__ size_t element(size_t thread, size_t grid_threads, int at_once, size_t turn,
+                                   int k) {
   return (turn * at_once + k) * grid_threads + thread;
 }
 
-// Each thread has AtOnce words under way, waits for all of them, and goes on to its next AtOnce. The grid is resident
-// as a whole, so grid x AtOnce x sizeof(Word) bytes are in flight. A warp's words are neighbours.
+// Each thread has AtOnce words under way, waits for all of them, and goes on to its next AtOnce.
+// The grid is resident as a whole, so grid x AtOnce x sizeof(Word) bytes are in flight. A warp's
+// words are neighbours.
 template <class Word, int AtOnce>
 __global__ void read(const Word* in, size_t n, unsigned* sum) {
-  const size_t thread = blockIdx.x * size_t(blockDim.x) + threadIdx.x, grid_threads = size_t(gridDim.x) * blockDim.x;
+  const size_t thread = blockIdx.x * size_t(blockDim.x) + threadIdx.x,
+               grid_threads = size_t(gridDim.x) * blockDim.x;
   unsigned mine = 0;
 #pragma unroll 1  // the compiler would put several turns' loads in flight at once
   for (size_t turn = 0; element(thread, grid_threads, AtOnce, turn, 0) < n; ++turn) {
@@ -44,17 +51,20 @@ __global__ void read(const Word* in, size_t n, unsigned* sum) {
 }
 
 __global__ void fill(unsigned* words, size_t n) {
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x)
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
+       i += size_t(gridDim.x) * blockDim.x)
     words[i] = word_at(i);
 }
 
-// ---- latency: one load after another --------------------------------------------------------------------------------
+// ---- latency: one load after another
+// --------------------------------------------------------------------------------
 
-constexpr unsigned slot_words = 64;  // a slot in 256 bytes: no load finds what came with the one before
-constexpr unsigned steps = 2048;     // loads of one launch; about 1 ms
+constexpr unsigned slot_words =
+    64;  // a slot in 256 bytes: no load finds what came with the one before
+constexpr unsigned steps = 2048;  // loads of one launch; about 1 ms
 
-/// The slot after `slot` in a ring of 2^k slots: a full period generator (factor 4 m + 1, odd addend), all over the
-/// memory.
+/// The slot after `slot` in a ring of 2^k slots: a full period generator (factor 4 m + 1, odd
+/// addend), all over the memory.
 __host__ __device__ unsigned next_slot(unsigned slot, unsigned slots) {
   return (slot * 1664525u + 1013904223u) & (slots - 1);
 }
@@ -64,8 +74,8 @@ __global__ void fill_ring(unsigned* ring, unsigned slots) {
     ring[size_t(s) * slot_words] = next_slot(s, slots);
 }
 
-// One thread; each load's address is the answer of the load before. It begins where the launch before ended: those
-// slots are in no cache yet.
+// One thread; each load's address is the answer of the load before. It begins where the launch
+// before ended: those slots are in no cache yet.
 __global__ void chase(const unsigned* ring, unsigned* slot, unsigned loads) {
   unsigned s = *slot;
   for (unsigned i = 0; i < loads; ++i) s = __ldcg(&ring[size_t(s) * slot_words]);
@@ -91,7 +101,8 @@ struct Ring {
   }
 };
 
-/// Nanoseconds a load when nothing else runs: a long chase less a short one, so that launching drops out.
+/// Nanoseconds a load when nothing else runs: a long chase less a short one, so that launching
+/// drops out.
 Statistics unloaded_ns(const Run& run) {
   Ring ring(std::max(4 * run.device->l2_bytes(), size_t(128) << 20));
   unsigned expected = 0;
@@ -99,14 +110,16 @@ Statistics unloaded_ns(const Run& run) {
   for (unsigned i = 0; i < steps; ++i) expected = next_slot(expected, ring.slots);
   require_right(ring.at.to_host()[0] == expected, "the chase through memory");
   Measuring measuring = run.measuring;
-  measuring.repeats = std::min(measuring.repeats, 50);  // with 2 to warm up 3 x 52 x 2048 loads: no slot is met twice
+  measuring.repeats = std::min(measuring.repeats,
+                               50);  // with 2 to warm up 3 x 52 x 2048 loads: no slot is met twice
   const Statistics longer = time_device(measuring, [&] { ring.go(2 * steps); });
   const Statistics shorter = time_device(measuring, [&] { ring.go(steps); });
   const double ns = 1e6 * (longer.median - shorter.median) / steps;
   return {ns, ns * longer.low / longer.median, ns * longer.high / longer.median, longer.repeats};
 }
 
-// ---- Little's law ---------------------------------------------------------------------------------------------------
+// ---- Little's law
+// ---------------------------------------------------------------------------------------------------
 
 /// GB/s that `bytes` under way give if each comes back after `ns`; and bytes / GB/s are ns again.
 double little_gbs(double bytes, double ns) { return bytes / ns; }
@@ -114,12 +127,14 @@ double little_gbs(double bytes, double ns) { return bytes / ns; }
 struct Load {
   const char* name;
   unsigned word_bytes, at_once;
-  void (*launch)(unsigned blocks, unsigned threads, const unsigned* in, size_t bytes, unsigned* sum);
+  void (*launch)(unsigned blocks, unsigned threads, const unsigned* in, size_t bytes,
+                 unsigned* sum);
   unsigned bytes() const { return word_bytes * at_once; }
 };
 template <class Word, int AtOnce>
 void launch(unsigned blocks, unsigned threads, const unsigned* in, size_t bytes, unsigned* sum) {
-  read<Word, AtOnce><<<blocks, threads>>>(reinterpret_cast<const Word*>(in), bytes / sizeof(Word), sum);
+  read<Word, AtOnce>
+      <<<blocks, threads>>>(reinterpret_cast<const Word*>(in), bytes / sizeof(Word), sum);
 }
 const Load loads[] = {
     {"4 bytes", 4, 1, launch<unsigned, 1>},    {"8 bytes", 8, 1, launch<uint2, 1>},
@@ -127,10 +142,13 @@ const Load loads[] = {
     {"2 x 16 bytes", 16, 2, launch<uint4, 2>},
 };
 
-unsigned blocks_of(unsigned resident) { return resident > 1024 ? 2 : 1; }  // a multiprocessor, as 1024 threads are most
+unsigned blocks_of(unsigned resident) {
+  return resident > 1024 ? 2 : 1;
+}  // a multiprocessor, as 1024 threads are most
 
 /// Sums once and compares with the closed form.
-bool right(const Load& load, unsigned blocks, unsigned threads, const DeviceBuffer<unsigned>& in, size_t bytes) {
+bool right(const Load& load, unsigned blocks, unsigned threads, const DeviceBuffer<unsigned>& in,
+           size_t bytes) {
   DeviceBuffer<unsigned> sum(std::vector<unsigned>{0});
   load.launch(blocks, threads, in.data(), bytes, sum.data());
   CUDA_CHECK_LAUNCH();
@@ -142,10 +160,12 @@ bool right(const Load& load, unsigned blocks, unsigned threads, const DeviceBuff
 void in_flight(const Run& run) {
   size_t bytes = run.quick ? size_t(256) << 20 : size_t(1) << 30;
   while (run.device && double(bytes) > 0.4 * double(Device::free_bytes())) bytes /= 2;
-  run.report.begin("in_flight", bytes_text(double(bytes)) + " read by grids that are resident as a whole");
+  run.report.begin("in_flight",
+                   bytes_text(double(bytes)) + " read by grids that are resident as a whole");
   if (!run.device) {
-    run.report.note("Little's law: GB/s = bytes in flight / latency in ns; 1 MiB in flight and 600 ns give " +
-                    fixed(little_gbs(1 << 20, 600), 0) + " GB/s");
+    run.report.note(
+        "Little's law: GB/s = bytes in flight / latency in ns; 1 MiB in flight and 600 ns give " +
+        fixed(little_gbs(1 << 20, 600), 0) + " GB/s");
     return run.report.left_out("the latency, and the bandwidth over bytes in flight");
   }
   const cudaDeviceProp& prop = run.device->prop;
@@ -156,7 +176,8 @@ void in_flight(const Run& run) {
   fill<<<1024, 512>>>(in.data(), in.size());
   CUDA_CHECK_LAUNCH();
 
-  const unsigned most = unsigned(prop.maxThreadsPerMultiProcessor), sms = unsigned(prop.multiProcessorCount);
+  const unsigned most = unsigned(prop.maxThreadsPerMultiProcessor),
+                 sms = unsigned(prop.multiProcessorCount);
   std::vector<unsigned> residents{most};  // 1536 on some
   for (unsigned r = run.full ? 32 : 128; r < most; r *= 2) {
     residents.push_back(r);
@@ -179,11 +200,12 @@ void in_flight(const Run& run) {
       const unsigned blocks = blocks_of(resident) * sms, threads = resident / blocks_of(resident);
       const double in_flight = double(load.bytes()) * resident * sms;
       // a part is enough where little is in flight: about 1 ms, but several times the L2
-      const double part = std::max(1e6 * little_gbs(in_flight, latency.median), 4.0 * double(run.device->l2_bytes()));
+      const double part = std::max(1e6 * little_gbs(in_flight, latency.median),
+                                   4.0 * double(run.device->l2_bytes()));
       const size_t now = std::min(bytes, size_t(part) / 65536 * 65536);
       require_right(right(load, blocks, threads, in, now), std::string("reading ") + load.name);
-      const Statistics ms =
-          time_device(run.measuring, [&] { load.launch(blocks, threads, in.data(), now, sum.data()); });
+      const Statistics ms = time_device(
+          run.measuring, [&] { load.launch(blocks, threads, in.data(), now, sum.data()); });
       points.push_back({&load, resident, in_flight, gigabytes_per_second(double(now), ms)});
     }
   CUDA_CHECK_LAUNCH();
@@ -197,13 +219,14 @@ void in_flight(const Run& run) {
   }
   Table table(
       run.report, "loads a thread, threads resident",
-      {predicted("KiB in flight", "bytes in flight", "KiB", 0), measured("GB/s", "rate", "GB/s", 0), shown("spread"),
-       predicted("by Little's law", "rate by latency", "GB/s", 0), shown("of the best"), shown("")});
+      {predicted("KiB in flight", "bytes in flight", "KiB", 0), measured("GB/s", "rate", "GB/s", 0),
+       shown("spread"), predicted("by Little's law", "rate by latency", "GB/s", 0),
+       shown("of the best"), shown("")});
   for (const Point& p : points) {
     const double law = std::min(little_gbs(p.in_flight, latency.median), peak.median);
     table.row({p.load->name, "threads", std::to_string(p.resident)},
-              {p.in_flight / 1024, p.rate, spread_text(p.rate), law, percent(p.rate.median / peak.median),
-               bar(p.rate.median / peak.median)});
+              {p.in_flight / 1024, p.rate, spread_text(p.rate), law,
+               percent(p.rate.median / peak.median), bar(p.rate.median / peak.median)});
   }
   table.print();
 
@@ -211,29 +234,34 @@ void in_flight(const Run& run) {
   Table latencies(run.report, "latency", {measured("ns", "latency", "ns", 0), shown("from")});
   latencies.row({"unloaded"}, {latency, "a chase, one load after another, nothing else running"});
   latencies.row({"4-byte words, full occupancy"}, {own, "bytes in flight / rate"});
-  latencies.row({"saturated"},
-                {little_gbs(fullest->in_flight, fullest->rate.median), "the same, at the most bytes in flight"});
+  latencies.row({"saturated"}, {little_gbs(fullest->in_flight, fullest->rate.median),
+                                "the same, at the most bytes in flight"});
   latencies.print();
-  run.report.note("the best rate needs " + bytes_text(std::round(peak.median * latency.median / 1024) * 1024) +
+  run.report.note("the best rate needs " +
+                  bytes_text(std::round(peak.median * latency.median / 1024) * 1024) +
                   " in flight at the unloaded latency; what is more only waits in queues");
   run.report.note("4-byte words stop at " + percent(words->rate.median / peak.median) +
-                  " of the best: " + std::to_string(words->resident) + " threads x " + std::to_string(sms) +
-                  " multiprocessors x 4 bytes are " + fixed(words->in_flight / 1e6, 2) +
-                  " MB, which turn over once in " + fixed(own, 0) + " ns; only more bytes a thread help");
+                  " of the best: " + std::to_string(words->resident) + " threads x " +
+                  std::to_string(sms) + " multiprocessors x 4 bytes are " +
+                  fixed(words->in_flight / 1e6, 2) + " MB, which turn over once in " +
+                  fixed(own, 0) + " ns; only more bytes a thread help");
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks
+// ----------------------------------------------------------------------------------------------------
 
 TEST_CASE("in_flight: the closed form is the sum of the words") {
   unsigned sum = 0;
   for (size_t n = 0; n < 1000; sum += word_at(n++)) CHECK(sum_of(n) == sum);
   // beyond 2^32 the product must not overflow before it is halved
-  CHECK(sum_of((size_t(1) << 33) + 1) == unsigned(sum_of(size_t(1) << 33) + word_at(size_t(1) << 33)));
+  CHECK(sum_of((size_t(1) << 33) + 1) ==
+        unsigned(sum_of(size_t(1) << 33) + word_at(size_t(1) << 33)));
 }
 
 TEST_CASE("in_flight: the chase visits every slot once") {
   for (unsigned slots : {1u, 2u, 8u, 4096u, 1u << 20}) {
-    unsigned s = next_slot(0, slots), count = 1;  // from a permutation's one slot back to it: a cycle
+    unsigned s = next_slot(0, slots),
+             count = 1;  // from a permutation's one slot back to it: a cycle
     for (; s != 0 && count < slots; s = next_slot(s, slots)) ++count;
     CHECK(count == slots);
     CHECK(s == 0);
@@ -268,7 +296,8 @@ TEST_CASE("in_flight: every load is right at awkward sizes") {
         CAPTURE(bytes);
         CAPTURE(blocks);
         CHECK(right(load, blocks, 96, in, bytes));
-        CHECK(!right(load, blocks, 96, in, bytes + 16));  // the poison beyond is not part of the sum
+        CHECK(
+            !right(load, blocks, 96, in, bytes + 16));  // the poison beyond is not part of the sum
       }
   }
 }
@@ -276,7 +305,8 @@ TEST_CASE("in_flight: every load is right at awkward sizes") {
 TEST_CASE("in_flight: the grids are resident as a whole") {
   if (skip_without_gpu()) return;
 #ifdef __CUDACC_DEBUG__
-  if (true) return skip_self_check("code for the debugger takes more registers, and fewer threads fit");
+  if (true)
+    return skip_self_check("code for the debugger takes more registers, and fewer threads fit");
 #endif
   int device = 0, most = 0;
   CUDA_CHECK(cudaGetDevice(&device));

@@ -1,15 +1,16 @@
-// Bandwidth: how close a kernel gets to what the memory can do. Options and the list of experiments; each stands in its
-// own file.
+// Bandwidth: how close a kernel gets to what the memory can do. Options and the list of
+// experiments; each stands in its own file.
 #include "../common/command_line.hpp"
 #include "options.hpp"
 
-void peak(const Run&, const Options&);
-void in_flight(const Run&);
-void transpose(const Run&, const Options&);
-void block_shape(const Run&);
-void sum(const Run&, const Options&);
-void threads(const Run&);
-void blocks(const Run&);
+// weak: a build with -DEXPERIMENTS=... leaves the others out
+[[gnu::weak]] void peak(const Run&, const Options&);
+[[gnu::weak]] void in_flight(const Run&);
+[[gnu::weak]] void transpose(const Run&, const Options&);
+[[gnu::weak]] void block_shape(const Run&);
+[[gnu::weak]] void sum(const Run&, const Options&);
+[[gnu::weak]] void threads(const Run&);
+[[gnu::weak]] void blocks(const Run&);
 
 namespace {
 
@@ -19,11 +20,13 @@ constexpr long long most_threads = 1024;  // of a block, on every GPU since 2010
 void take_block(const std::string& text, Options& options) {
   const size_t x = text.find('x');
   if (x == std::string::npos) throw UsageError("--block: '" + text + "' is not WxH, as in 32x8");
-  const long long width = parse_number("--block, threads across", text.substr(0, x), 1, most_threads);
-  const long long height = parse_number("--block, threads down", text.substr(x + 1), 1, most_threads);
+  const long long width =
+      parse_number("--block, threads across", text.substr(0, x), 1, most_threads);
+  const long long height =
+      parse_number("--block, threads down", text.substr(x + 1), 1, most_threads);
   if (width * height > most_threads)
-    throw UsageError("--block: " + text + " are " + std::to_string(width * height) + " threads; a block has at most " +
-                     std::to_string(most_threads));
+    throw UsageError("--block: " + text + " are " + std::to_string(width * height) +
+                     " threads; a block has at most " + std::to_string(most_threads));
   options.block_x = unsigned(width), options.block_y = unsigned(height);
 }
 
@@ -31,36 +34,42 @@ void take_block(const std::string& text, Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  const auto with_options = [&](void (*experiment)(const Run&, const Options&)) {
-    return [&options, experiment](const Run& run) { experiment(run, options); };
-  };
   return run_sample(
       {.topic = "04_bandwidth",
        .about = "How close a kernel gets to what the memory can do",
        .experiments =
            {
-               {"peak", "in theory, by the copy engine, and by the simplest kernels at their best", with_options(peak)},
-               {"in_flight", "bandwidth over the bytes that are under way, and Little's law", in_flight},
-               {"transpose", "from one element a thread to the best that can be made", with_options(transpose)},
-               {"block_shape", "transposes over the shape of the block", block_shape},
-               {"sum", "a matrix summed by rows, by columns and in random order", with_options(sum)},
-               {"threads", "summing with 16 to 1024 threads a block", threads},
-               {"blocks", "summing with 1 to 2048 blocks", blocks},
+               {"peak", "in theory, by the copy engine, and by the simplest kernels at their best",
+                with(options, peak)},
+               {"in_flight", "bandwidth over the bytes that are under way, and Little's law",
+                &in_flight},
+               {"transpose", "from one element a thread to the best that can be made",
+                with(options, transpose)},
+               {"block_shape", "transposes over the shape of the block", &block_shape},
+               {"sum", "a matrix summed by rows, by columns and in random order",
+                with(options, sum)},
+               {"threads", "summing with 16 to 1024 threads a block", &threads},
+               {"blocks", "summing with 1 to 2048 blocks", &blocks},
            },
        .options =
            {
-               {"size", "rows, and columns, of the matrices of transpose and sum; peak's arrays hold N x N floats",
+               {"size",
+                "rows, and columns, of the matrices of transpose and sum; peak's arrays hold N x N "
+                "floats",
                 "each experiment's own",
                 [&](const std::string& text) {
-                  options.size = size_t(parse_number("--size", text, 1, (long long)Options::largest_size));
+                  options.size =
+                      size_t(parse_number("--size", text, 1, (long long)Options::largest_size));
                 }},
-               {"block", "threads of a block across and down, WxH, in transpose's one-element kernels", "32x8",
-                [&](const std::string& text) { take_block(text, options); }},
+               {"block",
+                "threads of a block across and down, WxH, in transpose's one-element kernels",
+                "32x8", [&](const std::string& text) { take_block(text, options); }},
            }},
       argc, argv);
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks
+// ----------------------------------------------------------------------------------------------------
 
 TEST_CASE("options: a block is two numbers and at most 1024 threads") {
   Options options;
@@ -70,8 +79,8 @@ TEST_CASE("options: a block is two numbers and at most 1024 threads") {
   take_block("1x1024", options);
   CHECK(options.block_x == 1);
   CHECK(options.block_y == 1024);
-  for (const char* wrong : {"0x8", "8x0", "64x64", "33", "8x", "x8", "x", "", "8x8x8", "8X8", "-8x8", "8 x 8", "1025x1",
-                            "4294967297x1", "0x20x8", "8x8 "}) {
+  for (const char* wrong : {"0x8", "8x0", "64x64", "33", "8x", "x8", "x", "", "8x8x8", "8X8",
+                            "-8x8", "8 x 8", "1025x1", "4294967297x1", "0x20x8", "8x8 "}) {
     CAPTURE(wrong);
     CHECK_THROWS_AS(take_block(wrong, options), UsageError);
     CHECK(options.block_x == 1);  // what was taken before stays

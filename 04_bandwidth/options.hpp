@@ -5,8 +5,9 @@
 
 /// Filled by main.cu, read by the experiments. Zero: not typed, the experiment's default holds.
 struct Options {
-  size_t size = 0;                    ///< --size: rows, and columns, of the matrices; at most largest_size
-  unsigned block_x = 0, block_y = 0;  ///< --block: threads of a block across and down; at most 1024 in all
+  size_t size = 0;  ///< --size: rows, and columns, of the matrices; at most largest_size
+  unsigned block_x = 0,
+           block_y = 0;  ///< --block: threads of a block across and down; at most 1024 in all
 
   static constexpr size_t largest_size = 1000000;
 };

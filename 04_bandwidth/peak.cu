@@ -1,16 +1,17 @@
-// peak: the 2007 study divides what a kernel reached by clock x width. Here are the simplest kernels that there are,
-// each at the launch that a short search finds best, beside that theory, the copy engine and memset. Look at how
-// reading alone and writing alone come within a few percent of theory while every mixture stays 8 to 12% below: the
-// memory's bus has to be turned round between reads and writes. And at what 4 us of starting and ending cost an array
-// of 1 GiB.
+// peak: the 2007 study divides what a kernel reached by clock x width. Here are the simplest
+// kernels that there are, each at the launch that a short search finds best, beside that theory,
+// the copy engine and memset. Look at how reading alone and writing alone come within a few percent
+// of theory while every mixture stays 8 to 12% below: the memory's bus has to be turned round
+// between reads and writes. And at what 4 us of starting and ending cost an array of 1 GiB.
 #include <doctest/doctest.h>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 #include "options.hpp"
 
 namespace {
 
-/// Float `i` of the inputs and of what is written, 1 to 2: neither zero nor constant, and another one in another place.
+/// Float `i` of the inputs and of what is written, 1 to 2: neither zero nor constant, and another
+/// one in another place.
 __host__ __device__ float scrambled(size_t i, unsigned odd) {
   return 1.0f + float((unsigned(i) + unsigned(i >> 32)) * odd >> 9) * 0x1p-23f;
 }
@@ -18,8 +19,10 @@ __host__ __device__ float a_at(size_t i) { return scrambled(i, 0x9e3779b1u); }
 __host__ __device__ float b_at(size_t i) { return scrambled(i, 0x85ebca6bu); }
 __host__ __device__ float written_at(size_t i) { return scrambled(i, 0xc2b2ae35u); }
 
-/// The `k`-th vector of a thread that has `loads` of them: a block takes neighbouring vectors, one after the other.
-__host__ __device__ size_t vector_of(unsigned block, unsigned threads, unsigned thread, int loads, int k) {
+/// The `k`-th vector of a thread that has `loads` of them: a block takes neighbouring vectors, one
+/// after the other.
+__host__ __device__ size_t vector_of(unsigned block, unsigned threads, unsigned thread, int loads,
+                                     int k) {
   return (size_t(block) * loads + k) * threads + thread;
 }
 
@@ -30,8 +33,8 @@ struct Arrays {
   unsigned silent;  ///< a thread adds to it if none of these bits is set in its own sum
 };
 
-// ---- kernels: one pass, `Loads` vectors of 16 bytes a thread; a warp's vectors are 512 neighbouring bytes. All
-// accesses are streaming ones (__ldcs, __stcs), as nothing is used twice.
+// ---- kernels: one pass, `Loads` vectors of 16 bytes a thread; a warp's vectors are 512
+// neighbouring bytes. All accesses are streaming ones (__ldcs, __stcs), as nothing is used twice.
 
 template <int Loads>
 __device__ size_t mine(int k) {
@@ -52,15 +55,17 @@ __device__ void store(float4* to, size_t n, const Value& value) {
 /// With 8 vectors of each array in flight 1024 threads would run out of registers.
 constexpr int most_threads(int loads) { return loads < 8 ? 1024 : 512; }
 
-// What was read must be used, or the compiler leaves the loads out; storing it would be a second stream. So a thread
-// reports its sum if none of the bits `silent` is set: every thread when the result is checked, next to none when
-// timed.
+// What was read must be used, or the compiler leaves the loads out; storing it would be a second
+// stream. So a thread reports its sum if none of the bits `silent` is set: every thread when the
+// result is checked, next to none when timed.
 template <int Loads>
 __global__ void __launch_bounds__(most_threads(Loads)) read(Arrays x) {
   float4 v[Loads] = {};
   load(v, x.a, x.n);
   unsigned sum = 0;
-  for (float4 q : v) sum += __float_as_uint(q.x) + __float_as_uint(q.y) + __float_as_uint(q.z) + __float_as_uint(q.w);
+  for (float4 q : v)
+    sum +=
+        __float_as_uint(q.x) + __float_as_uint(q.y) + __float_as_uint(q.z) + __float_as_uint(q.w);
   if ((sum & x.silent) == 0) atomicAdd(x.sum, sum);
 }
 
@@ -83,11 +88,13 @@ template <int Loads>
 __global__ void __launch_bounds__(most_threads(Loads)) scale(Arrays x) {
   float4 v[Loads];
   load(v, x.a, x.n);
-  store<Loads>(x.out, x.n, [&](int k) -> float4 { return {3 * v[k].x, 3 * v[k].y, 3 * v[k].z, 3 * v[k].w}; });
+  store<Loads>(x.out, x.n, [&](int k) -> float4 {
+    return {3 * v[k].x, 3 * v[k].y, 3 * v[k].z, 3 * v[k].w};
+  });
 }
 
-// The barrier, here and below: a block's reads are over before its writes begin, so that the memory turns round less
-// often.
+// The barrier, here and below: a block's reads are over before its writes begin, so that the memory
+// turns round less often.
 template <int Loads>
 __global__ void __launch_bounds__(most_threads(Loads)) add(Arrays x) {
   float4 v[Loads], w[Loads];
@@ -106,11 +113,13 @@ __global__ void __launch_bounds__(most_threads(Loads)) triad(Arrays x) {
   load(w, x.b, x.n);
   __syncthreads();
   store<Loads>(x.out, x.n, [&](int k) -> float4 {
-    return {fmaf(3, w[k].x, v[k].x), fmaf(3, w[k].y, v[k].y), fmaf(3, w[k].z, v[k].z), fmaf(3, w[k].w, v[k].w)};
+    return {fmaf(3, w[k].x, v[k].x), fmaf(3, w[k].y, v[k].y), fmaf(3, w[k].z, v[k].z),
+            fmaf(3, w[k].w, v[k].w)};
   });
 }
 
-// ---- what each moves, and how it is launched -----------------------------------------------------------------------
+// ---- what each moves, and how it is launched
+// -----------------------------------------------------------------------
 
 enum What { reads, writes, copies, scales, adds, triads };
 
@@ -130,7 +139,9 @@ const Operation operations[] = {
     {"add", "a[i] + b[i]", adds, 2, 1, {add<1>, add<4>, add<8>}},
     {"triad", "a[i] + 3 b[i]", triads, 2, 1, {triad<1>, triad<4>, triad<8>}},
 };
-double bytes_moved(const Operation& o, size_t vectors) { return 16.0 * (o.arrays_read + o.arrays_written) * vectors; }
+double bytes_moved(const Operation& o, size_t vectors) {
+  return 16.0 * (o.arrays_read + o.arrays_written) * vectors;
+}
 
 /// A launch: an index into loads_of, and threads a block.
 struct How {
@@ -141,10 +152,12 @@ struct How {
     return unsigned((vectors + each - 1) / each);
   }
   std::string text() const {
-    return std::to_string(loads_of[loads]) + " x 16 bytes a thread, " + std::to_string(threads) + " threads";
+    return std::to_string(loads_of[loads]) + " x 16 bytes a thread, " + std::to_string(threads) +
+           " threads";
   }
 };
-constexpr How candidates[] = {{0, 128}, {0, 256}, {0, 512}, {0, 1024}, {1, 256}, {2, 128}, {2, 256}};
+constexpr How candidates[] = {{0, 128}, {0, 256}, {0, 512}, {0, 1024},
+                              {1, 256}, {2, 128}, {2, 256}};
 
 __host__ __device__ float expected(What what, size_t i) {
   const float a = a_at(i), b = b_at(i);
@@ -155,15 +168,18 @@ __host__ __device__ float expected(What what, size_t i) {
                           : fmaf(3, b, a);
 }
 __global__ void fill(float* a, float* b, size_t n) {
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x)
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
+       i += size_t(gridDim.x) * blockDim.x)
     a[i] = a_at(i), b[i] = b_at(i);
 }
 
 // What is right at full size: from the index alone, nothing that a kernel read.
 __global__ void count_wrong(What what, const float* out, size_t n, unsigned* wrong) {
   unsigned sum = 0;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x)
-    sum += what == reads ? __float_as_uint(a_at(i)) : __float_as_uint(out[i]) != __float_as_uint(expected(what, i));
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
+       i += size_t(gridDim.x) * blockDim.x)
+    sum += what == reads ? __float_as_uint(a_at(i))
+                         : __float_as_uint(out[i]) != __float_as_uint(expected(what, i));
   if (sum) atomicAdd(wrong, sum);
 }
 
@@ -199,25 +215,31 @@ struct Memory {
 /// All rows for arrays of `n` vectors.
 void measure(const Run& run, Table& table, Memory& memory, size_t n) {
   const double theory = run.device->theoretical_gbs;
-  const auto row = [&](const std::string& name, const std::string& how, double bytes, const auto& launch) {
-    const Statistics ms = time_device(run.measuring, launch), rate = gigabytes_per_second(bytes, ms);
+  const auto row = [&](const std::string& name, const std::string& how, double bytes,
+                       const auto& launch) {
+    const Statistics ms = time_device(run.measuring, launch),
+                     rate = gigabytes_per_second(bytes, ms);
     const double share = theory > 0 ? rate.median / theory : NAN;
     table.row({name, "MiB", std::to_string(16 * n >> 20)},
-              {ms, spread_text(ms), rate, theory > 0 ? fixed(100 * share, 1) + "%" : "-", how, bar(share)});
+              {ms, spread_text(ms), rate, theory > 0 ? fixed(100 * share, 1) + "%" : "-", how,
+               bar(share)});
   };
   float *const a = memory.a.data(), *const out = memory.out.data();
   row("copy engine", "cudaMemcpy, device to device", 32.0 * double(n),
       [&] { CUDA_CHECK(cudaMemcpyAsync(out, a, 16 * n, cudaMemcpyDeviceToDevice)); });
-  row("memset", "cudaMemset", 16.0 * double(n), [&] { CUDA_CHECK(cudaMemsetAsync(out, 0x5a, 16 * n)); });
+  row("memset", "cudaMemset", 16.0 * double(n),
+      [&] { CUDA_CHECK(cudaMemsetAsync(out, 0x5a, 16 * n)); });
 
   Measuring search = run.measuring;
-  if (!search.typed) search.repeats = 3;  // enough to choose; the choice is then checked in full and measured anew
+  if (!search.typed)
+    search.repeats = 3;  // enough to choose; the choice is then checked in full and measured anew
   for (const Operation& o : operations) {
     How best = candidates[0];
     double best_ms = INFINITY;
     for (How how : candidates) {
       if (run.quick && how.threads != 256) continue;
-      require_right(memory.right(o, how, std::min(n, size_t(1) << 20)), std::string(o.name) + " with " + how.text());
+      require_right(memory.right(o, how, std::min(n, size_t(1) << 20)),
+                    std::string(o.name) + " with " + how.text());
       const double ms = time_device(search, [&] { memory.launch(o, how, n); }).median;
       if (ms < best_ms) best_ms = ms, best = how;
     }
@@ -238,41 +260,48 @@ void peak(const Run& run, const Options& options) {
   const double there = run.device ? double(Device::free_bytes()) : INFINITY;
   const std::string typed = std::to_string(options.size);
   if (options.size)
-    require_fits("peak, three arrays of " + typed + " x " + typed + " floats", Memory::bytes(vectors_of(options.size)),
-                 there);
+    require_fits("peak, three arrays of " + typed + " x " + typed + " floats",
+                 Memory::bytes(vectors_of(options.size)), there);
   while (!options.size && Memory::bytes(vectors_of(sides.back())) > 0.9 * there) {
     sides.back() /= 2;
     if (sides.size() > 1) sides.pop_back();
   }
   std::string sizes;
-  for (size_t side : sides) sizes += (sizes.empty() ? "" : " and ") + bytes_text(16.0 * double(vectors_of(side)));
-  run.report.begin("peak", "arrays of " + sizes + "; the bytes that count: each array read or written, once");
+  for (size_t side : sides)
+    sizes += (sizes.empty() ? "" : " and ") + bytes_text(16.0 * double(vectors_of(side)));
+  run.report.begin(
+      "peak", "arrays of " + sizes + "; the bytes that count: each array read or written, once");
   Table counts(run.report, "kernel",
                {predicted("arrays read", "arrays read", "arrays", 0),
                 predicted("written", "arrays written", "arrays", 0), shown("out[i] =")});
   for (const Operation& o : operations)
     counts.row({o.name}, {double(o.arrays_read), double(o.arrays_written), o.formula});
   counts.print();
-  if (!run.device) return run.report.left_out("the rates of the copy engine, memset and all kernels");
+  if (!run.device)
+    return run.report.left_out("the rates of the copy engine, memset and all kernels");
 
   if (const double theory = run.device->theoretical_gbs; theory > 0) {
     run.report.save({"", "theoretical", "", "", "counted", "rate", "GB/s", theory});
-    run.report.note("in theory: " + std::to_string(run.device->prop.memoryBusWidth) + " bit x 2 x " +
-                    fixed(run.device->memory_clock_khz * 1e-3, 0) + " MHz = " + fixed(theory, 0) + " GB/s");
+    run.report.note("in theory: " + std::to_string(run.device->prop.memoryBusWidth) +
+                    " bit x 2 x " + fixed(run.device->memory_clock_khz * 1e-3, 0) +
+                    " MHz = " + fixed(theory, 0) + " GB/s");
   }
   Memory memory(vectors_of(sides.back()));
-  Table table(run.report, "kernel, MiB an array",
-              {measured("median ms", "time", "ms", 4), shown("spread"), measured("GB/s", "rate", "GB/s", 0),
-               shown("of theory"), shown("best launch"), shown("")});
+  Table table(
+      run.report, "kernel, MiB an array",
+      {measured("median ms", "time", "ms", 4), shown("spread"), measured("GB/s", "rate", "GB/s", 0),
+       shown("of theory"), shown("best launch"), shown("")});
   for (size_t side : sides) measure(run, table, memory, vectors_of(side));
   table.print();
   if (16.0 * double(vectors_of(sides.front())) < 4.0 * double(run.device->l2_bytes()))
     run.report.note("the arrays are less than four times the L2: part of this is the cache's rate");
 }
 
-// ---- self-checks ---------------------------------------------------------------------------------------------------
+// ---- self-checks
+// ---------------------------------------------------------------------------------------------------
 
-TEST_CASE("peak: the blocks of every launch take every vector once and bytes are counted once an array") {
+TEST_CASE(
+    "peak: the blocks of every launch take every vector once and bytes are counted once an array") {
   for (How how : candidates)
     for (size_t n : {1, 127, 1009, 8192, 100003}) {
       std::vector<int> taken(n + loads_of[how.loads] * how.threads);
@@ -299,8 +328,10 @@ TEST_CASE("peak: every kernel is right at awkward sizes and touches nothing beyo
         CHECK(memory.right(o, how, n));
         const std::vector<float> out = memory.out.to_host();
         bool right = o.what != reads || memory.sum.to_host()[0] == sum;
-        for (size_t i = 0; i < out.size(); ++i)  // beyond, and where nothing is written: poisoned, and still so
-          right &= i < 4 * n && o.what != reads ? out[i] == expected(o.what, i) : std::isnan(out[i]);
+        for (size_t i = 0; i < out.size();
+             ++i)  // beyond, and where nothing is written: poisoned, and still so
+          right &=
+              i < 4 * n && o.what != reads ? out[i] == expected(o.what, i) : std::isnan(out[i]);
         CHECK(right);
         Operation wrong = o;  // which the check must find
         for (auto& kernel : wrong.kernel) kernel = o.what == copies ? write<1> : copy<1>;

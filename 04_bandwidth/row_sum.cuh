@@ -1,18 +1,20 @@
-// What threads.cu and blocks.cu share: the text's sum by rows in 4-byte words, whole numbers to sum, and how the sums
-// are checked exactly.
+// What threads.cu and blocks.cu share: the text's sum by rows in 4-byte words, whole numbers to
+// sum, and how the sums are checked exactly.
 #pragma once
 
 #include <doctest/doctest.h>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 
 constexpr unsigned columns = 12288;  // the text's; a row begins at a multiple of 128 bytes
 
 /// Word of the array at `row` and `col`.
-__host__ __device__ inline size_t element(unsigned row, unsigned col) { return size_t(row) * columns + col; }
+__host__ __device__ inline size_t element(unsigned row, unsigned col) {
+  return size_t(row) * columns + col;
+}
 
-// A block takes rows. A warp reads 32 neighbouring words of one; they begin at a sector's start as long as the block
-// has a multiple of 8 threads, and fill their last warp if it is one of 32.
+// A block takes rows. A warp reads 32 neighbouring words of one; they begin at a sector's start as
+// long as the block has a multiple of 8 threads, and fill their last warp if it is one of 32.
 static __global__ void sum_by_rows(float* out, const float* in, unsigned rows) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
@@ -43,7 +45,8 @@ inline unsigned long long added_up(const DeviceBuffer<float>& sums, unsigned n,
   return total.to_host()[0];
 }
 
-/// For self-checks: what the host adds up to in an array that the GPU wrote, each of whose numbers it checks.
+/// For self-checks: what the host adds up to in an array that the GPU wrote, each of whose numbers
+/// it checks.
 inline unsigned long long total_by_host(const DeviceBuffer<float>& array) {
   const std::vector<float> in = array.to_host();
   unsigned long long total = 0, wrong = 0;

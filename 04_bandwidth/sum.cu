@@ -1,444 +1,736 @@
-// sum: an array is added up, so that nearly all of the time is reading. The text (2007) reads it by rows and by
-// columns, in 4-byte and in 16-byte words: by rows it gets most of the bandwidth, by columns next to nothing; wide
-// words help columns and hurt rows. Look at what became of each, and at the order that is really random, which the text
-// did not run. The loop without reads and the empty kernel say how much of a time is not memory.
+// sum: an array is added up, so that nearly all of the time is reading. The study of 2007 [BW]
+// reads it by rows and by columns, in 4-byte and in 16-byte words: by rows it gets most of the
+// bandwidth, by columns next to nothing; wide words help columns and hurt rows. Look at what became
+// of each, and at the order that is really random, of which the text speaks without running it.
+//   cmake -S 04_bandwidth -B build/sum -DEXPERIMENTS=sum
+//   cmake --build build/sum && build/sum/04_bandwidth
+//
+//   1  sum_rows        a block takes rows, its lanes neighbouring words
+//   2  sum_rows4       1 in 16-byte words
+//   3  sum_columns     a block takes columns, its lanes words a row apart
+//   4  sum_columns4    3 in 16-byte words
+//   5  sum_random      each lane any word, no word twice
+//   6  sum_random4     5 in 16-byte words
+//   7  sum_rows_eight  1 with eight loads of a thread under way at once
+//   8  no_reads        1 without memory: what the loop and the additions take
+//   9  empty           what a launch and the results' way out take
 #include <doctest/doctest.h>
 
-#include <functional>
-#include <future>
-#include <map>
-#include <memory>
-#include <numeric>
-#include <set>
-#include <thread>
+#include <algorithm>
 
+#include "../common/counters.hpp"
 #include "../common/report.hpp"
 #include "options.hpp"
+#include "sum_host.hpp"
 
-namespace {
+// ---- kernels: `rows` rows of `columns` words; thread t of the launch writes its own sum to out[t]
+// ----
 
-/// Word at `row` and `col` of an array with rows of `columns` words.
-__host__ __device__ size_t element(unsigned row, unsigned col, unsigned columns) { return size_t(row) * columns + col; }
+// [sum_rows]
+// A block takes every gridDim.x-th row. A warp reads 32 neighbouring words: 4 sectors of 32 bytes.
+__global__ void sum_rows(float* out, const float* in, unsigned rows, unsigned columns) {
+  float sum = 0;
+  for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
+    for (unsigned col = threadIdx.x; col < columns; col += blockDim.x)
+      sum += in[size_t(row) * columns + col];
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+// [/sum_rows]
 
-/// The least 2^k - 1 that is not below n.
-__host__ __device__ unsigned ones(unsigned n) {
-  unsigned mask = 0;
-  while (mask < n) mask = 2 * mask + 1;
-  return mask;
+// The same in words of 16 bytes: 16 sectors a warp.
+__global__ void sum_rows4(float* out, const float4* in, unsigned rows, unsigned columns) {
+  float sum = 0;
+  for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
+    for (unsigned col = threadIdx.x; col < columns; col += blockDim.x) {
+      const float4 word = in[size_t(row) * columns + col];
+      sum += (word.x + word.y) + (word.z + word.w);
+    }
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-/// Puts the numbers below `count` into an order that has no pattern, each once: every line maps 0 to `mask` one to one
-/// (x ^ x >> s and odd factors can be undone), and a number beyond the count goes round again until it is inside.
-__host__ __device__ unsigned shuffled(unsigned x, unsigned count, unsigned mask) {
+// [sum_columns]
+// A block takes every gridDim.x-th column. The lanes of a warp are a row apart: 32 sectors, of
+// which each lane uses 4 bytes. The blocks beside it want the rest at about the same time.
+__global__ void sum_columns(float* out, const float* in, unsigned rows, unsigned columns) {
+  float sum = 0;
+  for (unsigned col = blockIdx.x; col < columns; col += gridDim.x)
+    for (unsigned row = threadIdx.x; row < rows; row += blockDim.x)
+      sum += in[size_t(row) * columns + col];
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+// [/sum_columns]
+
+// The same in words of 16 bytes: 32 sectors a warp, half of each used.
+__global__ void sum_columns4(float* out, const float4* in, unsigned rows, unsigned columns) {
+  float sum = 0;
+  for (unsigned col = blockIdx.x; col < columns; col += gridDim.x)
+    for (unsigned row = threadIdx.x; row < rows; row += blockDim.x) {
+      const float4 word = in[size_t(row) * columns + col];
+      sum += (word.x + word.y) + (word.z + word.w);
+    }
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+/// Puts the numbers below `count` into an order without pattern, each once. `ones` is the least 2^k
+/// - 1 that is not below count - 1. Every line maps 0 to `ones` one to one (x ^ x >> s and odd
+/// factors can be undone), and a number beyond the count goes round again until it is inside.
+__host__ __device__ unsigned shuffled(unsigned x, unsigned count, unsigned ones) {
   do {
-    x = (x ^ x >> 14) * 0x85ebca6bu & mask;
-    x = (x ^ x >> 14) * 0xc2b2ae35u & mask;
+    x = (x ^ x >> 14) * 0x85ebca6bu & ones;
+    x = (x ^ x >> 14) * 0xc2b2ae35u & ones;
     x ^= x >> 14;
   } while (x >= count);
   return x;
 }
 
-// ---- the kernels ----------------------------------------------------------------------------------------------------
-
-struct Nothing {};
-__device__ float added(Nothing) { return 1.0f; }
-__device__ float added(float x) { return x; }
-__device__ float added(float4 v) { return (v.x + v.y) + (v.z + v.w); }
-
-template <class Word>
-__device__ float load(const float* in, size_t i) {
-  return added(reinterpret_cast<const Word*>(in)[i]);
-}
-
-// A block takes rows. A warp reads 32 neighbouring words: 4 sectors of 32 bytes, or 16 where a word has 16 bytes. With
-// Nothing for a word the same loop runs without memory.
-template <class Word>
-__global__ void sum_rows(float* out, const float* in, unsigned rows, unsigned columns) {
+// As by rows, but each lane reads the word that its own is shuffled to: 32 sectors a warp, whose
+// rest nobody wants soon.
+__global__ void sum_random(float* out, const float* in, unsigned rows, unsigned columns,
+                           unsigned ones) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
     for (unsigned col = threadIdx.x; col < columns; col += blockDim.x)
-      sum += load<Word>(in, element(row, col, columns));
+      sum += in[shuffled(row * columns + col, rows * columns, ones)];
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-// A block takes columns. A warp's lanes are a row apart: 32 sectors, of which the blocks beside it want the rest.
-template <class Word>
-__global__ void sum_columns(float* out, const float* in, unsigned rows, unsigned columns) {
-  float sum = 0;
-  for (unsigned col = blockIdx.x; col < columns; col += gridDim.x)
-    for (unsigned row = threadIdx.x; row < rows; row += blockDim.x) sum += load<Word>(in, element(row, col, columns));
-  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
-}
-
-// As by rows, but each lane reads the word to which its own is shuffled: 32 sectors, whose rest nobody wants soon.
-template <class Word>
-__global__ void sum_random(float* out, const float* in, unsigned rows, unsigned columns) {
-  const unsigned count = rows * columns, mask = ones(count - 1);
+// The same in words of 16 bytes.
+__global__ void sum_random4(float* out, const float4* in, unsigned rows, unsigned columns,
+                            unsigned ones) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
-    for (unsigned col = threadIdx.x; col < columns; col += blockDim.x)
-      sum += load<Word>(in, shuffled(row * columns + col, count, mask));
+    for (unsigned col = threadIdx.x; col < columns; col += blockDim.x) {
+      const float4 word = in[shuffled(row * columns + col, rows * columns, ones)];
+      sum += (word.x + word.y) + (word.z + word.w);
+    }
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-// ---- what is summed -------------------------------------------------------------------------------------------------
-
-/// Element i of n as the text generates it, in groups of four: interleaved slopes. A rest of 1 to 3 elements is ones.
-__host__ __device__ float pattern(size_t i, size_t n) {
-  const size_t all = n / 4 * 4, first = i / 4 * 4;
-  if (i >= all) return 1.0f;
-  if (i % 4 == 0) return float(1.0 + float(all - first - 1) / float(all));
-  if (i % 4 == 2) return float(1.0 + 3.0 * double(all - first - 1) / float(all));
-  return float(1.0 - 2.0 * double(first) / float(all));
+// Kernel 1 with eight loads of each thread under way before the first addition: as many bytes in
+// flight as two 16-byte loads, in words of 4.
+__global__ void sum_rows_eight(float* out, const float* in, unsigned rows, unsigned columns) {
+  float sum = 0;
+  for (unsigned row = blockIdx.x; row < rows; row += gridDim.x) {
+    const float* line = in + size_t(row) * columns;
+    unsigned col = threadIdx.x;
+    for (; col + 7 * blockDim.x < columns; col += 8 * blockDim.x) {
+      float word[8];
+#pragma unroll
+      for (unsigned k = 0; k < 8; ++k) word[k] = line[col + k * blockDim.x];
+#pragma unroll
+      for (unsigned k = 0; k < 8; ++k) sum += word[k];
+    }
+    for (; col < columns; col += blockDim.x) sum += line[col];  // what is left, one at a time
+  }
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-/// What the pattern adds up to without rounding: three more than it has elements.
-double exact_sum(size_t n) { return double(n) + (n < 4 ? 0 : 3); }
-
-/// How far a sum of the pattern may lie from exact_sum if no float adds up more than k terms. With u = 2^-24: an
-/// element (below 4, from a quotient with three roundings, taken three times) is off by 6u at most, k terms by ku/(1 -
-/// ku) times the sum of their magnitudes, which is 5/4 n + 8 over the array.
-double sum_bound(size_t n, double k) {
-  const double u = std::ldexp(1.0, -24);
-  return 6 * u * double(n) + k * u / (1 - k * u) * (1.25 * double(n) + 8);
+// Kernel 1 with a constant in place of each word.
+__global__ void no_reads(float* out, const float*, unsigned rows, unsigned columns) {
+  float sum = 0;
+  for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
+    for (unsigned col = threadIdx.x; col < columns; col += blockDim.x) sum += 1.0f;
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-/// A whole number from 1 to 16 without pattern: sums of up to 2^20 such are exact in float.
+// A short loop and the results: the text subtracts its time from all others.
+__global__ void empty(float* out, const float*, unsigned, unsigned) {
+  float sum = 0;
+  for (unsigned i = 0; i < 8; ++i) sum += 1.0f;
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+namespace {
+
+// ---- what is right ----
+
+/// Word i: a whole number from 1 to 8191 without pattern. A thread adds up to 2047 of them exactly.
+/// One that left a word out and took another twice would be found unless both are equal.
 __host__ __device__ float whole_number(size_t i) {
   unsigned x = unsigned(i) ^ unsigned(i >> 32) * 0x9e3779b1u;
   x = (x ^ x >> 16) * 0x85ebca6bu;
   x = (x ^ x >> 13) * 0xc2b2ae35u;
-  return float(1 + (x >> 28));
+  return float(1 + (x >> 16) % 8191);
 }
 
-// Fills the array with the pattern or, where `total` is given, with whole numbers, which it adds up as integers.
-__global__ void fill(float* out, size_t n, unsigned long long* total) {
-  unsigned long long sum = 0;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x) {
-    out[i] = total ? whole_number(i) : pattern(i, n);
-    sum += (unsigned long long)whole_number(i);
-  }
-  if (total) atomicAdd(total, sum);
+__global__ void fill(float* in, size_t n) {
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
+    in[i] = whole_number(i);
 }
 
-using Kernel = void (*)(float* out, const float* in, unsigned rows, unsigned columns);
-struct Access {
-  std::string name;
-  Kernel kernel;
-  enum { rows, columns, random } order;
-  unsigned words;  ///< of 4 bytes in a load
-  double then;     ///< GB/s on the 8800 GTX
-
-  /// Rows of 16-byte words have to be aligned, and the shuffle has 32 bits.
-  bool fits(size_t side) const { return side % words == 0 && (order != random || side * side < 1ull << 32); }
-  /// 32-byte sectors that a warp's load touches: 32 words side by side, or a sector for each lane.
-  double sectors() const { return order == rows ? 32.0 * words * sizeof(float) / 32 : 32; }
-};
-const Access accesses[] = {{"by rows, float", sum_rows<float>, Access::rows, 1, 70.52},
-                           {"by rows, float4", sum_rows<float4>, Access::rows, 4, 38.83},
-                           {"by columns, float", sum_columns<float>, Access::columns, 1, 0.92},
-                           {"by columns, float4", sum_columns<float4>, Access::columns, 4, 3.73},
-                           {"random, float", sum_random<float>, Access::random, 1, NAN},
-                           {"random, float4", sum_random<float4>, Access::random, 4, NAN}};
+enum class Order { rows, columns, random, none, empty };
 
 struct Launch {
   unsigned blocks, threads;
+  unsigned total() const { return blocks * threads; }
 };
+
+/// One array and one way through it.
+struct Walk {
+  Order order;
+  unsigned words;  ///< of 4 bytes in a load
+  unsigned rows, columns;
+  Launch launch;
+};
+
+/// Which thread takes the word at a place, from the text's description: a block takes every so
+/// many-th row and its threads the words of it in turn, or columns likewise.
+__host__ __device__ unsigned taker(const Walk& w, unsigned row, unsigned col) {
+  const unsigned line = w.order == Order::columns ? col : row;
+  const unsigned along = w.order == Order::columns ? row : col;
+  return line % w.launch.blocks * w.launch.threads + along % w.launch.threads;
+}
+
+/// Hands every word to the thread that has to take it: from words to threads, where the kernels go
+/// from threads to words.
+__global__ void add_to_takers(unsigned* right, Walk w, unsigned ones) {
+  const unsigned count = w.rows * w.columns;
+  const unsigned threads = gridDim.x * blockDim.x;
+  for (unsigned place = blockIdx.x * blockDim.x + threadIdx.x; place < count; place += threads) {
+    const unsigned word = w.order == Order::random ? shuffled(place, count, ones) : place;
+    unsigned sum = 0;
+    for (unsigned k = 0; k < w.words; ++k)
+      sum += w.order == Order::none ? 1 : unsigned(whole_number(size_t(word) * w.words + k));
+    atomicAdd(&right[taker(w, place / w.columns, place % w.columns)], sum);
+    if (count - place <= threads) break;  // place + threads must not overflow
+  }
+}
+
+__global__ void count_wrong(const float* out, const unsigned* right, unsigned n, unsigned* wrong) {
+  for (unsigned t = blockIdx.x * blockDim.x + threadIdx.x; t < n; t += gridDim.x * blockDim.x)
+    if (!(out[t] == float(right[t]))) atomicAdd(wrong, 1u);
+}
+
+unsigned ones_for(size_t count) {
+  unsigned ones = 0;
+  while (ones < count - 1) ones = 2 * ones + 1;
+  return ones;
+}
+
+// ---- the story in order ----
+
+struct Kernel {
+  const char* name;
+  Order order;
+  unsigned words;
+  unsigned in_flight;  ///< loads of a thread that the source puts before the first addition
+  double then;         ///< GB/s on the 8800 GTX, of the best launch
+  void (*launch)(const Walk&, float* out, const float* in, unsigned ones);
+};
+
+const float4* quads(const float* in) { return reinterpret_cast<const float4*>(in); }
+
+const Kernel kernels[] = {
+    {"by rows, float", Order::rows, 1, 1, 70.52,
+     [](const Walk& w, float* out, const float* in, unsigned) {
+       sum_rows<<<w.launch.blocks, w.launch.threads>>>(out, in, w.rows, w.columns);
+     }},
+    {"by rows, float4", Order::rows, 4, 1, 38.83,
+     [](const Walk& w, float* out, const float* in, unsigned) {
+       sum_rows4<<<w.launch.blocks, w.launch.threads>>>(out, quads(in), w.rows, w.columns);
+     }},
+    {"by columns, float", Order::columns, 1, 1, 0.92,
+     [](const Walk& w, float* out, const float* in, unsigned) {
+       sum_columns<<<w.launch.blocks, w.launch.threads>>>(out, in, w.rows, w.columns);
+     }},
+    {"by columns, float4", Order::columns, 4, 1, 3.73,
+     [](const Walk& w, float* out, const float* in, unsigned) {
+       sum_columns4<<<w.launch.blocks, w.launch.threads>>>(out, quads(in), w.rows, w.columns);
+     }},
+    {"random, float", Order::random, 1, 1, NAN,
+     [](const Walk& w, float* out, const float* in, unsigned ones) {
+       sum_random<<<w.launch.blocks, w.launch.threads>>>(out, in, w.rows, w.columns, ones);
+     }},
+    {"random, float4", Order::random, 4, 1, NAN,
+     [](const Walk& w, float* out, const float* in, unsigned ones) {
+       sum_random4<<<w.launch.blocks, w.launch.threads>>>(out, quads(in), w.rows, w.columns, ones);
+     }},
+    {"by rows, eight floats", Order::rows, 1, 8, NAN,
+     [](const Walk& w, float* out, const float* in, unsigned) {
+       sum_rows_eight<<<w.launch.blocks, w.launch.threads>>>(out, in, w.rows, w.columns);
+     }},
+    {"by rows, no reads", Order::none, 1, 1, NAN,
+     [](const Walk& w, float* out, const float* in, unsigned) {
+       no_reads<<<w.launch.blocks, w.launch.threads>>>(out, in, w.rows, w.columns);
+     }},
+    {"empty", Order::empty, 1, 1, NAN,
+     [](const Walk& w, float* out, const float* in, unsigned) {
+       empty<<<w.launch.blocks, w.launch.threads>>>(out, in, w.rows, w.columns);
+     }},
+};
+enum { rows1, rows4, columns1, columns4, random1, random4, rows8, no_memory, nothing };
+
+/// Rows of 16-byte words have to begin on 16 bytes, and the shuffle has 32 bits.
+bool fits(const Kernel& k, size_t side) {
+  return side % k.words == 0 && (k.order != Order::random || side * (side / k.words) < 1ull << 32);
+}
+
 constexpr Launch text_launch{1024, 192};  // the text's best
 
-/// The launches among which the best is looked for: the text's, and one, two and four times what fits at once.
+/// The launches among which the best is looked for: the text's, and one, two and four times what
+/// fits on the device at once.
 std::vector<Launch> candidates(const cudaDeviceProp& device) {
   std::vector<Launch> all{text_launch};
-  for (unsigned threads : {192u, 256u, 512u, 1024u})
-    for (unsigned full : {1u, 2u, 4u})
-      all.push_back({device.multiProcessorCount * (device.maxThreadsPerMultiProcessor / threads) * full, threads});
+  for (const unsigned threads : {192u, 256u, 512u, 1024u}) {
+    const unsigned resident =
+        device.multiProcessorCount * (device.maxThreadsPerMultiProcessor / threads);
+    for (const unsigned times : {1u, 2u, 4u})
+      if (resident > 0) all.push_back({resident * times, threads});
+  }
   return all;
 }
 
-/// A square array on the device, its threads' sums, and the check of every way to add it up.
+/// A square array on the device, what its threads find, and what they must find.
 struct Square {
   unsigned side;
-  size_t n = size_t(side) * side;
-  DeviceBuffer<float> in{n}, out;
-  DeviceBuffer<unsigned long long> whole_total{1};
-  Square(unsigned side, size_t threads) : side(side), out(threads) {}
+  size_t most_threads;
+  DeviceBuffer<float> in{size_t(side) * side};
+  DeviceBuffer<float> out{most_threads};
+  DeviceBuffer<unsigned> right{most_threads};
+  DeviceBuffer<unsigned> wrong_sums{1};
 
-  void refill(bool whole) {
-    CUDA_CHECK(cudaMemset(whole_total.data(), 0, whole_total.bytes()));
-    fill<<<1024, 256>>>(in.data(), n, whole ? whole_total.data() : nullptr);
+  Square(unsigned side, size_t most_threads) : side(side), most_threads(most_threads) {
+    fill<<<1024, 256>>>(in.data(), in.size());
     CUDA_CHECK_LAUNCH();
   }
-  void launch(Kernel kernel, Launch l, unsigned rows, unsigned columns) {
-    kernel<<<l.blocks, l.threads>>>(out.data(), in.data(), rows, columns);
-  }
-  void launch(const Access& a, Launch l) { launch(a.kernel, l, side, side / a.words); }
-  /// The text's "empty" kernel, a short loop and the results' way out: eight steps a thread that read nothing.
-  void launch_empty(Launch l) { launch(sum_rows<Nothing>, l, l.blocks, 8 * l.threads); }
-  /// What the threads of one launch found, added in double as the text's host does.
-  double total(Kernel kernel, Launch l, unsigned rows, unsigned columns) {
-    out.poison();
-    launch(kernel, l, rows, columns);
+  Walk walk(const Kernel& k, Launch l) const { return {k.order, k.words, side, side / k.words, l}; }
+  /// Compares what every thread found.
+  size_t wrong(const Walk& w) {
+    const size_t count = size_t(w.rows) * w.columns;
+    if (w.order == Order::empty) {
+      right.copy_from(std::vector<unsigned>(w.launch.total(), 8));
+    } else {
+      CUDA_CHECK(cudaMemset(right.data(), 0, right.bytes()));
+      add_to_takers<<<1024, 256>>>(right.data(), w, ones_for(count));
+      CUDA_CHECK_LAUNCH();
+    }
+    wrong_sums.copy_from({0});
+    count_wrong<<<256, 256>>>(out.data(), right.data(), w.launch.total(), wrong_sums.data());
     CUDA_CHECK_LAUNCH();
-    std::vector<float> sums(size_t(l.blocks) * l.threads);
-    CUDA_CHECK(cudaMemcpy(sums.data(), out.data(), sums.size() * sizeof(float), cudaMemcpyDeviceToHost));
-    return std::accumulate(sums.begin(), sums.end(), 0.0);
+    return wrong_sums.to_host()[0];
   }
-  /// Exact with whole numbers, so no element is left out or taken twice; with the pattern, which stays, within the
-  /// bound.
-  bool right(const Access& a, Launch l) {
-    const double terms = (double(side) / l.blocks + a.words) * (double(side) / l.threads + a.words);  // at most
-    refill(true);
-    const bool exact = total(a.kernel, l, side, side / a.words) == double(whole_total.to_host()[0]);
-    refill(false);
-    return exact && std::abs(total(a.kernel, l, side, side / a.words) - exact_sum(n)) <= sum_bound(n, terms);
+  Task task(const Kernel& k, Launch l) {
+    const Walk w = walk(k, l);
+    const unsigned ones = ones_for(size_t(w.rows) * w.columns);
+    Check check;
+    check.poison = [this] { out.poison(); };
+    check.wrong = [this, w] { return wrong(w); };
+    return {std::string(k.name) + ", " + text_of(l),
+            [this, &k, w, ones] { k.launch(w, out.data(), in.data(), ones); }, std::move(check)};
   }
-  bool no_reads_right(Launch l) {
-    return total(sum_rows<Nothing>, l, side, side) == double(n) &&
-           total(sum_rows<Nothing>, l, l.blocks, 8 * l.threads) == 8.0 * l.blocks * l.threads;
+  static std::string text_of(Launch l) {
+    return std::to_string(l.blocks) + " x " + std::to_string(l.threads);
   }
 };
 
-using Work = std::function<double(size_t from, size_t to)>;
+// ---- what to expect ----
 
-/// Shares `lines` lines from `first` on among the cores, each with a thread of its own, and adds up what they find.
-double by_all_cores(size_t first, size_t lines, const Work& work) {
-  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::future<double>> shares;
-  for (size_t i = 0; i < cores; ++i)
-    shares.push_back(std::async(std::launch::async, work, first + lines * i / cores, first + lines * (i + 1) / cores));
-  double total = 0;
-  for (std::future<double>& share : shares) total += share.get();
-  return total;
+/// Sectors of 32 bytes that a warp's load touches: 32 words side by side, or one sector a lane.
+double sectors_a_request(const Kernel& k) {
+  if (k.order == Order::none || k.order == Order::empty) return NAN;
+  return k.order == Order::rows ? 32.0 * k.words * sizeof(float) / 32 : 32;
 }
 
-/// Adds up the rows, or the columns, `first` to `last` of a square array.
-template <bool columns>
-double host_sum(const float* in, size_t side, size_t first, size_t last) {
-  double total = 0;
-  for (size_t line = first; line < last; ++line) {
-    const float* start = in + line * (columns ? 1 : side);
-    float sums[16] = {};  // independent, so that the adding keeps up with the memory
-    for (size_t i = 0; i < side / 16 * 16; i += 16)
-      for (size_t j = 0; j < 16; ++j) sums[j] += start[(i + j) * (columns ? side : 1)];
-    for (size_t i = side / 16 * 16; i < side; ++i) sums[0] += start[i * (columns ? side : 1)];
-    for (float sum : sums) total += sum;
+/// Lookups in L2 by columns: one for every lane's load, and one for every sector that memory fills.
+double lookups(const Kernel& k, unsigned side) {
+  const double words = double(side) * side;
+  return words / k.words + words / 8;
+}
+
+/// Measured in the same run, by the text's launch; milliseconds.
+struct Calibrated {
+  double bandwidth = NAN;  ///< of the whole array, with enough bytes in flight
+  double trip = NAN;       ///< of one load of a thread, while all others load too
+  double lookup = NAN;     ///< of a sector in L2
+  double lone = NAN;       ///< of a sector from memory of which nobody else wants the rest
+};
+
+/// Milliseconds by the slowest of the things that apply to an access.
+double predicted_ms(const Kernel& k, Launch l, unsigned side, const Calibrated& c,
+                    const Device& device) {
+  const double loads = double(side) * side / k.words;  // of single lanes
+  const double resident = std::min<double>(
+      l.total(), double(device.prop.multiProcessorCount) * device.prop.maxThreadsPerMultiProcessor);
+  double ms = c.bandwidth;  // bytes over bandwidth
+  if (k.order == Order::rows) ms = std::max(ms, loads / resident / k.in_flight * c.trip);
+  if (k.order == Order::columns) ms = std::max(ms, lookups(k, side) * c.lookup);
+  if (k.order == Order::random) ms = std::max(ms, loads * c.lone);
+  return ms;
+}
+
+// ---- the experiment ----
+
+/// What is timed for the claims, each by its best launch.
+struct Best {
+  Readings rows, rows_in_turn_with_host, host;
+  Readings rows4, columns, columns4, random;
+  Launch launch;
+};
+
+struct Rows {
+  const Run& run;
+  unsigned side;
+  Table table;
+  double empty_ms = NAN;
+
+  Rows(const Run& run, unsigned side)
+      : run(run),
+        side(side),
+        table(run.report, "access",
+              {shown("launch"), compared("ms", "time", "ms", 4), shown("spread"),
+               measured("GB/s", "bandwidth", "GB/s", 0),
+               measured("less empty", "bandwidth less the empty kernel", "GB/s", 0),
+               shown("of theory"), predicted("sectors", "sectors a request", "", 0),
+               then("then", "bandwidth", "GB/s", 2), shown("")}) {}
+
+  double bytes() const { return 4.0 * side * side; }
+  void add(const Kernel& k, Launch l, bool best, const Cell& time, const Readings& times) {
+    const Statistics ms = times.statistics();
+    const bool reads = k.order != Order::none && k.order != Order::empty;
+    const Statistics gbs = reads ? gigabytes_per_second(bytes(), ms) : Statistics{};
+    const double theory = run.device ? run.device->theoretical_gbs : 0;
+    const double share = theory > 0 ? gbs.median / theory : NAN;
+    const double net = reads ? bytes() * 1e-6 / (ms.median - empty_ms) : NAN;
+    table.row({std::string(k.name) + (best ? ", best launch" : "")},
+              {Square::text_of(l), time, spread_text(ms), gbs, best ? net : NAN, percent(share),
+               sectors_a_request(k), best || !run.device ? k.then : NAN, bar(share)});
   }
-  return total;
+};
+
+/// The launch of the sweep that takes least time; it is measured again afterwards.
+Launch best_launch(const Run& run, Square& square, const Kernel& k) {
+  Measuring briefly = run.measuring;
+  briefly.typed = false;
+  briefly.repeats = 3;
+  Launch best = text_launch;
+  double least = INFINITY;
+  for (const Launch l : candidates(run.device->prop)) {
+    const double ms = time_alone(briefly, square.task(k, l)).median();
+    if (ms < least) {
+      least = ms;
+      best = l;
+    }
+  }
+  return best;
 }
 
-/// Sums on all cores of this computer, by rows and by columns. Returns the rate by rows.
-Statistics measure_host(const Run& run, size_t side) {
-  const auto array = std::make_unique_for_overwrite<float[]>(side * side);  // first touched by those who will read it
-  float* const in = array.get();
-  const double expected = by_all_cores(0, side, [&](size_t from, size_t to) {
-    unsigned long long total = 0;
-    for (size_t i = from * side; i < to * side; ++i) total += (unsigned long long)(in[i] = whole_number(i));
-    return double(total);
-  });
-  Measuring measuring = run.measuring;
-  if (!measuring.typed) measuring.repeats = 5;
-  Table table(run.report, "host",
-              {shown("of the array at a time"), measured("median ms", "time", "ms", 2), shown("spread"),
-               measured("GB/s", "bandwidth", "GB/s", 2)});
-  const auto row = [&](const std::string& name, auto sum, size_t parts) {
-    const Work work = [&](size_t from, size_t to) { return sum(in, side, from, to); };
-    require_right(by_all_cores(0, side, work) == expected, "the host's sum " + name);
-    const size_t lines = std::max<size_t>(side / parts, 1);
-    size_t part = 0;  // each repeat takes the next, so that it is in no cache; starting the threads is in the time
-    const Statistics ms = time_host(measuring, [&] { by_all_cores(part++ % (side / lines) * lines, lines, work); });
-    const double bytes = 4.0 * double(lines) * double(side);
-    table.row({name}, {bytes_text(bytes), ms, spread_text(ms), gigabytes_per_second(bytes, ms)});
-    return gigabytes_per_second(bytes, ms);
+/// Checks and times a list of accesses in turn.
+std::vector<Readings> in_turn(const Run& run, Square& square, const std::vector<int>& which,
+                              const std::vector<Launch>& launches) {
+  std::vector<Task> tasks;
+  for (size_t i = 0; i < which.size(); ++i)
+    tasks.push_back(square.task(kernels[which[i]], launches[i]));
+  return run.time_in_turn(tasks);
+}
+
+Best measure(const Run& run, Square& square, HostSquare& host, Rows& rows) {
+  const unsigned side = square.side;
+  const auto only_fitting = [&](std::vector<int> which) {
+    std::vector<int> fitting;
+    for (const int i : which)
+      if (fits(kernels[i], side)) fitting.push_back(i);
+    return fitting;
   };
-  const Statistics by_rows = row("by rows, all cores", host_sum<false>, 1);
-  row("by columns, all cores", host_sum<true>, 8);
-  table.print();
-  return by_rows;
+  const auto predict = [&](int i, Launch l, const Calibrated& c) {
+    return predicted_ms(kernels[i], l, side, c, *run.device);
+  };
+
+  // the constants, all by the text's launch
+  Calibrated c;
+  const std::vector<int> constants = only_fitting({rows1, rows8, columns1, random1});
+  std::vector<Readings> times =
+      in_turn(run, square, constants, std::vector<Launch>(constants.size(), text_launch));
+  const double words = double(side) * side;
+  c.trip = times[0].median() * text_launch.total() / words;
+  c.bandwidth = times[1].median();
+  c.lookup = times[2].median() / lookups(kernels[columns1], side);
+  if (constants.size() > 3) c.lone = times[3].median() / words;
+  for (size_t i = 0; i < constants.size(); ++i)
+    rows.add(kernels[constants[i]], text_launch, false, Calibration{times[i].statistics()},
+             times[i]);
+
+  // the others by the text's launch
+  const std::vector<int> others = only_fitting({rows4, columns4, random4});
+  times = in_turn(run, square, others, std::vector<Launch>(others.size(), text_launch));
+  for (size_t i = 0; i < others.size(); ++i)
+    rows.add(kernels[others[i]], text_launch, false,
+             Compared{predict(others[i], text_launch, c), times[i].statistics()}, times[i]);
+  for (const int i : {no_memory, nothing}) {
+    const Readings without = run.time(square.task(kernels[i], text_launch));
+    rows.add(kernels[i], text_launch, false, Compared{NAN, without.statistics()}, without);
+    if (i == nothing) rows.empty_ms = without.median();
+  }
+
+  // each by the launch that is best for it; random order takes that of the columns
+  Best best;
+  const std::vector<int> all =
+      only_fitting({rows1, rows4, columns1, columns4, random1, random4, rows8});
+  std::vector<Launch> launches(std::size(kernels), text_launch);
+  Progress progress("sum, launches", int(all.size()));
+  for (const int i : all) {
+    const bool random = kernels[i].order == Order::random;
+    launches[i] = random ? launches[i == random1 ? columns1 : columns4]
+                         : best_launch(run, square, kernels[i]);
+    progress.step();
+  }
+  std::vector<Launch> chosen;
+  for (const int i : all) chosen.push_back(launches[i]);
+  times = in_turn(run, square, all, chosen);
+  for (size_t i = 0; i < all.size(); ++i) {
+    rows.add(kernels[all[i]], chosen[i], true,
+             Compared{predict(all[i], chosen[i], c), times[i].statistics()}, times[i]);
+    if (all[i] == rows1) best.rows = times[i];
+    if (all[i] == rows4) best.rows4 = times[i];
+    if (all[i] == columns1) best.columns = times[i];
+    if (all[i] == columns4) best.columns4 = times[i];
+    if (all[i] == random1) best.random = times[i];
+  }
+  best.launch = launches[rows1];
+
+  // the GPU and the host in turn; the host's array may be smaller, so bytes decide, not times
+  std::vector<Task> pair;
+  pair.push_back(square.task(kernels[rows1], best.launch));
+  pair.push_back(host.by_rows());
+  times = run.time_in_turn(pair);
+  best.rows_in_turn_with_host = times[0];
+  best.host = times[1];
+  return best;
 }
 
-const std::vector<Claim> claims{
-    {"04.1", "reading by rows in 4-byte words reaches 82% of theory", "8800 GTX", "70.5 of 86.4 GB/s"},
-    {"04.2", "reading by columns is nearly two orders slower, like random access", "8800 GTX", "0.92 GB/s, 1/77"},
-    {"04.3", "float4 loses a factor of 1.5 to 2 by rows", "8800 GTX", "38.8 GB/s, 0.55x"},
-    {"04.4", "float4 quadruples the rate by columns", "8800 GTX", "3.73 GB/s, 4.1x"},
-    {"04.11", "the GPU reads an order of magnitude faster than the CPUs of its day", "8800 GTX",
-     "70.5 GB/s to about 6 (Woodcrest), 1/7 (Opteron)"}};
+void judge(const Run& run, const Best& best, unsigned side, double host_bytes) {
+  const double bytes = 4.0 * side * side;
+  const double theory = run.device ? run.device->theoretical_gbs : NAN;
+  const std::string too_small = "the array is less than four times the L2";
+  const bool in_cache = run.device && !beyond_l2(*run.device, bytes);
+  const std::string unaligned = "rows of " + std::to_string(side) + " floats hold no 16-byte words";
+  const auto unless = [&](const Interval& r, bool needs_quads) {
+    if (in_cache) return not_measured(too_small);
+    return needs_quads && side % 4 ? not_measured(unaligned) : r;
+  };
+
+  Interval share = scaled(level(bytes, 1e9, best.rows), 1 / theory);
+  if (run.device && !(theory > 0))
+    share = not_measured("the theoretical bandwidth is not reported");
+  share = unless(share, false);
+  run.report.judge({"04.1", "reading by rows in 4-byte words reaches 82% of theory",
+                    "82%, 70.5 GB/s", "8800 GTX"},
+                   about(0.82), share, share_text(share), "of theory");
+  const Interval columns = unless(ratio(best.columns, best.rows), false);
+  run.report.judge({"04.2a", "reading by columns is slower than by rows", "77x slower", "8800 GTX"},
+                   beats(77), columns, slower(columns));
+  const Interval random = unless(ratio(best.random, best.columns), false);
+  run.report.judge(
+      {"04.2b", "columns are as slow as random order", "expected, not measured", "8800 GTX"},
+      gains_nothing(), random, "random order is " + slower(random) + " than columns");
+  const Interval wide = unless(ratio(best.rows4, best.rows), true);
+  run.report.judge({"04.3", "by rows float4 loses a factor of 1.5 to 2", "1.8x slower", "8800 GTX"},
+                   beats(1.5, 2), wide, slower(wide));
+  const Interval wide_columns = unless(ratio(best.columns, best.columns4), true);
+  run.report.judge({"04.4", "by columns float4 quadruples the rate", "4.1x faster", "8800 GTX"},
+                   beats(4.1), wide_columns, faster(wide_columns));
+  const Interval host =
+      unless(scaled(ratio(best.host, best.rows_in_turn_with_host), bytes / host_bytes), false);
+  run.report.judge({"04.11", "the GPU reads ten times as fast as the CPUs of its day",
+                    "12x faster (Woodcrest), 7x (Opteron)", "8800 GTX"},
+                   beats(10), host,
+                   faster(host) + " than this host's " + HostSquare::threads_text());
+}
 
 }  // namespace
 
 void sum(const Run& run, const Options& options) {
-  const std::vector<Launch> launches = run.device ? candidates(run.device->prop) : std::vector<Launch>{};
-  size_t side = options.size ? options.size : run.quick ? 4096 : 12288, most = 0;
-  for (Launch l : launches) most = std::max(most, size_t(l.blocks) * l.threads);
-  const auto bytes = [](size_t s) { return 4.0 * double(s) * double(s); };
-  const auto text = [&](size_t s) {
-    return std::to_string(s) + " x " + std::to_string(s) + " float, " + bytes_text(bytes(s));
+  size_t most_threads = text_launch.total();
+  if (run.device)
+    for (const Launch l : candidates(run.device->prop))
+      most_threads = std::max<size_t>(most_threads, l.total());
+  const auto text = [](size_t side) {
+    return std::to_string(side) + " x " + std::to_string(side) + " float, " +
+           bytes_text(4.0 * double(side) * double(side));
   };
+  const size_t side = fitting_size(
+      "sum of " + text(options.size), options.size, run.quick ? 8192 : 12288, run.memory_there(),
+      [&](size_t side) { return 4.0 * double(side) * double(side) + 8.0 * double(most_threads); });
+  const size_t host_side =
+      HostSquare::fitting_side(std::min<size_t>(side, run.device || options.size ? 12288 : 6144));
+  run.report.begin("sum",
+                   text(side) + (host_side == side ? "" : "; on the host " + text(host_side)));
+
+  HostSquare host(host_side);
+  Best best;
+  Rows rows(run, unsigned(side));
   if (run.device) {
-    const double there = double(Device::free_bytes()), sums = 4.0 * double(most);
-    if (options.size) require_fits("sum of " + text(side), bytes(side) + sums, there);
-    while (!options.size && bytes(side) + sums > 0.9 * there && side > 1) side /= 2;
+    Square square(unsigned(side), most_threads);
+    best = measure(run, square, host, rows);
+  } else {
+    for (const Kernel& k : kernels) rows.add(k, text_launch, false, Compared{NAN, {}}, {});
   }
-  // the host's array is the text's at most, in half of the memory, and half as wide where there is only the host
-  const double host_memory = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
-  size_t host_side = std::min<size_t>(side, run.device || options.size ? 12288 : 6144);
-  while (bytes(host_side) > 0.5 * host_memory && host_side > 1) host_side /= 2;
-  run.report.begin("sum", text(side) + (host_side == side ? "" : "; on the host " + text(host_side)));
-  if (!run.device) {
-    Table table(run.report, "access",
-                {predicted("sectors", "sectors a request", "", 0), then("then", "bandwidth", "GB/s", 2)});
-    for (const Access& a : accesses)
-      if (a.fits(side)) table.row({a.name}, {a.sectors(), a.then});
-    table.print();
-    measure_host(run, host_side);
-    return run.report.left_out("the sums on the GPU", claims);
-  }
-
-  Square square(unsigned(side), most);
-  Measuring quick_look = run.measuring, steady = run.measuring;
-  quick_look.typed = false, quick_look.repeats = 3;
-  if (!steady.typed) steady.budget_ms = std::min(steady.budget_ms, 20.0);  // random order takes milliseconds a launch
-  Table table(run.report, "access",
-              {shown("launch"), measured("median ms", "time", "ms", 4), shown("spread"),
-               measured("GB/s", "bandwidth", "GB/s", 0), shown("of theory"),
-               predicted("sectors", "sectors a request", "", 0), then("then", "bandwidth", "GB/s", 2), shown("")});
-  Table net(run.report, "less the empty kernel",
-            {measured("empty ms", "time of the empty kernel", "ms", 4),
-             measured("GB/s without it", "bandwidth less the empty kernel", "GB/s", 0)});
-  const double theory = run.device->theoretical_gbs;
-  const auto row = [&](const Access& a, Launch l, bool best) {
-    const std::string name = a.name + (best ? ", best launch" : "");
-    const std::string launch = std::to_string(l.blocks) + " x " + std::to_string(l.threads);
-    require_right(square.right(a, l) && square.no_reads_right(l), name + ", " + launch);
-    const Statistics ms = time_device(steady, [&] { square.launch(a, l); });
-    const Statistics nothing = time_device(steady, [&] { square.launch_empty(l); });
-    CUDA_CHECK_LAUNCH();
-    const Statistics gbs = gigabytes_per_second(bytes(side), ms);
-    const double share = theory > 0 ? gbs.median / theory : NAN;
-    const double less = ms.low > nothing.median ? nothing.median : NAN;  // else a launch is all there is
-    const Statistics net_ms{ms.median - less, ms.low - less, ms.high - less, ms.repeats};
-    table.row({name}, {launch, ms, spread_text(ms), gbs, percent(share), a.sectors(), best ? a.then : NAN, bar(share)});
-    if (best) net.row({name}, {nothing, gigabytes_per_second(bytes(side), net_ms)});
-    return gbs;
-  };
-  std::map<std::string, Statistics> best;
-  std::map<unsigned, Launch> fastest;  // by words a load
-  for (const Access& a : accesses) {
-    if (!a.fits(side)) continue;
-    row(a, text_launch, false);
-    double least = INFINITY;  // random order: the launch that was best by columns, which ask for as many sectors
-    for (Launch l : a.order == Access::random ? std::vector<Launch>{} : launches)
-      if (const double ms = time_device(quick_look, [&] { square.launch(a, l); }).median; ms < least)
-        least = ms, fastest[a.words] = l;
-    CUDA_CHECK_LAUNCH();
-    best[a.name] = row(a, fastest[a.words], true);
-  }
-  const Statistics loop =
-      time_device(steady, [&] { square.launch(sum_rows<Nothing>, text_launch, unsigned(side), unsigned(side)); });
-  table.row({"by rows, no reads"}, {"1024 x 192", loop, spread_text(loop), {}, {}, {}, {}, ""});
-  table.print();
-  net.print();
-  if (side % 4) run.report.note("16-byte words are left out: rows of " + std::to_string(side) + " floats do not align");
-  const Statistics host = measure_host(run, host_side);
-
-  // data of four times the L2 leaves it little to keep from one launch to the next
-  if (bytes(side) < 4.0 * double(run.device->l2_bytes())) {
-    for (const Claim& claim : claims) run.report.claim(claim, not_judged("the array is less than four times the L2"));
-    return;
-  }
-  const Statistics rows = best["by rows, float"], rows4 = best["by rows, float4"], random = best["random, float"];
-  const Statistics columns = best["by columns, float"], columns4 = best["by columns, float4"];
-  // a level, not a direction: it is met within a quarter, as a stated factor is, or it is not
-  const double share = rows.median / theory;
-  run.report.claim(claims[0],
-                   theory > 0 ? judge_fact(share >= 0.82 * (1 - stated_factor_tolerance),
-                                           percent(share) + ", " + fixed(rows.median, 0) + " GB/s", share, "of theory")
-                              : not_judged("the theoretical bandwidth is not reported"));
-  Judgement far = judge_ratio(rows, columns, 77), wide = judge_ratio(rows, rows4, 1.82);
-  Judgement cpu = judge_ratio(rows, host, 10);
-  far.here = "1/" + fixed(far.value, 1) + ", " + fixed(columns.median, 0) + " GB/s";
-  if (random.median > 0) far.here += "; random order 1/" + fixed(rows.median / random.median, 1);
-  wide.here = "float4 reaches " + times(rows4.median / rows.median) + " the rate";
-  cpu.here = times(cpu.value) + " this host's " + std::to_string(std::thread::hardware_concurrency()) + " threads";
-  if (side % 4 == 0) cpu.here += " (" + times(rows4.median / host.median) + " in 16-byte words)";
-  const Judgement unaligned = not_judged("no 16-byte words at this side");
-  run.report.claim(claims[1], far);
-  run.report.claim(claims[2], side % 4 ? unaligned : wide);
-  run.report.claim(claims[3], side % 4 ? unaligned : judge_ratio(columns4, columns, 4.1));
-  run.report.claim(claims[4], cpu);
+  rows.table.print();
+  if (run.device)
+    run.report.note("calibration: a load's trip, the bandwidth, a lookup in L2, a lone sector");
+  if (!run.device) run.report.left_out("the sums on the GPU");
+  if (side % 4)
+    run.report.note("rows of " + std::to_string(side) + " floats hold no 16-byte words");
+  host.measure(run);
+  judge(run, best, unsigned(side), host.bytes());
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks ----
 
-TEST_CASE("sum: the text's pattern adds up to its count plus three") {
-  for (size_t n : {1, 3, 4, 7, 10000, 65536, 1001 * 1001, 4096 * 4096}) {
-    CAPTURE(n);
-    double sum = 0, magnitudes = 0;
-    for (size_t i = 0; i < n; ++i) sum += pattern(i, n), magnitudes += std::abs(pattern(i, n));
-    CHECK(std::abs(sum - exact_sum(n)) <= sum_bound(n, 0));
-    CHECK(magnitudes <= 1.25 * double(n) + 8);
+namespace {
+
+/// Element i of n as the text generates it, in groups of four: interleaved slopes.
+double pattern(size_t i, size_t n) {
+  const size_t first = i / 4 * 4;
+  if (i % 4 == 0) return 1.0 + double(n - first - 1) / double(n);
+  if (i % 4 == 2) return 1.0 + 3.0 * double(n - first - 1) / double(n);
+  return 1.0 - 2.0 * double(first) / double(n);
+}
+
+/// What every thread of a launch must find, by the text's loops, on the host.
+std::vector<float> sums_by_host(const Walk& w) {
+  const unsigned ones = ones_for(size_t(w.rows) * w.columns);
+  std::vector<float> sums(w.launch.total(), 0);
+  for (unsigned row = 0; row < w.rows; ++row)
+    for (unsigned col = 0; col < w.columns; ++col) {
+      const unsigned place = row * w.columns + col;
+      const unsigned word =
+          w.order == Order::random ? shuffled(place, w.rows * w.columns, ones) : place;
+      for (unsigned k = 0; k < w.words; ++k)
+        sums[taker(w, row, col)] +=
+            w.order == Order::none ? 1 : whole_number(size_t(word) * w.words + k);
+    }
+  if (w.order == Order::empty) sums.assign(sums.size(), 8);
+  return sums;
+}
+
+size_t wrong_after(const Task& task) {
+  task.check.poison();
+  task.launch();
+  if (!task.on_host) CUDA_CHECK_LAUNCH();
+  return task.check.wrong();
+}
+
+}  // namespace
+
+TEST_CASE("sum: the text's pattern adds up to its count plus three, not to its count") {
+  for (size_t n : {4, 400, 65536, 1000 * 1000, 4096 * 4096}) {
+    double sum = 0;
+    for (size_t i = 0; i < n; ++i) sum += pattern(i, n);
+    CHECK(sum == doctest::Approx(double(n) + 3).epsilon(1e-12));
   }
 }
 
 TEST_CASE("sum: the random order takes every word once") {
   for (unsigned count : {1u, 2u, 3u, 31u, 64u, 101u, 10007u, 65536u, 90000u}) {
     std::vector<unsigned> taken(count, 0);
-    for (unsigned x = 0; x < count; ++x) ++taken.at(shuffled(x, count, ones(count - 1)));
+    for (unsigned x = 0; x < count; ++x) ++taken.at(shuffled(x, count, ones_for(count)));
     CHECK(taken == std::vector<unsigned>(count, 1));
   }
 }
 
-TEST_CASE("sum: predicted sectors a request and what does not fit") {
+TEST_CASE("sum: predicted sectors a request, from the addresses of a warp") {
   constexpr unsigned side = 12288;
-  for (const Access& a : accesses) {
-    std::set<size_t> touched;  // by the addresses of the first warp's first load
+  for (int i : {rows1, rows4, columns1, columns4, random1, random4}) {
+    const Kernel& k = kernels[i];
+    const unsigned columns = side / k.words, count = side * columns;
+    std::vector<size_t> sectors;
     for (unsigned lane = 0; lane < 32; ++lane) {
-      const unsigned width = side / a.words, count = side * width;
-      const size_t word = a.order == Access::columns ? element(lane, 0, width) : element(0, lane, width);
-      touched.insert((a.order == Access::random ? shuffled(lane, count, ones(count - 1)) : word) * a.words / 8);
+      size_t word = lane;
+      if (k.order == Order::columns) word = size_t(lane) * columns;
+      if (k.order == Order::random) word = shuffled(lane, count, ones_for(count));
+      sectors.push_back(word * k.words / 8);
     }
-    CHECK(a.sectors() == double(touched.size()));
+    std::sort(sectors.begin(), sectors.end());
+    const auto end = std::unique(sectors.begin(), sectors.end());
+    CHECK(sectors_a_request(k) == double(end - sectors.begin()));
   }
-  CHECK_FALSE(accesses[1].fits(1022));   // no rows of 16-byte words
-  CHECK_FALSE(accesses[4].fits(65536));  // 2^32 words are too many for the shuffle
+  CHECK_FALSE(fits(kernels[rows4], 1022));     // no rows of 16-byte words
+  CHECK_FALSE(fits(kernels[random1], 65536));  // 2^32 words are too many for the shuffle
+  CHECK(fits(kernels[random4], 65536));
 }
 
-TEST_CASE("sum: the host adds every line once") {
-  for (size_t side : {1, 2, 16, 17, 101, 256}) {
-    CAPTURE(side);
-    std::vector<float> in(side * side);
-    double expected = 0;
-    for (size_t i = 0; i < in.size(); ++i) expected += in[i] = whole_number(i);
-    for (auto sum : {host_sum<false>, host_sum<true>})
-      CHECK(by_all_cores(0, side, [&](size_t a, size_t b) { return sum(in.data(), side, a, b); }) == expected);
-  }
+TEST_CASE("sum: predictions, by hand") {
+  Device device;
+  device.number = -1;
+  device.prop.multiProcessorCount = 10;
+  device.prop.maxThreadsPerMultiProcessor = 1000;
+  const Calibrated c{1, 0.001, 1e-5, 1e-4};
+  const auto ms = [&](int i, Launch l) { return predicted_ms(kernels[i], l, 1000, c, device); };
+  CHECK(ms(rows1, {5, 100}) == doctest::Approx(2));         // 2000 trips of a thread, 1 us each
+  CHECK(ms(rows1, {10, 1000}) == doctest::Approx(1));       // 100 trips: the bandwidth
+  CHECK(ms(rows1, {20, 1000}) == doctest::Approx(1));       // no more threads are resident
+  CHECK(ms(rows8, {5, 100}) == doctest::Approx(1));         // 250 trips
+  CHECK(ms(rows4, {1, 100}) == doctest::Approx(2.5));       // 2500 trips
+  CHECK(ms(random1, {1, 100}) == doctest::Approx(100));     // a million lone sectors
+  CHECK(ms(random4, {1, 100}) == doctest::Approx(25));      // a quarter of them
+  CHECK(ms(columns1, {1, 100}) == doctest::Approx(11.25));  // a million lookups, 125000 fills
+  CHECK(ms(columns4, {1, 100}) == doctest::Approx(3.75));   // a quarter, and as many fills
 }
 
-TEST_CASE("sum: every access is exact at awkward sides and launches") {
+TEST_CASE("sum: the check is that of the text's loops") {
+  if (skip_without_gpu()) return;
+  for (unsigned side : {1u, 4u, 31u, 100u, 257u})
+    for (Launch l : {Launch{1, 1024}, Launch{7, 33}, Launch{300, 192}}) {
+      Square square(side, l.total());
+      for (const Kernel& k : kernels) {
+        if (!fits(k, side)) continue;
+        CAPTURE(std::string(k.name));
+        CAPTURE(side);
+        const Task task = square.task(k, l);
+        CHECK(wrong_after(task) == 0);
+        CHECK(square.out.to_host() == sums_by_host(square.walk(k, l)));
+        task.check.poison();
+        CHECK(task.check.wrong() == l.total());
+      }
+    }
+}
+
+TEST_CASE("sum: every access is right at awkward sides and launches") {
   if (skip_without_gpu()) return;
   for (unsigned side : {1u, 4u, 31u, 100u, 257u, 1009u, 1200u})
-    for (Launch l : {Launch{1, 1024}, Launch{7, 33}, Launch{1024, 192}, Launch{2048, 1}}) {
-      CAPTURE(side);
-      CAPTURE(l.blocks);
-      Square square(side, size_t(l.blocks) * l.threads);
-      for (bool whole : {false, true}) {  // the device generates what the host does
-        square.in.poison();
-        square.refill(whole);
-        const std::vector<float> in = square.in.to_host();
-        size_t same = 0;
-        for (size_t i = 0; i < in.size(); ++i) same += in[i] == (whole ? whole_number(i) : pattern(i, in.size()));
-        CHECK(same == in.size());
-        if (whole) CHECK(double(square.whole_total.to_host()[0]) == std::accumulate(in.begin(), in.end(), 0.0));
+    for (Launch l : {Launch{2, 1024}, Launch{70, 33}, Launch{1024, 192}, Launch{2048, 3}}) {
+      Square square(side, l.total());
+      for (const Kernel& k : kernels) {
+        CAPTURE(std::string(k.name));
+        CAPTURE(side);
+        CAPTURE(l.blocks);
+        if (fits(k, side)) CHECK(wrong_after(square.task(k, l)) == 0);
       }
-      for (const Access& a : accesses)
-        if (a.fits(side)) CHECK(square.right(a, l));
-      CHECK(square.no_reads_right(l));
     }
+}
+
+TEST_CASE("sum: the check finds a word left out and another taken twice") {
+  if (skip_without_gpu()) return;
+  Square square(257, 33 * 70);
+  const Task task = square.task(kernels[rows1], {70, 33});
+  REQUIRE(wrong_after(task) == 0);
+  std::vector<float> sums = square.out.to_host();
+  sums[5] += whole_number(1) - whole_number(2);
+  square.out.copy_from(sums);
+  CHECK(task.check.wrong() == 1);
 }
 
 TEST_CASE("sum: large: the text's array at its launch") {
   if (skip_without_gpu()) return;
-  if (Device::free_bytes() < 800ull << 20) return skip_self_check("needs 800 MiB of device memory");
-  Square square(12288, size_t(text_launch.blocks) * text_launch.threads);
-  for (const Access& a : accesses) CHECK(square.right(a, text_launch));
+  if (Device::free_bytes() < 800ull << 20) return skip_self_check("needs 800 MiB of memory");
+  Square square(12288, text_launch.total());
+  for (const Kernel& k : kernels) CHECK(wrong_after(square.task(k, text_launch)) == 0);
+}
+
+TEST_CASE("sum: large: more than 2^31 words") {
+  if (skip_without_gpu()) return;
+  constexpr unsigned side = 46344;
+  const Launch full{2112, 1024};  // 993 words a thread: their sum is exact
+  const double bytes = 4.0 * side * side;
+  if (bytes > 0.9 * double(Device::free_bytes()))
+    return skip_self_check("needs " + bytes_text(bytes) + " of device memory");
+  Square square(side, full.total());
+  for (const Kernel& k : kernels)
+    if (fits(k, side)) CHECK(wrong_after(square.task(k, full)) == 0);
+}
+
+TEST_CASE("plausible: sum" * doctest::skip()) {
+  const Options by_default;
+  check_plausible([&](const Run& run) { sum(run, by_default); });
 }

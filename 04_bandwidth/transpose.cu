@@ -1,322 +1,543 @@
-// transpose: the wiki reads a matrix by rows and stores it by columns, and the other way round: one of the two accesses
-// is always scattered, 32 sectors for a warp's 32 words. It finds column -> row the faster one, and the book lifts row
-// -> column by taking the blocks along diagonals. Look at the sectors a request beside the rates: they order the first
-// six kernels. Then shared memory makes both sides whole, 16-byte accesses put enough bytes in flight, and in the end
-// the order of the blocks and a cache hint are worth the last percents.
+// transpose: a matrix is read by rows and written by columns, or the other way round: one of the
+// two is scattered, whatever one does. The wiki [LC 4] finds column -> row the faster one, and the
+// book behind it lifts row -> column by taking blocks along diagonals. Look at the sectors a
+// request: they order kernels 1 to 6. Shared memory then makes both sides whole, and wider accesses
+// fill the bus.
+//   cmake -S 04_bandwidth -B build/transpose -DEXPERIMENTS=transpose
+//   cmake --build build/transpose && build/transpose/04_bandwidth
+//
+//   1  copy_rows               both sides by rows: as fast as one word a thread can be
+//   2  copy_columns            both sides by columns
+//   3  row_to_column           the text's first: reads by rows, writes by columns
+//   4  column_to_row           the text's second: reads by columns, writes by rows
+//   5  diagonal_row_to_column  3, with the blocks in diagonal order
+//   6  diagonal_column_to_row  4, with the blocks in diagonal order
+//   7  shared_tile             both sides by rows, turned in shared memory
+//   8  padded_tile             7 without bank conflicts
+//   9  quad_tile               8 in 16-byte words
+//  10  best                    9 down the columns, told that nothing is used twice
 #include <doctest/doctest.h>
 
-#include <map>
-#include <optional>
-
 #include "../common/counters.hpp"
+#include "../common/report.hpp"
 #include "options.hpp"
 #include "transpose.cuh"
 
+// ---- kernels: the input has ny rows of nx words, the output nx rows of ny words ----
+
+// A warp reads 32 neighbours of a row and writes 32: 4 sectors of 32 bytes each.
+__global__ void copy_rows(float* out, const float* in, unsigned nx, unsigned ny) {
+  const unsigned ix = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned iy = blockIdx.y * blockDim.y + threadIdx.y;
+  if (ix < nx && iy < ny) out[size_t(iy) * nx + ix] = in[size_t(iy) * nx + ix];
+}
+
+// Each lane of a warp is a row further than the one before: 32 sectors to read and 32 to write.
+__global__ void copy_columns(float* out, const float* in, unsigned nx, unsigned ny) {
+  const unsigned iy = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned ix = blockIdx.y * blockDim.y + threadIdx.y;
+  if (ix < nx && iy < ny) out[size_t(iy) * nx + ix] = in[size_t(iy) * nx + ix];
+}
+
+// [row_to_column]
+// A warp reads 32 neighbours of a row (4 sectors) and writes each into a row of its own (32).
+__global__ void row_to_column(float* out, const float* in, unsigned nx, unsigned ny) {
+  const unsigned ix = blockIdx.x * blockDim.x + threadIdx.x;  // column of the input
+  const unsigned iy = blockIdx.y * blockDim.y + threadIdx.y;  // its row
+  if (ix < nx && iy < ny) out[size_t(ix) * ny + iy] = in[size_t(iy) * nx + ix];
+}
+// [/row_to_column]
+
+// [column_to_row]
+// A warp reads a column (32 sectors) and writes 32 neighbours of a row of the output (4). What came
+// with a sector waits in L1 for the block's other warps.
+__global__ void column_to_row(float* out, const float* in, unsigned nx, unsigned ny) {
+  const unsigned iy = blockIdx.x * blockDim.x + threadIdx.x;  // row of the input
+  const unsigned ix = blockIdx.y * blockDim.y + threadIdx.y;  // its column
+  if (ix < nx && iy < ny) out[size_t(ix) * ny + iy] = in[size_t(iy) * nx + ix];
+}
+// [/column_to_row]
+
+// Kernel 3; blocks that start after each other stand on a diagonal of the grid, not in a row. (The
+// text's own formula is this one where the grid is square; elsewhere it leaves blocks out.)
+__global__ void diagonal_row_to_column(float* out, const float* in, unsigned nx, unsigned ny) {
+  const unsigned block = blockIdx.y * gridDim.x + blockIdx.x;  // blocks start in this order
+  const unsigned block_y = block % gridDim.y;
+  const unsigned block_x = (block / gridDim.y + block_y) % gridDim.x;
+  const unsigned ix = block_x * blockDim.x + threadIdx.x;
+  const unsigned iy = block_y * blockDim.y + threadIdx.y;
+  if (ix < nx && iy < ny) out[size_t(ix) * ny + iy] = in[size_t(iy) * nx + ix];
+}
+
+// Kernel 4 in diagonal order.
+__global__ void diagonal_column_to_row(float* out, const float* in, unsigned nx, unsigned ny) {
+  const unsigned block = blockIdx.y * gridDim.x + blockIdx.x;
+  const unsigned block_y = block % gridDim.y;
+  const unsigned block_x = (block / gridDim.y + block_y) % gridDim.x;
+  const unsigned iy = block_x * blockDim.x + threadIdx.x;
+  const unsigned ix = block_y * blockDim.y + threadIdx.y;
+  if (ix < nx && iy < ny) out[size_t(ix) * ny + iy] = in[size_t(iy) * nx + ix];
+}
+
+constexpr unsigned side = 32;         // of a tile: a warp's 32 words
+constexpr unsigned rows_at_once = 8;  // a block's 32 x 8 threads take a tile in four steps
+
+// A warp reads 32 neighbours and writes 32 neighbours; what is scattered is the read of the tile's
+// column. Its 32 words lie in one bank of shared memory, and come one after the other.
+__global__ void shared_tile(float* out, const float* in, unsigned nx, unsigned ny) {
+  __shared__ float tile[side][side];
+  const unsigned ix = blockIdx.x * side + threadIdx.x;
+  for (unsigned y = threadIdx.y; y < side; y += rows_at_once) {  // load the tile by rows
+    const unsigned iy = blockIdx.y * side + y;
+    if (ix < nx && iy < ny) tile[y][threadIdx.x] = in[size_t(iy) * nx + ix];
+  }
+  __syncthreads();  // the tile's columns are other warps' work
+  const unsigned iy = blockIdx.y * side + threadIdx.x;
+  for (unsigned x = threadIdx.y; x < side; x += rows_at_once) {  // store it by columns
+    const unsigned ix_out = blockIdx.x * side + x;
+    if (ix_out < nx && iy < ny) out[size_t(ix_out) * ny + iy] = tile[threadIdx.x][x];
+  }
+}
+
+// [padded_tile]
+// A word more a row: the 32 words of a column lie in 32 banks, and come at once.
+__global__ void padded_tile(float* out, const float* in, unsigned nx, unsigned ny) {
+  __shared__ float tile[side][side + 1];
+  const unsigned ix = blockIdx.x * side + threadIdx.x;
+  for (unsigned y = threadIdx.y; y < side; y += rows_at_once) {  // load the tile by rows
+    const unsigned iy = blockIdx.y * side + y;
+    if (ix < nx && iy < ny) tile[y][threadIdx.x] = in[size_t(iy) * nx + ix];
+  }
+  __syncthreads();  // the tile's columns are other warps' work
+  const unsigned iy = blockIdx.y * side + threadIdx.x;
+  for (unsigned x = threadIdx.y; x < side; x += rows_at_once) {  // store it by columns
+    const unsigned ix_out = blockIdx.x * side + x;
+    if (ix_out < nx && iy < ny) out[size_t(ix_out) * ny + iy] = tile[threadIdx.x][x];
+  }
+}
+// [/padded_tile]
+
+constexpr unsigned wide = 64;           // side of a tile of quads: 4 neighbouring words, 16 bytes
+constexpr unsigned quads = wide / 4;    // of a row
+constexpr unsigned wide_threads = 256;  // each moves four quads
+
+// A thread reads 4 x 4 words as four quads, turns them in its registers, and writes four quads: a
+// quarter of the requests, and four times the bytes under way. Row x of the tile is column x of the
+// input; its quads are exchanged (^) so that eight lanes, which shared memory serves at a time,
+// reach all 32 banks when they write a column of quads as well as when they read a row.
+__global__ void __launch_bounds__(wide_threads)
+    quad_tile(float* out, const float* in, unsigned nx, unsigned ny) {
+  __shared__ float4 tile[wide][quads];
+  const unsigned across = threadIdx.x % quads;
+  const unsigned down = threadIdx.x / quads;
+
+  float4 row[4] = {};
+  const unsigned ix = blockIdx.x * wide + 4 * across;
+  for (unsigned k = 0; k < 4; ++k) {  // load four rows below each other
+    const unsigned iy = blockIdx.y * wide + 4 * down + k;
+    if (ix < nx && iy < ny) row[k] = *reinterpret_cast<const float4*>(in + size_t(iy) * nx + ix);
+  }
+  const unsigned swapped = down ^ across % 8;
+  tile[4 * across + 0][swapped] = {row[0].x, row[1].x, row[2].x, row[3].x};
+  tile[4 * across + 1][swapped] = {row[0].y, row[1].y, row[2].y, row[3].y};
+  tile[4 * across + 2][swapped] = {row[0].z, row[1].z, row[2].z, row[3].z};
+  tile[4 * across + 3][swapped] = {row[0].w, row[1].w, row[2].w, row[3].w};
+  __syncthreads();
+
+  const unsigned iy = blockIdx.y * wide + 4 * across;
+  for (unsigned k = 0; k < 4; ++k) {  // a half-warp stores 256 bytes of a row of the output
+    const unsigned x = quads * k + down;
+    const unsigned ix_out = blockIdx.x * wide + x;
+    const float4 column = tile[x][across ^ x / 4 % 8];
+    if (ix_out < nx && iy < ny) *reinterpret_cast<float4*>(out + size_t(ix_out) * ny + iy) = column;
+  }
+}
+
+// [best]
+// Kernel 9, and three things more. Blocks go down the input's columns (blockIdx.x counts rows of
+// tiles), so that those that run together write long pieces of the output. Loads and stores say
+// that nothing is used twice (load_once, store_once: transpose.cuh). And the launch leaves room for
+// five blocks a multiprocessor only: 80 KiB under way are enough, and fewer keep closer to that
+// order.
+__global__ void __launch_bounds__(wide_threads)
+    best(float* out, const float* in, unsigned nx, unsigned ny) {
+  __shared__ float4 tile[wide][quads];
+  const unsigned across = threadIdx.x % quads;
+  const unsigned down = threadIdx.x / quads;
+
+  float4 row[4];
+  const unsigned ix = blockIdx.y * wide + 4 * across;
+  for (unsigned k = 0; k < 4; ++k) {  // load four rows below each other
+    const unsigned iy = blockIdx.x * wide + 4 * down + k;
+    row[k] = load_once(in + size_t(iy) * nx + ix, ix < nx && iy < ny);
+  }
+  const unsigned swapped = down ^ across % 8;
+  tile[4 * across + 0][swapped] = {row[0].x, row[1].x, row[2].x, row[3].x};
+  tile[4 * across + 1][swapped] = {row[0].y, row[1].y, row[2].y, row[3].y};
+  tile[4 * across + 2][swapped] = {row[0].z, row[1].z, row[2].z, row[3].z};
+  tile[4 * across + 3][swapped] = {row[0].w, row[1].w, row[2].w, row[3].w};
+  __syncthreads();
+
+  float4 column[4];
+  for (unsigned k = 0; k < 4; ++k) {  // all four reads before the first store
+    const unsigned x = quads * k + down;
+    column[k] = tile[x][across ^ x / 4 % 8];
+  }
+  const unsigned iy = blockIdx.x * wide + 4 * across;
+  for (unsigned k = 0; k < 4; ++k) {  // a half-warp stores 256 bytes of a row of the output
+    const unsigned ix_out = blockIdx.y * wide + quads * k + down;
+    store_once(out + size_t(ix_out) * ny + iy, column[k], ix_out < nx && iy < ny);
+  }
+}
+// [/best]
+
 namespace {
 
-// ---- kernels: the input has ny rows of nx words, the output nx rows of ny ------------------------------------------
-
-/// This thread's column and row in a matrix that is covered by tiles of the block's size.
-__device__ Place mine(Place (*order)(unsigned, Shape), Shape covered) {
-  const Place tile = order(blockIdx.x, tiles(covered, blockDim.x, blockDim.y));
-  return element(tile, blockDim.x, blockDim.y, {threadIdx.x, threadIdx.y});
-}
-
-// The bound of what reads and writes rows: a warp reads 32 neighbours and writes 32, four sectors each.
-__global__ void copy_rows(float* out, const float* in, unsigned nx, unsigned ny) {
-  const auto [ix, iy] = mine(by_rows, {nx, ny});
-  if (ix < nx && iy < ny) out[at(iy, ix, nx)] = in[at(iy, ix, nx)];
-}
-
-// The bound of what reads and writes columns: each lane a row further, 32 sectors to read and 32 to write.
-__global__ void copy_columns(float* out, const float* in, unsigned nx, unsigned ny) {
-  const auto [iy, ix] = mine(by_rows, {ny, nx});
-  if (ix < nx && iy < ny) out[at(iy, ix, nx)] = in[at(iy, ix, nx)];
-}
-
-// The text's first: a warp reads 32 neighbours and writes each into another row of the output.
-__global__ void row_to_column(float* out, const float* in, unsigned nx, unsigned ny) {
-  const auto [ix, iy] = mine(by_rows, {nx, ny});
-  if (ix < nx && iy < ny) out[at(ix, iy, ny)] = in[at(iy, ix, nx)];
-}
-
-// The text's second: the tiles cover the output, so a warp reads each word from another row and writes 32 neighbours.
-// What came with a sector waits in L1 for the block's other warps.
-__global__ void column_to_row(float* out, const float* in, unsigned nx, unsigned ny) {
-  const auto [iy, ix] = mine(by_rows, {ny, nx});
-  if (ix < nx && iy < ny) out[at(ix, iy, ny)] = in[at(iy, ix, nx)];
-}
-
-// The first again; blocks that run at the same time lie on a diagonal.
-__global__ void diagonal_row_to_column(float* out, const float* in, unsigned nx, unsigned ny) {
-  const auto [ix, iy] = mine(by_diagonals, {nx, ny});
-  if (ix < nx && iy < ny) out[at(ix, iy, ny)] = in[at(iy, ix, nx)];
-}
-
-// The second again; blocks that run at the same time lie on a diagonal.
-__global__ void diagonal_column_to_row(float* out, const float* in, unsigned nx, unsigned ny) {
-  const auto [iy, ix] = mine(by_diagonals, {ny, nx});
-  if (ix < nx && iy < ny) out[at(ix, iy, ny)] = in[at(iy, ix, nx)];
-}
-
-template <unsigned pitch>
-__device__ void through_tile(float* out, const float* in, unsigned nx, unsigned ny) {
-  __shared__ float tile[side][pitch];
-  const Place from = by_rows(blockIdx.x, tiles({nx, ny}, side, side)), to = turned(from);
-  for (unsigned k = 0; k < side; k += rows_at_once) {
-    const auto [ix, iy] = element(from, side, side, {threadIdx.x, k + threadIdx.y});
-    if (ix < nx && iy < ny) tile[k + threadIdx.y][threadIdx.x] = in[at(iy, ix, nx)];
-  }
-  __syncthreads();
-  for (unsigned k = 0; k < side; k += rows_at_once) {
-    const auto [iy, ix] = element(to, side, side, {threadIdx.x, k + threadIdx.y});
-    if (ix < nx && iy < ny) out[at(ix, iy, ny)] = tile[threadIdx.x][k + threadIdx.y];
-  }
-}
-
-// Through shared memory: a warp reads 32 neighbours, waits for the others, and writes 32 neighbours of the output. What
-// is scattered now is the read of the tile's column: 32 words of one bank.
-__global__ void tile(float* out, const float* in, unsigned nx, unsigned ny) { through_tile<side>(out, in, nx, ny); }
-
-// A word more a row: the words of a column lie in 32 different banks.
-__global__ void padded_tile(float* out, const float* in, unsigned nx, unsigned ny) {
-  through_tile<side + 1>(out, in, nx, ny);
-}
-
-// Puts the four quads that a thread loaded, rows of the input, into the turned tile as four quads of the output.
-__device__ void put_turned(float4* tile, const float4 (&row)[4]) {
-  const unsigned quad = threadIdx.x / quads, first = 4 * (threadIdx.x % quads);
-  tile[slot(first + 0, quad)] = {row[0].x, row[1].x, row[2].x, row[3].x};
-  tile[slot(first + 1, quad)] = {row[0].y, row[1].y, row[2].y, row[3].y};
-  tile[slot(first + 2, quad)] = {row[0].z, row[1].z, row[2].z, row[3].z};
-  tile[slot(first + 3, quad)] = {row[0].w, row[1].w, row[2].w, row[3].w};
-}
-
-template <bool once>
-__device__ void through_quads(float* out, const float* in, unsigned nx, unsigned ny, Place from) {
-  __shared__ float4 tile[wide * quads];
-  float4 row[4] = {};
-  for (unsigned k = 0; k < 4; ++k) {
-    const auto [ix, iy] = element(from, wide, wide, quad_to_load(threadIdx.x, k));
-    const float* first = in + at(iy, ix, nx);
-    if (once)
-      row[k] = load_once(first, ix < nx && iy < ny);
-    else if (ix < nx && iy < ny)
-      row[k] = *reinterpret_cast<const float4*>(first);
-  }
-  put_turned(tile, row);
-  __syncthreads();
-  for (unsigned k = 0; k < 4; ++k) {
-    const auto [y, x] = quad_to_store(threadIdx.x, k);
-    row[k] = tile[slot(x, y / 4)];
-  }
-  for (unsigned k = 0; k < 4; ++k) {
-    const auto [iy, ix] = element(turned(from), wide, wide, quad_to_store(threadIdx.x, k));
-    float* first = out + at(ix, iy, ny);
-    if (once)
-      store_once(first, row[k], ix < nx && iy < ny);
-    else if (ix < nx && iy < ny)
-      *reinterpret_cast<float4*>(first) = row[k];
-  }
-}
-
-// 16 bytes an access: a quarter of the requests, and 16 KiB a block in flight at once instead of 4. Each thread turns 4
-// x 4 words in its registers, so that shared memory too is written and read by quads.
-__global__ void __launch_bounds__(wide_threads) quad_tile(float* out, const float* in, unsigned nx, unsigned ny) {
-  through_quads<false>(out, in, nx, ny, by_rows(blockIdx.x, tiles({nx, ny}, wide, wide)));
-}
-
-// The same, told that nothing is used twice, and with the blocks going down the input: those that run at the same time
-// write whole rows of the output, long pieces, which the memory likes better than long pieces to read. Launched with
-// room for five blocks a multiprocessor: 80 KiB in flight are enough, and fewer blocks keep closer to that order.
-__global__ void __launch_bounds__(wide_threads) best(float* out, const float* in, unsigned nx, unsigned ny) {
-  through_quads<true>(out, in, nx, ny, by_columns(blockIdx.x, tiles({nx, ny}, wide, wide)));
-}
-
-// ---- the story in order, and what each kernel is predicted to ask for ----------------------------------------------
+// ---- how each is launched ----
 
 struct Kernel {
   const char *name, *symbol;  ///< as shown; as in the code and in the counters' file
   void (*kernel)(float*, const float*, unsigned, unsigned);
-  unsigned tile = 0;         ///< its width and height; 0: the block's, an element a thread
-  bool over_output = false;  ///< the tiles cover the output, not the input
-  Place (*order)(unsigned, Shape) = by_rows;
-  bool turns = true;      ///< false: it copies
-  unsigned resident = 0;  ///< at most so many blocks a multiprocessor; 0: all that fit
+  bool turns;          ///< false: it copies
+  unsigned tile;       ///< side of a tile; 0: the block's own shape, a word a thread
+  bool x_counts_rows;  ///< of the input: blockIdx.x and threadIdx.x go down, not across
+  unsigned resident;   ///< blocks a multiprocessor that the launch leaves room for; 0: all that fit
+};
 
-  dim3 threads(dim3 typed) const { return tile == wide ? dim3(wide_threads) : tile ? dim3(side, rows_at_once) : typed; }
-  Shape grid(dim3 typed, Shape m) const {
-    return tile ? tiles(m, tile, tile) : tiles(over_output ? turned(m) : m, typed.x, typed.y);
+constexpr Kernel kernels[] = {
+    {"copy by rows", "copy_rows", copy_rows, false, 0, false, 0},
+    {"copy by columns", "copy_columns", copy_columns, false, 0, true, 0},
+    {"row -> column", "row_to_column", row_to_column, true, 0, false, 0},
+    {"column -> row", "column_to_row", column_to_row, true, 0, true, 0},
+    {"row -> column, diagonal", "diagonal_row_to_column", diagonal_row_to_column, true, 0, false,
+     0},
+    {"column -> row, diagonal", "diagonal_column_to_row", diagonal_column_to_row, true, 0, true, 0},
+    {"shared tile, 32 x 32", "shared_tile", shared_tile, true, side, false, 0},
+    {"padded tile, 32 x 33", "padded_tile", padded_tile, true, side, false, 0},
+    {"16-byte words, tile 64 x 64", "quad_tile", quad_tile, true, wide, false, 0},
+    {"best: down columns, used once", "best", best, true, wide, true, 5},
+};
+constexpr const Kernel& by_rows = kernels[0];
+constexpr const Kernel& by_columns = kernels[1];
+constexpr const Kernel& row_column = kernels[2];
+constexpr const Kernel& column_row = kernels[3];
+constexpr const Kernel& padded = kernels[7];
+constexpr const Kernel& the_best = kernels[9];
+
+/// Rows of quads begin on 16 bytes only where a row has a multiple of 4 words; elsewhere the padded
+/// tile stands in.
+bool quads_fit(Shape m) { return m.nx % 4 == 0 && m.ny % 4 == 0; }
+const Kernel& launched(const Kernel& k, Shape m) {
+  return k.tile == wide && !quads_fit(m) ? padded : k;
+}
+
+dim3 threads_of(const Kernel& k, dim3 typed) {
+  if (k.tile == 0) return typed;
+  return k.tile == wide ? dim3(wide_threads) : dim3(side, rows_at_once);
+}
+
+dim3 grid_of(const Kernel& k, Shape m, dim3 typed) {
+  const unsigned across = k.tile ? k.tile : typed.x;
+  const unsigned down = k.tile ? k.tile : typed.y;
+  const unsigned nx = k.x_counts_rows ? m.ny : m.nx;
+  const unsigned ny = k.x_counts_rows ? m.nx : m.ny;
+  return dim3((nx + across - 1) / across, (ny + down - 1) / down);
+}
+
+/// A grid has at most 65535 rows of blocks: throws UsageError where a kernel would need more.
+void require_grid(Shape m, dim3 typed) {
+  for (const Kernel& k : kernels) {
+    const unsigned rows = grid_of(launched(k, m), m, typed).y;
+    if (rows > 65535)
+      throw UsageError("transpose of " + sides(m) + " in blocks of " + std::to_string(typed.x) +
+                       " x " + std::to_string(typed.y) + " needs " + std::to_string(rows) +
+                       " rows of blocks; a grid holds at most 65535");
+  }
+}
+
+Task task_of(const Kernel& kernel, Matrices& x, dim3 typed) {
+  const Kernel& k = launched(kernel, x.m);
+  const dim3 grid = grid_of(k, x.m, typed);
+  const dim3 threads = threads_of(k, typed);
+  const size_t spare = k.resident ? spare_shared_bytes((const void*)k.kernel, grid, k.resident) : 0;
+  const auto launch = [&x, &k, grid, threads, spare] {
+    k.kernel<<<grid, threads, spare>>>(x.out.data(), x.in.data(), x.m.nx, x.m.ny);
+  };
+  return {std::string(kernel.name) + ", " + sides(x.m), launch, x.check(k.turns)};
+}
+
+// ---- what to expect: where a warp's words lie, from the kernels' index expressions ----
+
+/// A thread of a launch at one of its steps.
+struct Thread {
+  dim3 block, tid, shape;  ///< blockIdx, threadIdx, blockDim
+  unsigned step;           ///< of four in a tile; a kernel without one has step 0 only
+};
+constexpr size_t nowhere = ~size_t(0);
+
+/// Index of the word, or of the first of a quad, that a thread loads or stores; nowhere beyond the
+/// matrix. (Diagonal order changes when a block runs, not what it touches.)
+size_t word_of(const Kernel& k, const Thread& t, bool loads, Shape m) {
+  unsigned ix = t.block.x * t.shape.x + t.tid.x;  // column of the input
+  unsigned iy = t.block.y * t.shape.y + t.tid.y;  // row of the input
+  if (k.x_counts_rows) {
+    iy = t.block.x * t.shape.x + t.tid.x;
+    ix = t.block.y * t.shape.y + t.tid.y;
+  }
+  if (k.tile == side) {
+    const unsigned other = t.tid.y + t.step * rows_at_once;
+    ix = t.block.x * side + (loads ? t.tid.x : other);
+    iy = t.block.y * side + (loads ? other : t.tid.x);
+  }
+  if (k.tile == wide) {
+    const unsigned tile_x = k.x_counts_rows ? t.block.y : t.block.x;
+    const unsigned tile_y = k.x_counts_rows ? t.block.x : t.block.y;
+    const unsigned across = t.tid.x % quads, down = t.tid.x / quads;
+    ix = tile_x * wide + (loads ? 4 * across : quads * t.step + down);
+    iy = tile_y * wide + (loads ? 4 * down + t.step : 4 * across);
+  }
+  if (ix >= m.nx || iy >= m.ny || (k.tile == 0 && t.step > 0)) return nowhere;
+  const bool by_rows_of_input = loads || !k.turns;
+  return by_rows_of_input ? size_t(iy) * m.nx + ix : size_t(ix) * m.ny + iy;
+}
+
+Traffic predict(const Kernel& kernel, bool loads, Shape m, dim3 typed) {
+  const Kernel& k = launched(kernel, m);
+  const dim3 threads = threads_of(k, typed);
+  const auto word = [&](dim3 block, dim3 tid, unsigned step) {
+    return word_of(k, {block, tid, threads, step}, loads, m);
+  };
+  return count_traffic(grid_of(k, m, typed), threads, k.tile == wide ? 4 : 1, word);
+}
+
+/// The model's three constants, measured in the same run at the same size; milliseconds.
+struct Calibrated {
+  double copy_engine = NAN;   ///< all bytes at the memory's rate
+  double copy_rows = NAN;     ///< one word a thread in flight
+  double copy_columns = NAN;  ///< every word stored is a packet of its own on the way to L2
+};
+
+/// Milliseconds that the slowest of four things takes.
+double predicted_ms(const Kernel& kernel, Shape m, dim3 typed, const Calibrated& c,
+                    const Device& device) {
+  const Kernel& k = launched(kernel, m);
+  const Traffic loads = predict(k, true, m, typed);
+  const Traffic stores = predict(k, false, m, typed);
+  const double scattered = predict(by_columns, false, m, typed).sectors;
+
+  double ms = c.copy_engine;                        // bytes over the memory's bandwidth
+  if (k.tile == 0) ms = std::max(ms, c.copy_rows);  // a word a thread in flight, over its latency
+  if (stores.sectors > stores.full_sectors)  // packets of less than a sector, over their rate
+    ms = std::max(ms, c.copy_columns * stores.sectors / scattered);
+
+  // L1 and shared memory have one data path: a line loaded takes it for a cycle, as do a sector
+  // stored, and one word of each bank
+  double cycles = loads.lines + stores.sectors;
+  if (k.kernel == shared_tile) cycles += side * loads.requests;  // 32 words of one bank
+  if (k.kernel == padded_tile) cycles += loads.requests;
+  const double cycles_a_ms = double(device.sm_clock_khz) * device.prop.multiProcessorCount;
+  return cycles_a_ms > 0 ? std::max(ms, cycles / cycles_a_ms) : ms;
+}
+
+// ---- the experiment ----
+
+const dim3 default_block(32, 8);
+constexpr Shape counted_shape{4096, 4096};
+const std::string counted_parameter = "4096 x 4096 block 32 x 8";
+
+const std::vector<Column> columns{
+    compared("ms", "time", "ms", 4),
+    shown("spread"),
+    measured("GB/s", "rate", "GB/s", 0),
+    shown("of copy"),
+    predicted("sectors/request: load", "load sectors a request", "sectors", 1),
+    predicted("store", "store sectors a request", "sectors", 1),
+    shown("")};
+
+/// Rows of one size: the copy engine and, where `all`, the ten kernels; else the best alone.
+struct Rows {
+  const Run& run;
+  Shape m;
+  dim3 block;
+  bool all;
+  Table table;
+  Calibrated calibrated;
+
+  Rows(const Run& run, Shape m, dim3 block, bool all)
+      : run(run), m(m), block(block), all(all), table(run.report, heading(all), columns) {}
+  static std::string heading(bool all) { return all ? "kernel" : "another size, side"; }
+
+  Key key(const std::string& name) const {
+    return all ? Key{name} : Key{name, "side", std::to_string(m.nx)};
+  }
+  void add(const std::string& name, const Cell& time, const Readings& times, Cell load,
+           Cell store) {
+    const Statistics ms = times.statistics();
+    const double share = calibrated.copy_engine / ms.median;
+    const std::string of_copy = std::isfinite(share) ? fixed(100 * share, 1) + "%" : "-";
+    table.row(key(name), {time, spread_text(ms), gigabytes_per_second(bytes_moved(m), ms), of_copy,
+                          load, store, bar(share)});
+  }
+  void add(const Kernel& k, const Cell& time, const Readings& times) {
+    add(all ? k.name : k.symbol, time, times, predict(k, true, m, block).sectors_a_request(),
+        predict(k, false, m, block).sectors_a_request());
   }
 };
-const Kernel kernels[] = {
-    {"copy by rows", "copy_rows", copy_rows, 0, false, by_rows, false},
-    {"copy by columns", "copy_columns", copy_columns, 0, true, by_rows, false},
-    {"row -> column", "row_to_column", row_to_column},
-    {"column -> row", "column_to_row", column_to_row, 0, true},
-    {"row -> column, diagonal", "diagonal_row_to_column", diagonal_row_to_column, 0, false, by_diagonals},
-    {"column -> row, diagonal", "diagonal_column_to_row", diagonal_column_to_row, 0, true, by_diagonals},
-    {"shared tile, 32 x 32", "tile", tile, side},
-    {"padded tile, 32 x 33", "padded_tile", padded_tile, side},
-    {"16-byte accesses, tile 64 x 64", "quad_tile", quad_tile, wide},
-    {"best: blocks by columns, used once", "best", best, wide, false, by_columns, true, 5},
+
+/// Times row -> column and column -> row, for the claim.
+struct Pair {
+  Readings row_column, column_row;
 };
-const Kernel &row_column = kernels[2], &column_row = kernels[3], &padded = kernels[7], &the_best = kernels[9];
 
-bool quads_fit(Shape m) { return m.nx % 4 == 0 && m.ny % 4 == 0; }  // else rows begin anywhere, not on 16 bytes
-/// What is launched for `k`: the padded tile stands in where quads do not fit.
-const Kernel& taken(const Kernel& k, Shape m) { return k.tile == wide && !quads_fit(m) ? padded : k; }
+Pair measure(const Run& run, Shape m, dim3 block, bool all) {
+  const std::unique_ptr<Matrices> x(run.device ? new Matrices(m) : nullptr);
+  Rows rows(run, m, block, all);
 
-std::function<void()> launcher(const Kernel& kernel, Matrices& x, dim3 typed) {
-  const Kernel& k = taken(kernel, x.m);
-  const unsigned blocks = unsigned(k.grid(typed, x.m).elements());
-  const size_t spare = k.resident ? spare_shared_bytes((const void*)k.kernel, blocks, k.resident) : 0;
-  return [&x, &k, threads = k.threads(typed), blocks, spare] {
-    k.kernel<<<blocks, threads, spare>>>(x.out.data(), x.in.data(), x.m.nx, x.m.ny);
-  };
+  // first the three constants
+  std::vector<Task> tasks;
+  if (x) {
+    tasks.push_back(x->copy_engine());
+    if (all) tasks.push_back(task_of(by_rows, *x, block));
+    if (all) tasks.push_back(task_of(by_columns, *x, block));
+  }
+  std::vector<Readings> times = x ? run.time_in_turn(tasks) : std::vector<Readings>(3);
+  rows.calibrated.copy_engine = times[0].median();
+  rows.add("copy engine", Calibration{times[0].statistics()}, times[0], {}, {});
+  if (all) {
+    rows.calibrated.copy_rows = times[1].median();
+    rows.calibrated.copy_columns = times[2].median();
+    rows.add(by_rows, Calibration{times[1].statistics()}, times[1]);
+    rows.add(by_columns, Calibration{times[2].statistics()}, times[2]);
+  }
+
+  // then what is predicted from them, in turn
+  std::vector<const Kernel*> predicted;
+  for (const Kernel& k : kernels)
+    if (&k == &the_best || (all && &k != &by_rows && &k != &by_columns)) predicted.push_back(&k);
+  tasks.clear();
+  for (const Kernel* k : predicted)
+    if (x) tasks.push_back(task_of(*k, *x, block));
+  const bool geam = x && x->geam(tasks);
+  times = x ? run.time_in_turn(tasks) : std::vector<Readings>(predicted.size());
+
+  Pair pair;
+  for (size_t i = 0; i < predicted.size(); ++i) {
+    const Kernel& k = *predicted[i];
+    const double ms = run.device ? predicted_ms(k, m, block, rows.calibrated, *run.device) : NAN;
+    rows.add(k, Compared{ms, times[i].statistics()}, times[i]);
+    if (&k == &row_column) pair.row_column = times[i];
+    if (&k == &column_row) pair.column_row = times[i];
+  }
+  if (geam)
+    rows.add("cublasSgeam", Compared{rows.calibrated.copy_engine, times.back().statistics()},
+             times.back(), {}, {});
+  rows.table.print();
+  return pair;
 }
 
-/// Index of the word, or of the first of a quad, that thread `tid` loads or stores in a step; -1 where nothing.
-long long first_word(const Kernel& k, bool loads, unsigned block, unsigned tid, unsigned step, dim3 typed, Shape m) {
-  const Place from = k.order(block, k.grid(typed, m)), tile = loads ? from : turned(from);
-  const Shape s = loads || !k.turns ? m : turned(m);
-  Place p = element(from, typed.x, typed.y, {tid % typed.x, tid / typed.x});
-  if (k.over_output == (loads || !k.turns)) p = turned(p);
-  if (k.tile == side) p = element(tile, side, side, {tid % side, step * rows_at_once + tid / side});
-  if (k.tile == wide) p = element(tile, wide, wide, loads ? quad_to_load(tid, step) : quad_to_store(tid, step));
-  return p.x < s.nx && p.y < s.ny && (k.tile || step == 0) ? (long long)at(p.y, p.x, s.nx) : -1;
-}
-Requests predict(const Kernel& kernel, bool loads, Shape m, dim3 typed) {
-  const Kernel& k = taken(kernel, m);
-  return count_requests(
-      k.grid(typed, m).elements(), k.threads(typed).x * k.threads(typed).y,
-      [&](unsigned block, unsigned tid, unsigned step) { return first_word(k, loads, block, tid, step, typed, m); });
-}
-
-// ---- claims --------------------------------------------------------------------------------------------------------
-
-constexpr Shape counted_shape{4096, 4096};  // what results/<gpu>-counters.csv holds: every kernel once
-const std::string counted_parameter = "4096 x 4096 block 32 x 8";
-const dim3 default_block(32, 8);
-
-const Claim order_claim{"04.8", "column -> row transposes beat row -> column", "GTX 1080 Ti", "faster, no figure"};
-const Claim sectors_claim{"04.10",
-                          "row -> column loads 100%, stores 12.5%; column -> row loads 25% (cache), stores 100%",
-                          "the wiki's count", "100, 12.5, 25, 100%"};
-
-/// 04.10: three of the shares follow from sectors a request, of which 32 words fill four; the loads of column -> row,
-/// helped by the cache, from the bytes that crossed from L2 to L1.
-Judgement judge_sectors(const std::string& gpu) {
-  const auto percents = [](const Kernel& k, bool loads) {
-    return 400 / predict(k, loads, counted_shape, default_block).each();
-  };
-  const auto text = [](double share) { return fixed(share, share < 20 ? 1 : 0) + "%"; };
-  const double asked = percents(column_row, true);
-  const std::string here = "row -> column loads " + text(percents(row_column, true)) + ", stores " +
-                           text(percents(row_column, false)) + "; column -> row loads " + text(asked) +
-                           " of its sectors, stores " + text(percents(column_row, false));
-  const auto counters = read_counters(gpu);
-  const auto bytes = counters.find("column_to_row," + counted_parameter + ",l1tex__m_xbar2l1tex_read_bytes.sum");
-  if (bytes == counters.end())
-    return not_judged(here + "; results/ has no counts of what crosses from L2 to L1 on this GPU");
-  const double crossed = 100 * sizeof(float) * double(counted_shape.elements()) / bytes->second;
-  const Judgement help = judge_ratio({crossed, crossed, crossed}, {asked, asked, asked}, 25 / 12.5);
-  return {help.verdict, here + ", and loads " + text(crossed) + " of the bytes from L2 to L1", crossed, "%"};
-}
-
-// ---- the experiment ------------------------------------------------------------------------------------------------
-
-bool in_l2(const Run& run, Shape m) { return run.device && bytes_moved(m) <= 2.0 * double(run.device->l2_bytes()); }
+// A scattered load brings in a line of 64 bytes for 4; a scattered store brings it in and takes it
+// back. The other side moves 4 bytes either way.
+constexpr double host_bytes_reading_rows = 64 + 64 + 4;
+constexpr double host_bytes_reading_columns = 64 + 4;
 
 void on_the_host(const Run& run, Shape m) {
-  std::vector<float> in(m.elements()), right(m.elements());
-  for (size_t i = 0; i < in.size(); ++i) in[i] = value_at(i), right[i] = expected(i, m.nx, m.ny, true);
-  Measuring briefly = run.measuring;
-  briefly.budget_ms = 100;
-  Table table(run.report, "host, one core, " + sides(m),
-              {measured("median ms", "time", "ms", 3), shown("spread"), measured("GB/s", "rate", "GB/s", 2)});
-  for (bool rows : {true, false}) {
-    std::vector<float> out(m.elements(), NAN);
-    const auto work = [&] { (rows ? host_by_rows : host_by_columns)(out, in, m); };
-    work();
-    require_right(out == right, "the host's transpose");
-    const Statistics ms = time_host(briefly, work);
-    table.row({rows ? "host, reading by rows" : "host, reading by columns", "side", std::to_string(m.nx)},
-              {ms, spread_text(ms), gigabytes_per_second(bytes_moved(m), ms)});
-  }
+  Run briefly = run;
+  briefly.measuring.budget_ms = 100;
+  Table table(
+      run.report, "host, one core, " + sides(m),
+      {compared("ms", "time", "ms", 2), shown("spread"), measured("GB/s", "rate", "GB/s", 2)});
+  HostMatrices x(m);
+  const std::string side_text = std::to_string(m.nx);
+  const Statistics rows = briefly.time(x.task(true)).statistics();
+  table.row({"host, reading by rows", "side", side_text},
+            {Calibration{rows}, spread_text(rows), gigabytes_per_second(bytes_moved(m), rows)});
+  const double expected = rows.median * host_bytes_reading_columns / host_bytes_reading_rows;
+  const Statistics columns = briefly.time(x.task(false)).statistics();
+  table.row({"host, reading by columns", "side", side_text},
+            {Compared{expected, columns, Model::host}, spread_text(columns),
+             gigabytes_per_second(bytes_moved(m), columns)});
   table.print();
 }
 
-/// The table of one size: all kernels, or the best beside its references. Each is checked, then timed.
-std::map<std::string, Statistics> measure(const Run& run, Shape m, dim3 block, const Geam& geam, bool all) {
-  Table table(run.report, all ? "kernel" : "another size, side",
-              {measured("median ms", "time", "ms", 4), shown("spread"), measured("GB/s", "rate", "GB/s", 0),
-               shown("of copy"), predicted("sectors/request: load", "load sectors a request", "sectors", 1),
-               predicted("store", "store sectors a request", "sectors", 1), shown("")});
-  std::optional<Matrices> x;
-  if (run.device) x.emplace(m);
-  const std::string at = all ? "" : std::to_string(m.nx);
-  std::map<std::string, Statistics> ms;
-  const auto row = [&](const std::string& name, bool turns, const std::function<void()>& launch, Cell load,
-                       Cell store) {
-    if (!x) return table.row({name}, {{}, {}, {}, {}, load, store, std::string()});
-    require_right(x->wrong_after(turns, launch) == 0, name + ", " + sides(m));
-    const Statistics t = time_device(run.measuring, launch, {.launches = in_l2(run, m) ? 20 : 1});
-    ms[name] = t;
-    const double share = ms["copy engine"].median / t.median;
-    table.row({name, all ? "" : "side", at}, {t, spread_text(t), gigabytes_per_second(bytes_moved(m), t),
-                                              fixed(100 * share, 1) + "%", load, store, bar(share)});
+void judge_sectors(const Run& run) {
+  const auto used = [](const Kernel& k, bool loads) {
+    return 4 / predict(k, loads, counted_shape, default_block).sectors_a_request();
   };
-  if (x)
-    row("copy engine", false,
-        [&] { CUDA_CHECK(cudaMemcpyAsync(x->out.data(), x->in.data(), x->in.bytes(), cudaMemcpyDeviceToDevice)); }, {},
-        {});
-  for (const Kernel& k : kernels)
-    if (all || &k == &the_best)
-      row(all ? k.name : k.symbol, k.turns, x ? launcher(k, *x, block) : nullptr, predict(k, true, m, block).each(),
-          predict(k, false, m, block).each());
-  if (x && geam) row("cublasSgeam", true, [&] { geam(*x); }, {}, {});
-  table.print();
-  return ms;
+  const double load = used(row_column, true), store = used(row_column, false);
+  run.report.judge_fact(
+      {"04.10a", "row -> column uses 100% of what it loads, 12.5% of what it stores",
+       "100 and 12.5%", "the wiki's count"},
+      load == 1 && store == 0.125,
+      share_text(exactly(load)) + " and " + share_text(exactly(store)) + ", computed");
+  const double whole = used(column_row, false);
+  run.report.judge_fact(
+      {"04.10b", "column -> row uses 100% of what it stores", "100%", "the wiki's count"},
+      whole == 1, share_text(exactly(whole)) + ", computed");
+
+  const double bytes_used = sizeof(float) * double(counted_shape.elements());
+  const auto count = [](const std::string& metric) {
+    return count_of_this_run(column_row.symbol, counted_parameter, metric);
+  };
+  const double sectors = count(expected_sectors(true, 0).metric);
+  const double crossed = count("l1tex__m_xbar2l1tex_read_bytes.sum");
+  const Interval loaded = counted_in_this_run()
+                              ? exactly(bytes_used / (32 * sectors))
+                              : not_measured(
+                                    "needs counts of this run: cmake --workflow --preset "
+                                    "profile");
+  run.report.judge({"04.10c", "column -> row uses 25% of what it loads, with the cache's help",
+                    "25%", "the wiki's count"},
+                   about(0.25), loaded, share_text(loaded) + " of the sectors requested from L1",
+                   "");
+  if (crossed > 0)
+    run.report.finding("04.10c", "of the bytes that cross from L2 to L1 " +
+                                     share_text(exactly(bytes_used / crossed)) + " are used");
 }
 
 }  // namespace
 
 void transpose(const Run& run, const Options& options) {
   const dim3 block = options.block_x ? dim3(options.block_x, options.block_y) : default_block;
-  size_t n = options.size ? options.size : run.quick ? 4096 : 16384;
-  const double there = run.device ? double(Device::free_bytes()) : INFINITY;
-  if (options.size) require_fits("transpose of " + sides(square(n)), bytes_moved(square(n)), there);
-  while (!options.size && bytes_moved(square(n)) > 0.9 * there) n /= 2;
+  const size_t n = fitting_size("transpose of " + sides(square(options.size)), options.size,
+                                run.quick ? 8192 : 16384, run.memory_there(),
+                                [](size_t side) { return bytes_moved(square(side)); });
   const Shape m = square(n);
-  const std::string block_text = std::to_string(block.x) + " x " + std::to_string(block.y);
-  if (tiles(m, block.x, block.y).elements() > 0x7fffffff)
-    throw UsageError("--block: " + block_text + " makes more blocks of " + sides(m) + " than the 2147483647 of a grid");
-  run.report.begin("transpose", sides(m) + " float, " + bytes_text(bytes_moved(m) / 2) + ", block " + block_text +
-                                    (in_l2(run, m) ? ", which fits in L2" : ""));
+  require_grid(m, block);
+  const bool in_cache = run.device && !beyond_l2(*run.device, bytes_moved(m));
+  run.report.begin("transpose", sides(m) + " float, " + bytes_text(bytes_moved(m) / 2) +
+                                    ", block " + std::to_string(block.x) + " x " +
+                                    std::to_string(block.y) +
+                                    (in_cache ? ", less than four times the L2" : ""));
   on_the_host(run, square(std::min<size_t>(n, run.quick ? 1024 : 2048)));
-  const Geam geam = run.device ? make_geam() : nullptr;
-  auto ms = measure(run, m, block, geam, true);
+  const Pair pair = measure(run, m, block, true);
   run.report.note("a warp's 32 words fill 4 sectors of 32 bytes, its 32 quads of 4 words 16");
-  if (!quads_fit(m)) run.report.note("rows do not begin on 16 bytes here: the padded tile stands in for the last two");
-#ifndef HAVE_CUBLAS
-  run.report.left_out("cublasSgeam", "built without cuBLAS");
-#endif
-  if (!run.device) return run.report.left_out("the times of all kernels", {order_claim, sectors_claim});
-  for (size_t other : {size_t(2048), 2 * n}) {
-    if (options.size || run.quick) break;
-    if (bytes_moved(square(other)) > 0.9 * double(Device::free_bytes()))
+  if (!quads_fit(m))
+    run.report.note(
+        "rows do not begin on 16 bytes here: the padded tile stands in for the last two");
+  if (!run.device) run.report.left_out("the times of all kernels");
+  if (run.device && !has_geam) run.report.left_out("cublasSgeam", "built without cuBLAS");
+  for (const size_t other : {size_t(2048), 2 * n}) {
+    if (options.size || run.quick || !run.device) break;
+    if (bytes_moved(square(other)) > 0.9 * run.memory_there()) {
       run.report.left_out(sides(square(other)), "it does not fit");
-    else
-      measure(run, square(other), block, geam, false);
-    if (in_l2(run, square(other))) run.report.note("this stays in L2: the cache's rates, 20 launches back to back");
+      continue;
+    }
+    measure(run, square(other), block, false);
+    if (!beyond_l2(*run.device, bytes_moved(square(other))))
+      run.report.note("less than four times the L2: the cache's rates");
   }
-  run.report.claim(order_claim, in_l2(run, m) ? not_judged("the matrices fit in L2")
-                                              : judge_ratio(ms[row_column.name], ms[column_row.name]));
-  run.report.claim(sectors_claim, judge_sectors(run.device->prop.name));
+
+  const Part order{"04.8", "column -> row transposes beat row -> column", "faster, no figure",
+                   "GTX 1080 Ti"};
+  const Interval gain = ratio(pair.row_column, pair.column_row);
+  if (in_cache)
+    run.report.not_judged(order, "the matrices are less than four times the L2");
+  else
+    run.report.judge(order, beats(), gain, faster(gain));
+  judge_sectors(run);
 }
 
-// ---- self-checks ---------------------------------------------------------------------------------------------------
+// ---- self-checks ----
 
 namespace {
 
@@ -326,122 +547,167 @@ const Shape awkward[] = {{1, 1},   {1009, 1}, {1, 1009},  {33, 31},   {64, 64}, 
 void check_all(Shape m, dim3 block) {
   Matrices x(m);
   for (const Kernel& k : kernels) {
-    CAPTURE(k.name);
+    CAPTURE(std::string(k.name));
     CAPTURE(sides(m));
-    CHECK(x.wrong_after(k.turns, launcher(k, x, block)) == 0);
+    const Task task = task_of(k, x, block);
+    CHECK(wrong_after(task) == 0);
+    CHECK(x.canaries_stand());
   }
 }
 
 std::vector<CountedLaunch> counted_launches() {
   std::vector<CountedLaunch> all;
   for (const Kernel& k : kernels) {
-    std::vector<Expected> expected;
-    for (bool loads : {true, false}) {
-      const Requests model = predict(k, loads, counted_shape, default_block);
-      expected.push_back(expected_requests(loads, model.requests));
-      expected.push_back(expected_sectors(loads, model.sectors));
-    }
-    all.push_back({k.symbol, counted_parameter, expected, [&k] {
-                     Matrices x(counted_shape);
-                     return x.wrong_after(k.turns, launcher(k, x, default_block)) == 0;
-                   }});
+    const Traffic loads = predict(k, true, counted_shape, default_block);
+    const Traffic stores = predict(k, false, counted_shape, default_block);
+    all.push_back(
+        {k.symbol,
+         counted_parameter,
+         {expected_requests(true, loads.requests), expected_sectors(true, loads.sectors),
+          expected_requests(false, stores.requests), expected_sectors(false, stores.sectors)},
+         [&k] {
+           Matrices x(counted_shape);
+           return wrong_after(task_of(k, x, default_block)) == 0;
+         }});
   }
   return all;
 }
 
 }  // namespace
 
-TEST_CASE("transpose: host references and expected elements agree") {
+TEST_CASE("transpose: host loops and expected elements agree") {
   for (Shape m : awkward) {
-    std::vector<float> in(m.elements()), rows(in.size(), NAN), columns(in.size(), NAN), formula(in.size());
-    for (size_t i = 0; i < in.size(); ++i) in[i] = value_at(i), formula[i] = expected(i, m.nx, m.ny, true);
-    host_by_rows(rows, in, m);
-    host_by_columns(columns, in, m);
-    CHECK(rows == formula);
-    CHECK(columns == formula);
+    HostMatrices x(m);
+    for (const bool by_rows : {true, false}) CHECK(wrong_after(x.task(by_rows)) == 0);
+    x.out.assign(m.elements(), 0);
+    CHECK(x.wrong() == m.elements());
   }
 }
 
 TEST_CASE("transpose: every kernel loads and stores every element once") {
-  for (Shape m : awkward)
-    for (dim3 block : {dim3(32, 8), dim3(1, 32), dim3(7, 5)})
-      for (int i = 0; i < 20 && m.elements() <= 150000; ++i) {  // the host walks through every access of every thread
-        const Kernel& k = taken(kernels[i / 2], m);
-        const unsigned words = k.tile == wide ? 4 : 1;
-        std::vector<int> touched(m.elements());
-        for (unsigned b = 0; b < k.grid(block, m).elements(); ++b)
-          for (unsigned tid = 0; tid < k.threads(block).x * k.threads(block).y; ++tid)
-            for (unsigned step = 0; step < steps; ++step) {
-              const long long first = first_word(k, i % 2, b, tid, step, block, m);
-              for (unsigned w = 0; first >= 0 && w < words; ++w) touched.at(first + w) += first % words == 0;
+  for (const Shape m : awkward) {
+    if (m.elements() > 150000) continue;  // the host walks through every access of every thread
+    for (const dim3 block : {dim3(32, 8), dim3(1, 32), dim3(7, 5)})
+      for (const Kernel& kernel : kernels)
+        for (const bool loads : {true, false}) {
+          const Kernel& k = launched(kernel, m);
+          const dim3 threads = threads_of(k, block);
+          const size_t words = k.tile == wide ? 4 : 1;
+          std::vector<int> touched(m.elements());
+          size_t unaligned = 0;
+          for_each_thread(grid_of(k, m, block), threads, [&](dim3 at, dim3 tid) {
+            for (unsigned step = 0; step < 4; ++step) {
+              const size_t first = word_of(k, {at, tid, threads, step}, loads, m);
+              if (first == nowhere) continue;
+              unaligned += first % words != 0;
+              for (size_t w = 0; w < words; ++w) ++touched.at(first + w);
             }
-        CAPTURE(k.name);
-        CHECK(std::count(touched.begin(), touched.end(), 1) == long(touched.size()));
-      }
-}
-
-TEST_CASE("transpose: the diagonal is that of the text on square grids where that one takes every tile") {
-  const auto text = [](unsigned x, unsigned y, Shape all) { return Place{(x + y) % all.nx, x}; };  // as the wiki has it
-  for (unsigned n : {1u, 7u, 64u})
-    for (unsigned b = 0; b < n * n; ++b) {
-      const Place ours = by_diagonals(b, {n, n}), theirs = text(b % n, b / n, {n, n});
-      CHECK((ours.x == theirs.x && ours.y == theirs.y));
-    }
-  const Shape all = tiles({2048, 2048}, 32, 8);  // here it takes a quarter
-  std::vector<int> taken(all.elements());
-  for (unsigned b = 0; b < taken.size(); ++b) {
-    const Place tile = text(b % all.nx, b / all.nx, all);
-    taken.at(at(tile.y, tile.x, all.nx)) = 1;
+          });
+          CAPTURE(std::string(k.name));
+          CHECK(unaligned == 0);
+          CHECK(std::count(touched.begin(), touched.end(), 1) == long(touched.size()));
+        }
   }
-  CHECK(4 * std::count(taken.begin(), taken.end(), 1) == long(taken.size()));
 }
 
-TEST_CASE("transpose: shared slots are a permutation without bank conflicts") {
-  std::vector<int> used(wide * quads);
-  for (unsigned i = 0; i < used.size(); ++i) ++used.at(slot(i / quads, i % quads));
-  CHECK(std::count(used.begin(), used.end(), 1) == long(used.size()));
-  // a quad takes 4 of 32 banks: the 8 lanes that are served together must have 8 different slots modulo 8
+TEST_CASE(
+    "transpose: the text's diagonal is ours on square grids, and leaves blocks out elsewhere") {
+  const auto ours = [](unsigned x, unsigned y, dim3 grid) {  // as kernels 5 and 6 have it
+    const unsigned block = y * grid.x + x;
+    const unsigned block_y = block % grid.y;
+    return (block / grid.y + block_y) % grid.x + size_t(block_y) * grid.x;
+  };
+  const auto text = [](unsigned x, unsigned y, dim3 grid) {
+    return (x + y) % grid.x + size_t(x) * grid.x;
+  };
+  for (const dim3 grid : {dim3(1, 1), dim3(7, 7), dim3(64, 64), dim3(37, 11), dim3(64, 256)}) {
+    std::vector<int> taken(grid.x * grid.y), texts(std::max(grid.x, grid.y) * grid.x);
+    for (unsigned y = 0; y < grid.y; ++y)
+      for (unsigned x = 0; x < grid.x; ++x) {
+        ++taken.at(ours(x, y, grid));
+        ++texts.at(text(x, y, grid));
+        if (grid.x == grid.y) CHECK(ours(x, y, grid) == text(x, y, grid));
+      }
+    CHECK(std::count(taken.begin(), taken.end(), 1) == long(taken.size()));
+    if (grid.y == 256)
+      CHECK(4 * std::count_if(texts.begin(), texts.end(), [](int n) { return n > 0; }) ==
+            long(taken.size()));  // 2048 x 2048 in 32 x 8: a quarter
+  }
+}
+
+TEST_CASE("transpose: the exchanged quads have no bank conflicts") {
+  // a quad takes 4 of 32 banks: eight lanes, served together, need 8 slots that differ modulo 8
   for (unsigned first = 0; first < wide_threads; first += 8)
-    for (unsigned k = 0; k < steps; ++k) {
+    for (unsigned k = 0; k < 4; ++k) {
       unsigned written = 0, read = 0;
       for (unsigned tid = first; tid < first + 8; ++tid) {
-        written |= 1u << slot(4 * (tid % quads) + k, tid / quads) % 8;
-        read |= 1u << slot(quad_to_store(tid, k).y, quad_to_store(tid, k).x / 4) % 8;
+        const unsigned across = tid % quads, down = tid / quads, x = quads * k + down;
+        written |= 1u << ((4 * across + k) * quads + (down ^ across % 8)) % 8;
+        read |= 1u << (x * quads + (across ^ x / 4 % 8)) % 8;
       }
-      CHECK((written & read) == 0xff);
+      CHECK(written == 0xff);
+      CHECK(read == 0xff);
     }
 }
 
-TEST_CASE("transpose: predicted sectors are those of the text") {
-  const double loads[] = {4, 32, 4, 32, 4, 32, 4, 4, 16, 16}, stores[] = {4, 32, 32, 4, 32, 4, 4, 4, 16, 16};
-  for (int i = 0; i < 10; ++i) {
-    CAPTURE(kernels[i].name);
-    CHECK(predict(kernels[i], true, square(2048), default_block).each() == loads[i]);
-    CHECK(predict(kernels[i], false, square(2048), default_block).each() == stores[i]);
+TEST_CASE("transpose: predicted sectors and lines are those of the text") {
+  const double load[] = {4, 32, 4, 32, 4, 32, 4, 4, 16, 16};
+  const double store[] = {4, 32, 32, 4, 32, 4, 4, 4, 16, 16};
+  for (size_t i = 0; i < std::size(kernels); ++i) {
+    CAPTURE(std::string(kernels[i].name));
+    const Traffic loads = predict(kernels[i], true, square(2048), default_block);
+    const Traffic stores = predict(kernels[i], false, square(2048), default_block);
+    CHECK(loads.sectors_a_request() == load[i]);
+    CHECK(stores.sectors_a_request() == store[i]);
+    CHECK((stores.full_sectors == stores.sectors) == (store[i] != 32));
+    CHECK(loads.lines / loads.requests == (load[i] == 32 ? 32 : load[i] / 4));
   }
 }
 
-TEST_CASE("transpose: counted requests and sectors equal the model") { compare_with_counters(counted_launches()); }
+TEST_CASE("transpose: a launch that its grid cannot hold is refused") {
+  CHECK_NOTHROW(require_grid(square(65536), default_block));
+  CHECK_NOTHROW(require_grid(square(65535), dim3(32, 1)));
+  CHECK_THROWS_WITH_AS(require_grid(square(65536), dim3(32, 1)),
+                       "transpose of 65536 x 65536 in blocks of 32 x 1 needs 65536 rows of blocks; "
+                       "a grid holds at most 65535",
+                       UsageError);
+}
+
+TEST_CASE("transpose: the model equals what was counted on an NVIDIA H200") {
+  compare_with_recorded_counts(counted_launches(), results_file("nvidia-h200-counters.csv"));
+}
+
+TEST_CASE("transpose: counted requests and sectors of this GPU equal the model") {
+  compare_with_counts_of_this_run(counted_launches());
+}
 
 TEST_CASE("transpose: every kernel is right at awkward sizes and blocks") {
   if (skip_without_gpu()) return;
-  const Geam geam = make_geam();
   for (Shape m : awkward) {
     for (dim3 block : {dim3(32, 8), dim3(8, 32), dim3(1, 32), dim3(33, 3)}) check_all(m, block);
     Matrices x(m);
-    if (geam) CHECK(x.wrong_after(true, [&] { geam(x); }) == 0);
+    std::vector<Task> tasks;
+    if (x.geam(tasks)) CHECK(wrong_after(tasks.back()) == 0);
+    CHECK(wrong_after(x.copy_engine()) == 0);
   }
-  for (Shape m : {Shape{3000001, 1}, Shape{1, 3000001}, Shape{4, 4200000}})  // more blocks than a grid has rows
-    check_all(m, default_block);
+  check_all({300001, 4}, default_block);  // long and narrow, both ways
+  check_all({4, 300000}, default_block);
 }
 
-TEST_CASE("transpose: the check at full size finds what is wrong") {
+TEST_CASE("transpose: the check finds what is wrong") {
   if (skip_without_gpu()) return;
   Matrices x({128, 68});
-  const auto launch = launcher(the_best, x, default_block);
-  CHECK(x.wrong_after(true, [] {}) == x.m.elements());  // poisoned, nothing written
-  CHECK(x.wrong_after(true, launcher(kernels[0], x, default_block)) > x.m.elements() / 2);
-  CHECK(x.wrong_after(true, [&] { launch(), CUDA_CHECK(cudaMemsetAsync(x.out.data() + 77, 0, sizeof(float))); }) == 1);
+  const Task good = task_of(the_best, x, default_block);
+  const auto wrong = [&](auto launch) { return wrong_after(Task{"", launch, x.check(true)}); };
+  CHECK(wrong([] {}) == x.m.elements());  // poisoned, nothing written
+  CHECK(wrong([&] { task_of(by_rows, x, default_block).launch(); }) > x.m.elements() / 2);
+  CHECK(wrong([&] {
+          good.launch();
+          CUDA_CHECK(cudaMemsetAsync(x.out.data() + 77, 0, sizeof(float)));
+        }) == 1);
+  CHECK(x.canaries_stand());
+  CUDA_CHECK(cudaMemset(x.out.data() + x.m.elements(), 0, sizeof(float)));  // one word too far
+  CHECK_FALSE(x.canaries_stand());
 }
 
 TEST_CASE("transpose: large: profile launches") {
@@ -455,4 +721,9 @@ TEST_CASE("transpose: large: more than 2^31 elements") {
   if (bytes_moved(m) > 0.9 * double(Device::free_bytes()))
     return skip_self_check("needs " + bytes_text(bytes_moved(m)) + " of device memory");
   check_all(m, default_block);
+}
+
+TEST_CASE("plausible: transpose" * doctest::skip()) {
+  const Options by_default;
+  check_plausible([&](const Run& run) { transpose(run, by_default); });
 }

@@ -4,27 +4,25 @@
 #include "options.hpp"
 #include "whole_file.hpp"
 
-void managed(const Run&, const Options&);
-void page_faults(const Run&, const Options&);
-void advise(const Run&);
-void sort_file(const Run&, const Options&);
-void linked_list(const Run&);
+// weak: a build with -DEXPERIMENTS=... leaves the others out
+[[gnu::weak]] void managed(const Run&, const Options&);
+[[gnu::weak]] void page_faults(const Run&, const Options&);
+[[gnu::weak]] void advise(const Run&);
+[[gnu::weak]] void sort_file(const Run&, const Options&);
+[[gnu::weak]] void linked_list(const Run&);
 
 int main(int argc, char** argv) {
   Options options;
-  const auto with_options = [&](void (*experiment)(const Run&, const Options&)) {
-    return [&options, experiment](const Run& run) { experiment(run, options); };
-  };
   return run_sample(
       {.topic = "05_unified_memory",
        .about = "One pointer for both sides, what moves behind it, and what that costs",
        .experiments =
            {
-               {"managed", "managed memory, explicit copies and zero-copy side by side", with_options(managed)},
-               {"page_faults", "transfers and faults of four ways to touch pages, counted", with_options(page_faults)},
-               {"advise", "what each advice changes, where it helps and where it hurts", advise},
-               {"sort_file", "a file sorted on the host, and by the GPU in managed memory", with_options(sort_file)},
-               {"linked_list", "a list and a tree used by both sides, with and without a deep copy", linked_list},
+               {"managed", "managed memory, explicit copies and zero-copy side by side", with(options, managed)},
+               {"page_faults", "transfers and faults of four ways to touch pages, counted", with(options, page_faults)},
+               {"advise", "what each advice changes, where it helps and where it hurts", &advise},
+               {"sort_file", "a file sorted on the host, and by the GPU in managed memory", with(options, sort_file)},
+               {"linked_list", "a list and a tree used by both sides, with and without a deep copy", &linked_list},
            },
        .options =
            {

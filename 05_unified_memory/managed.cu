@@ -178,7 +178,7 @@ void managed(const Run& run, const Options& options) {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   int devices = 0;
   CUDA_CHECK(cudaGetDeviceCount(&devices));
-  run.report.note("CUDA_VISIBLE_DEVICES is " + (visible ? "'" + std::string(visible) + "'" : std::string("not set")) +
+  run.report.note("CUDA_VISIBLE_DEVICES is " + (visible ? std::string("'") + visible + "'" : std::string("not set")) +
                   ", GPUs visible: " + std::to_string(devices) +
                   (pages_on_demand() ? "; pages move to whichever touches them, so hiding one changes no placement"
                                      : "; with several that are no peers, managed memory would stay on the host"));

@@ -2,7 +2,7 @@
 // goes with it.
 #pragma once
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 
 /// An attribute of the current device.
 inline int device_attribute(cudaDeviceAttr attribute) {

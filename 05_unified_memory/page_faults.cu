@@ -149,7 +149,7 @@ void judge(const Run& run, const Counts& counts) {
   const Statistics groups[] = {over(counts[0], &Migrations::fault_groups), over(counts[1], &Migrations::fault_groups)};
   const double ms[] = {over(counts[0], &Migrations::fault_ms).median, over(counts[1], &Migrations::fault_ms).median};
   Judgement by_page = judge_ratio(groups[0], groups[1], 24.0 / 3);  // as many times fewer as in the text
-  if (!(ms[0] > ms[1])) by_page.verdict = Verdict::no_longer_holds;
+  if (!(ms[0] > ms[1])) by_page.verdict = Verdict::does_not_hold;
   by_page.here = fixed(groups[0].median, 0) + " to " + fixed(groups[1].median, 0) + " groups, " + fixed(ms[0], 2) +
                  " to " + fixed(ms[1], 2) + " ms";
   run.report.claim(claims[0], by_page);

@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 
 using Bytes = std::vector<unsigned char>;
 

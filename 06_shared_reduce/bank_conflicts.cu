@@ -5,9 +5,9 @@
 #include <doctest/doctest.h>
 
 #include <numeric>
+#include <tuple>
 
-#include "../common/counters.hpp"
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 #include "banks.hpp"
 
 namespace {
@@ -238,7 +238,7 @@ Judgement judge_doubling(const Statistics* at_stride) {
                 double(peak), "ways"};
   for (unsigned stride : {2u, 4u, 8u, 16u}) {
     const Judgement j = judge_ratio(at_stride[stride], at_stride[1], stride);
-    if (j.verdict != Verdict::holds) all.verdict = Verdict::no_longer_holds;
+    if (j.verdict != Verdict::holds) all.verdict = Verdict::does_not_hold;
     all.here.append(" ").append(j.here);
   }
   return all;
@@ -279,7 +279,8 @@ void bank_conflicts(const Run& run) {
       cells.insert(cells.end(), {double(strided_wavefronts(bytes, stride)), {}});
       if (run.device) cells.back() = run_strided(bytes, stride, max_threads, turns, run.measuring.repeats + 1);
     }
-    if (run.device) at_stride[stride] = std::get<Statistics>(cells[1]);  // of 4-byte words
+    const Cell& words = cells[1];  // of 4 bytes
+    if (run.device) at_stride[stride] = {words.value, words.low, words.high, words.repeats};
     table.row({"", "stride", std::to_string(stride)}, cells);
   }
   table.print();

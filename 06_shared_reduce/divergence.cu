@@ -4,7 +4,7 @@
 // touches, and at what else a step costs: its barrier, which the last warp can do without, since it waits for nobody.
 #include <doctest/doctest.h>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 #include "reduce_steps.hpp"
 
 namespace {

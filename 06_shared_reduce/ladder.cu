@@ -8,7 +8,7 @@
 #include <climits>
 #include <memory>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 #include "ladder_rungs.cuh"
 
 // in ladder_cub.cu

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <string>
 
-#include "../common/counters.hpp"
+#include "../common/first_edition.hpp"
 #include "banks.hpp"
 #include "ladder_rungs.cuh"
 

@@ -2,11 +2,12 @@
 // own file.
 #include "../common/command_line.hpp"
 
-void ladder(const Run&);
-void set_ladder_size(size_t elements);
-void divergence(const Run&);
-void bank_conflicts(const Run&);
-void shared_size(const Run&);
+// weak: a build with -DEXPERIMENTS=... leaves the others out
+[[gnu::weak]] void ladder(const Run&);
+[[gnu::weak]] void set_ladder_size(size_t elements);
+[[gnu::weak]] void divergence(const Run&);
+[[gnu::weak]] void bank_conflicts(const Run&);
+[[gnu::weak]] void shared_size(const Run&);
 
 int main(int argc, char** argv) {
   return run_sample(
@@ -14,14 +15,15 @@ int main(int argc, char** argv) {
        .about = "Divergence, bank conflicts, and a sum as fast as memory",
        .experiments =
            {
-               {"ladder", "the text's three reductions, and on to one launch that beats the library", ladder},
-               {"divergence", "active threads and divergent warps in every step of the three", divergence},
-               {"bank_conflicts", "conflicts in every step, strided reads, and two cures", bank_conflicts},
-               {"shared_size", "resident blocks and bandwidth against shared memory a block", shared_size},
+               {"ladder", "the text's three reductions, and on to one launch that beats the library", &ladder},
+               {"divergence", "active threads and divergent warps in every step of the three", &divergence},
+               {"bank_conflicts", "conflicts in every step, strided reads, and two cures", &bank_conflicts},
+               {"shared_size", "resident blocks and bandwidth against shared memory a block", &shared_size},
            },
        .options = {{"size", "elements that the ladder sums, in 4-byte words", "268435456",
                     [](const std::string& text) {
-                      set_ladder_size(size_t(parse_number("--size", text, 1, 1ll << 40)));
+                      const long long size = parse_number("--size", text, 1, 1ll << 40);
+                      if (set_ladder_size) set_ladder_size(size_t(size));
                     }}}},
       argc, argv);
 }

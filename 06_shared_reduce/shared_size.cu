@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 
 namespace {
 
@@ -236,7 +236,7 @@ TEST_CASE("shared_size: the sizes ascend to the limit and hold both sides of 48 
 
 TEST_CASE("shared_size: prediction equals the occupancy calculator and the blocks counted") {
   if (skip_without_gpu()) return;
-  const cudaDeviceProp prop = Device::select(0).prop;
+  const cudaDeviceProp prop = Device::current().prop;
   const Multiprocessor has = Multiprocessor::of(prop);
   const size_t limit = opt_in_limit(prop);
   allow(copy, limit);
@@ -258,7 +258,7 @@ TEST_CASE("shared_size: prediction equals the occupancy calculator and the block
 
 TEST_CASE("shared_size: the copy is right whatever its blocks ask for and more than is allowed is refused") {
   if (skip_without_gpu()) return;
-  const cudaDeviceProp prop = Device::select(0).prop;
+  const cudaDeviceProp prop = Device::current().prop;
   const size_t limit = opt_in_limit(prop);
   for (size_t allowed : {prop.sharedMemPerBlock, limit}) {
     allow(copy, allowed);

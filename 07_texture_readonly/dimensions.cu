@@ -7,7 +7,7 @@
 
 #include <numeric>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 #include "texture.cuh"
 
 namespace {
@@ -286,7 +286,7 @@ TEST_CASE("dimensions: every texel comes back bit for bit") {
 
 TEST_CASE("dimensions: limits are accepted and what lies beyond is refused") {
   if (skip_without_gpu()) return;
-  const cudaDeviceProp prop = Device::select(0).prop;
+  const cudaDeviceProp prop = Device::current().prop;
   for (const KindOfTexture& k : kinds) {
     if (k.kind == Kind::line_in_memory) continue;  // hundreds of megabytes
     CAPTURE(k.name);

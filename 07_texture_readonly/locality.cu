@@ -8,8 +8,7 @@
 #include <array>
 #include <numeric>
 
-#include "../common/counters.hpp"
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 #include "options.hpp"
 #include "texture.cuh"
 #include "walks.hpp"
@@ -176,7 +175,7 @@ Judgement judge_local(const Times& ms) {
   const Judgement local = judge_ratio(ms[patch][plain], ms[patch][array_texture]);
   Judgement judged = judge_ratio(ms[column][plain], ms[column][array_texture]);
   if (judged.verdict == Verdict::holds && judged.value < far_faster) judged.verdict = Verdict::holds_by_less;
-  if (local.verdict != Verdict::holds) judged.verdict = Verdict::no_longer_holds;
+  if (local.verdict != Verdict::holds) judged.verdict = Verdict::does_not_hold;
   judged.here = "patches " + times(local.value) + " the rate of plain loads, columns " + times(judged.value);
   return judged;
 }
@@ -190,7 +189,7 @@ Judgement judge_kinds(const Times& ms) {  // all three must hold, for the faster
   judged.here = "textures interpolate " + times(mixed.value) + ", read patches " + times(local.value) +
                 " as fast as the read-only path; that reads rows " + times(judged.value) + " as fast as they";
   for (const Judgement& j : {mixed, local})
-    if (j.verdict != Verdict::holds) judged.verdict = Verdict::no_longer_holds;
+    if (j.verdict != Verdict::holds) judged.verdict = Verdict::does_not_hold;
   return judged;
 }
 

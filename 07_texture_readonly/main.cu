@@ -3,28 +3,26 @@
 #include "../common/command_line.hpp"
 #include "options.hpp"
 
-void read_only(const Run&, const Options&);
-void dimensions(const Run&);
-void sampling(const Run&);
-void locality(const Run&, const Options&);
-void objects(const Run&);
+// weak: a build with -DEXPERIMENTS=... leaves the others out
+[[gnu::weak]] void read_only(const Run&, const Options&);
+[[gnu::weak]] void dimensions(const Run&);
+[[gnu::weak]] void sampling(const Run&);
+[[gnu::weak]] void locality(const Run&, const Options&);
+[[gnu::weak]] void objects(const Run&);
 
 int main(int argc, char** argv) {
   Options options;
-  const auto with_options = [&](void (*experiment)(const Run&, const Options&)) {
-    return [&options, experiment](const Run& run) { experiment(run, options); };
-  };
   return run_sample(
       {.topic = "07_texture_readonly",
        .about = "Textures and the read-only path: what they do, and what they still gain",
        .experiments =
            {
-               {"read_only", "plain loads, const __restrict__, __ldg and cache hints", with_options(read_only)},
-               {"dimensions", "all kinds of texture, created, read back and compared", dimensions},
-               {"sampling", "address, filter, coordinate and read modes against a model of the hardware", sampling},
+               {"read_only", "plain loads, const __restrict__, __ldg and cache hints", with(options, read_only)},
+               {"dimensions", "all kinds of texture, created, read back and compared", &dimensions},
+               {"sampling", "address, filter, coordinate and read modes against a model of the hardware", &sampling},
                {"locality", "walks over an image through textures, the read-only path and plain loads",
-                with_options(locality)},
-               {"objects", "what texture references were, and what a texture object costs", objects},
+                with(options, locality)},
+               {"objects", "what texture references were, and what a texture object costs", &objects},
            },
        .options =
            {

@@ -4,7 +4,7 @@
 // fetch.
 #include <doctest/doctest.h>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 #include "texture.cuh"
 
 namespace {

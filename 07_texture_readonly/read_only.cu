@@ -9,8 +9,7 @@
 #include <future>
 #include <set>
 
-#include "../common/counters.hpp"
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 #include "options.hpp"
 
 namespace {
@@ -271,7 +270,7 @@ void read_only(const Run& run, const Options& options) {
   run.report.claim(scattered_claim, [&] {
     if (4.0 * double(n) < 2.0 * double(run.device->l2_bytes())) return not_judged("the data fits in L2");
     Judgement j = judge_ratio(ms[0][scattered], ms[2][scattered]);  // plain pointers over __ldg
-    if (j.value < least_gain) j.verdict = Verdict::no_longer_holds;
+    if (j.value < least_gain) j.verdict = Verdict::does_not_hold;
     j.here += " by __ldg, and " + times(ms[0][near].median / ms[2][near].median) + " within L1";
     return j;
   }());

@@ -10,7 +10,7 @@
 #include <random>
 #include <set>
 
-#include "../common/report.hpp"
+#include "../common/first_edition.hpp"
 #include "sampler.hpp"
 #include "texture.cuh"
 
@@ -338,8 +338,8 @@ TEST_CASE("sampling: the model by hand") {
   CHECK(value_at(square, {clamp, linear, false}, {1.25f, 0.75f}) == 1.25);
   CHECK(value_at(cube, {border, linear, false}, {0, 1, 1}) == 6);
   CHECK(number_of<signed char, float>(-128, point) == -1);
-  for (const auto& [blend, steps] :
-       {std::pair{127., 32767}, {-100., -25801}, {-56., -14448}, {50 / 256., 50}, {-50 / 256., -51}})
+  for (const auto& [blend, steps] : std::initializer_list<std::pair<double, int>>{
+           {127., 32767}, {-100., -25801}, {-56., -14448}, {50 / 256., 50}, {-50 / 256., -51}})
     CHECK(widened(blend) * 32767 == doctest::Approx(steps).epsilon(1e-12));  // as an H200 reads them
   for (int s = -128 * 256; s <= 127 * 256; ++s) CHECK(std::abs(widened(s / 256.) * 32767 - s / 256. * 32767 / 127) < 1);
   const auto w = weights_of(2, {{{0, 1, 0.5}, {0, 1, 129 / 256.}}});

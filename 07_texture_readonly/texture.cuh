@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "../common/check.cuh"
+#include "../common/memory.hpp"
 
 /// Owns a CUDA array (cudaMalloc3DArray), in the GPU's own order of texels. Moves, never copies.
 ///

@@ -1,190 +1,56 @@
-// Self-checks of what every sample includes: statistics, verdicts, tables, the CSV, the owners.
-#include "command_line.hpp"
-
+// Self-checks of what every sample includes. Here: errors, the command line, the output file and
+// counts of a run; the others lie in *_checks.cu beside this file.
+#include <cstdint>
+#include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <iterator>
+#include <stdexcept>
+
+#include "command_line.hpp"
+#include "counters.hpp"
 
 int main(int argc, char** argv) {
-  return run_sample({.topic = "common", .about = "Self-checks of common/", .experiments = {}}, argc, argv);
+  return run_sample({.topic = "common", .about = "Self-checks of common/", .experiments = {}}, argc,
+                    argv);
 }
 
-TEST_CASE("statistics: one value, even and odd counts, ties") {
-  const Statistics one = summarize({7});
-  CHECK(one.median == 7);
-  CHECK(one.low == 7);
-  CHECK(one.high == 7);
-  CHECK(one.repeats == 1);
-  CHECK(one.spread() == 0);
+namespace fs = std::filesystem;
 
-  CHECK(summarize({4, 1, 3, 2}).median == 2.5);
-  CHECK(summarize({30, 10, 20}).median == 20);
+namespace {
 
-  const Statistics eleven = summarize({10, 0, 9, 1, 8, 2, 7, 3, 6, 4, 5});  // percentiles fall on values
-  CHECK(eleven.low == 1);
-  CHECK(eleven.median == 5);
-  CHECK(eleven.high == 9);
-  CHECK(eleven.spread() == 8.0 / 5);
-
-  const Statistics two = summarize({0, 10});  // and between them
-  CHECK(two.low == doctest::Approx(1).epsilon(1e-12));
-  CHECK(two.high == doctest::Approx(9).epsilon(1e-12));
-
-  const Statistics tied = summarize({5, 5, 5, 5});
-  CHECK(tied.low == 5);
-  CHECK(tied.high == 5);
-  CHECK_THROWS_AS(summarize({}), std::invalid_argument);
-}
-
-TEST_CASE("statistics: a rate turns low and high round") {
-  const Statistics gbs = gigabytes_per_second(8e9, {4, 2, 8, 3});
-  CHECK(gbs.median == 2000);
-  CHECK(gbs.low == 1000);
-  CHECK(gbs.high == 4000);
-  CHECK(gbs.repeats == 3);
-}
-
-TEST_CASE("measuring: repeats follow the budget unless they were typed") {
-  const Measuring usual{.repeats = 20, .typed = false, .budget_ms = 250};
-  CHECK(usual.repeats_for(1) == 20);
-  CHECK(usual.repeats_for(25) == 10);
-  CHECK(usual.repeats_for(1000) == 5);
-  CHECK(Measuring{.repeats = 3}.repeats_for(1000) == 3);
-  CHECK(Measuring{.repeats = 50, .typed = true}.repeats_for(1000) == 50);
-}
-
-TEST_CASE("verdicts: the direction must exceed the spread of both sides") {
-  const auto around = [](double median, double low, double high) { return Statistics{median, low, high, 9}; };
-  CHECK(judge_ratio(around(2, 1.5, 2.5), around(1, 0.9, 1.49)).verdict == Verdict::holds);
-  CHECK(judge_ratio(around(2, 1.5, 2.5), around(1, 0.9, 1.5)).verdict ==
-        Verdict::no_longer_holds);  // touching is not beyond
-  CHECK(judge_ratio(around(2, 1.5, 2.5), around(1, 0.9, 1.51)).verdict == Verdict::no_longer_holds);
-  CHECK(judge_ratio(around(1, 1, 1), around(2, 2, 2)).verdict == Verdict::no_longer_holds);
-  CHECK(judge_ratio(around(1, 1, 1), around(1, 1, 1)).verdict == Verdict::no_longer_holds);
-  CHECK(judge_ratio(around(NAN, NAN, NAN), around(1, 1, 1)).verdict == Verdict::no_longer_holds);
-}
-
-TEST_CASE("verdicts: a stated factor is met within a quarter") {
-  const Statistics one{1, 1, 1, 1};
-  const auto verdict = [&](double ratio) { return judge_ratio({ratio, ratio, ratio, 1}, one, 8).verdict; };
-  CHECK(verdict(8) == Verdict::holds);
-  CHECK(verdict(6) == Verdict::holds);
-  CHECK(verdict(5.99) == Verdict::holds_by_less);
-  CHECK(verdict(10) == Verdict::holds);
-  CHECK(verdict(10.01) == Verdict::holds_by_more);
-  CHECK(verdict(0.9) == Verdict::no_longer_holds);
-  CHECK(judge_ratio({3, 3, 3, 1}, one, 8).value == 3);
-}
-
-TEST_CASE("verdicts: no gain") {
-  const Statistics base{10, 9.5, 10.5, 9};
-  CHECK(judge_no_gain(base, {10, 9.5, 10.5, 9}, 0.02).verdict == Verdict::holds);
-  CHECK(judge_no_gain(base, {12, 11.5, 12.5, 9}, 0.02).verdict == Verdict::holds);  // slower is no gain either
-  CHECK(judge_no_gain(base, {9.4, 9.3, 9.6, 9}, 0.02).verdict == Verdict::holds);   // within the spread
-  CHECK(judge_no_gain(base, {9, 8.9, 9.4, 9}, 0.02).verdict == Verdict::no_longer_holds);
-  CHECK(judge_no_gain(base, {9, 8.9, 9.4, 9}, 0.20).verdict == Verdict::holds);
-  CHECK(judge_fact(true, "").verdict == Verdict::holds);
-  CHECK(judge_fact(false, "").verdict == Verdict::no_longer_holds);
-  CHECK(not_judged("why").here == "why");
-}
-
-TEST_CASE("text: numbers, bytes, shares, bars") {
-  CHECK(fixed(1.005e3, 1) == "1005.0");
-  CHECK(fixed(NAN, 1) == "-");
-  CHECK(times(3.456) == "3.5x");
-  CHECK(times(1.004) == "1.00x");
-  CHECK(times(123.4) == "123x");
-  CHECK(bytes_text(400) == "400 B");
-  CHECK(bytes_text(65536) == "64 KiB");
-  CHECK(bytes_text(1536) == "1.50 KiB");
-  CHECK(bytes_text(1073741824) == "1.00 GiB");
-  CHECK(percent(0.125) == "12%");
-  CHECK(percent(1.3) == "130% (cache)");
-  CHECK(bar(0) == "");
-  CHECK(bar(1) == "██████████");
-  CHECK(bar(7) == bar(1));
-  CHECK(bar(0.25) == "██▌");
-  CHECK(bar(0.0125) == "▏");
-  CHECK(display_width("a→b") == 3);
-}
-
-TEST_CASE("report: rows and claims are saved in the tidy form") {
-  Report report("topic");
-  std::ostringstream shown;
-  std::streambuf* const out = std::cout.rdbuf(shown.rdbuf());
-  report.begin("experiment", "3 bytes");
-  Table table(
-      report, "kernel",
-      {measured("ms", "time", "ms", 2), predicted("sectors", "load sectors a request", "", 0), ::shown("note")});
-  table.row({"a, \"b\"", "threads", "32"}, {Statistics{1.5, 1.25, 2, 9}, 4.0, std::string("words")});
-  table.row({"c"}, {std::monostate{}, NAN, std::string()});
-  table.print();
-  report.claim({"99.1", "is faster", "GTX", "2x"}, judge_ratio({3, 3, 3, 1}, {1, 1, 1, 1}, 2));
-  report.summary();
-  std::cout.rdbuf(out);
-  CHECK_THROWS_AS(table.row({"d"}, {1.0}), std::logic_error);
-
-  CHECK(shown.str() ==
-        "\nexperiment: 3 bytes\n"
-        "  kernel        ms  sectors   note\n"
-        "  a, \"b\", 32  1.50        4  words\n"
-        "  c              -        -\n"
-        "  99.1  holds, by more   is faster: here 3.0x; then (GTX): 2x\n"
-        "\nclaims: holds, by more: 1\n");
-  const std::string toolkit = cuda_version_text(CUDART_VERSION);
-  CHECK(report.csv("2026-01-02") ==
-        std::string(csv_header) +
-            "\n"
-            "topic,experiment,\"a, \"\"b\"\"\",threads,32,measured,time,ms,1.5,1.25,2,9,,,," +
-            toolkit +
-            ",2026-01-02\n"
-            "topic,experiment,\"a, \"\"b\"\"\",threads,32,predicted,load sectors a request,,4,,,,,,," +
-            toolkit +
-            ",2026-01-02\n"
-            "topic,experiment,99.1,is faster,3.0x,claim,\"holds, by more\",x,3,,,,,,," +
-            toolkit +
-            ",2026-01-02\n"
-            "topic,experiment,99.1,GTX,2x,then,reported,,,,,,,,," +
-            toolkit + ",2026-01-02\n");
-}
-
-TEST_CASE("command line: plain decimal numbers only") {
-  CHECK(parse_number("x", "1", 1, 100) == 1);
-  CHECK(parse_number("x", "100", 1, 100) == 100);
-  CHECK(parse_number("x", "007", 1, 100) == 7);
-  for (const char* wrong :
-       {"", "0", "-1", "+1", "101", "abc", "1e3", "0x10", "3x", "1,2", " 1", "1 ", "1.0", "18446744073709551616"}) {
-    CAPTURE(wrong);
-    CHECK_THROWS_AS(parse_number("x", wrong, 1, 100), UsageError);
+/// A folder of its own, removed with all that is in it.
+class Folder {
+ public:
+  Folder() {
+    // a path with a space and a letter that is not ASCII
+    std::string pattern = (fs::temp_directory_path() / "samples ü XXXXXX").string();
+    if (!mkdtemp(pattern.data())) throw std::runtime_error("no temporary folder");
+    path_ = pattern;
   }
+  Folder(const Folder&) = delete;
+  ~Folder() { fs::remove_all(path_); }
+
+  fs::path operator/(const char* name) const { return path_ / name; }
+  const fs::path& path() const { return path_; }
+  auto entries() const { return std::distance(fs::directory_iterator(path_), {}); }
+  /// Writes a file and returns its path.
+  std::string write(const char* name, const std::string& text) const {
+    std::ofstream(path_ / name) << text;
+    return (path_ / name).string();
+  }
+
+ private:
+  fs::path path_;
+};
+
+std::string text_of(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
-TEST_CASE("output file: whole or not at all") {
-  namespace fs = std::filesystem;
-  std::string pattern =
-      (fs::temp_directory_path() / "samples ü XXXXXX").string();  // a path with spaces and non-ASCII letters
-  REQUIRE(mkdtemp(pattern.data()));
-  const fs::path folder = pattern, file = folder / "out.csv";
-  const auto text = [](const fs::path& path) {
-    std::ifstream in(path);
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  };
-  const auto entries = [&] { return std::distance(fs::directory_iterator(folder), {}); };
+}  // namespace
 
-  OutputFile(file.string()).finish("first");
-  CHECK(text(file) == "first");
-  { OutputFile abandoned(file.string()); }
-  CHECK(text(file) == "first");  // what stood there stays
-  CHECK(entries() == 1);         // and nothing beside it
-  fs::create_symlink(file, folder / "link");
-  OutputFile((folder / "link").string()).finish("second");
-  CHECK(fs::is_symlink(folder / "link"));
-  CHECK(text(file) == "second");
-  CHECK(entries() == 2);
-  CHECK_THROWS_AS(OutputFile(folder.string()), std::runtime_error);
-  CHECK_THROWS_AS(OutputFile((folder / "none" / "x").string()), std::runtime_error);
-  CHECK_THROWS_AS(OutputFile("/dev/full").finish("x"), std::runtime_error);
-  fs::remove_all(folder);
-}
+// ---- errors ----------------------------------------------------------------------------------
 
 TEST_CASE("errors: a failed call names itself, its place and its reason") {
   try {
@@ -194,52 +60,173 @@ TEST_CASE("errors: a failed call names itself, its place and its reason") {
     CHECK(error.code == cudaErrorInvalidValue);
     CHECK(error.call == "cudaErrorInvalidValue");
     CHECK(error.name() == "cudaErrorInvalidValue");
-    CHECK(error.description() == "invalid argument");
-    CHECK(std::string(error.what()).find("self_checks.cu:" + std::to_string(error.line)) != std::string::npos);
+    const std::string what = error.what();
+    CHECK(what ==
+          "cudaErrorInvalidValue failed: cudaErrorInvalidValue (invalid argument) at "
+          "self_checks.cu:" +
+              std::to_string(error.line));
   }
-  CHECK_THROWS_AS(require_right(false, "x"), WrongResult);
+  CHECK_NOTHROW(CUDA_CHECK(cudaSuccess));
+  CHECK_THROWS_WITH_AS(require_right(false, "x"), "wrong result: x", WrongResult);
   CHECK_NOTHROW(require_right(true, "x"));
-  CHECK_NOTHROW(require_fits("x", 5, 5));
-  CHECK_THROWS_WITH_AS(require_fits("--size 9", 2048, 1024), "--size 9 needs 2 KiB, but 1 KiB are free", UsageError);
+  CHECK(cuda_version_text(13000) == "13.0");
+  CHECK(cuda_version_text(12040) == "12.4");
 }
 
-TEST_CASE("owners: large: memory comes back and moves") {
+TEST_CASE("errors: one that was reported is not reported again") {
   if (skip_without_gpu()) return;
-  size_t before = 0;
-  for (int round = 0; round < 2; ++round) {  // in the first the driver takes some for itself
-    CUDA_CHECK(cudaFree(nullptr));
-    before = Device::free_bytes();
-    DeviceBuffer<int> a(std::vector<int>{1, 2, 3});
-    DeviceBuffer<int> b(std::move(a));
-    CHECK(a.data() == nullptr);
-    CHECK(b.to_host() == std::vector<int>{1, 2, 3});
-    b.poison();
-    CHECK(b.to_host() == std::vector<int>{-1, -1, -1});
-    b = DeviceBuffer<int>(size_t(64) << 20);
-    CHECK(Device::free_bytes() < before);
-    CHECK_THROWS_AS(b.copy_from(std::vector<int>(b.size() + 1)), std::length_error);
-    PinnedBuffer<float> pinned(5);
-    pinned[4] = 2;
-    CHECK(pinned.bytes() == 20);
-    CHECK(DeviceBuffer<int>(0).to_host().empty());
-    CHECK_THROWS_AS(DeviceBuffer<char>(~size_t(0) / 2), CudaError);
-    CHECK(cudaGetLastError() == cudaSuccess);  // the failure was cleared
+  CHECK_NOTHROW(CUDA_CHECK_LAUNCH());
+  CHECK_THROWS_AS(CUDA_CHECK(cudaSetDevice(9999)), CudaError);
+  CHECK_NOTHROW(CUDA_CHECK_LAUNCH());
+}
+
+// ---- the command line ------------------------------------------------------------------------
+
+TEST_CASE("command line: plain decimal numbers only") {
+  CHECK(parse_number("x", "1", 1, 100) == 1);
+  CHECK(parse_number("x", "100", 1, 100) == 100);
+  CHECK(parse_number("x", "007", 1, 100) == 7);
+  for (const char* wrong : {"", "0", "-1", "+1", "101", "abc", "1e3", "0x10", "3x", "1,2", " 1",
+                            "1 ", "1.0", "18446744073709551616"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_AS(parse_number("x", wrong, 1, 100), UsageError);
   }
-  CHECK(Device::free_bytes() == before);
+  CHECK_THROWS_WITH_AS(parse_number("--size", "3x", 1, 9),
+                       "--size: '3x' is not a whole number from 1 to 9", UsageError);
 }
 
-TEST_CASE("timing: large: an event never shows less than what the device did") {
+TEST_CASE("command line: an experiment is given the topic's options") {
+  struct Options {
+    int size = 3;
+    mutable int given = 0;
+  };
+  Options options;
+  void (*const experiment)(const Run&, const Options&) = [](const Run&, const Options& options) {
+    options.given = options.size;
+  };
+  std::string printed;
+  Report report("topic", &printed);
+  const auto run = with(options, experiment);
+  options.size = 4;  // typed, after the list of experiments was made
+  run(Run{report, nullptr, {}});
+  CHECK(options.given == 4);
+  void (*const left_out)(const Run&, const Options&) = nullptr;
+  CHECK(!with(options, left_out));
+}
+
+TEST_CASE("output file: whole or not at all") {
+  const Folder folder;
+  const fs::path file = folder / "out.csv";
+  OutputFile(file.string()).finish("first");
+  CHECK(text_of(file) == "first");
+  { OutputFile abandoned(file.string()); }
+  CHECK(text_of(file) == "first");  // what stood there stays
+  CHECK(folder.entries() == 1);     // and nothing beside it
+  fs::create_symlink(file, folder / "link");
+  OutputFile((folder / "link").string()).finish("second");
+  CHECK(fs::is_symlink(folder / "link"));
+  CHECK(text_of(file) == "second");
+  CHECK(folder.entries() == 2);
+  CHECK_THROWS_AS(OutputFile(folder.path().string()), std::runtime_error);
+  CHECK_THROWS_AS(OutputFile((folder / "none/x").string()), std::runtime_error);
+  CHECK_THROWS_AS(OutputFile("/dev/full").finish("x"), std::runtime_error);
+}
+
+// ---- counts of a run -------------------------------------------------------------------------
+
+namespace {
+
+/// How the first line of a file ends that was counted with this program: FNV-1a, 64 bits, of its
+/// bytes.
+std::string this_program() {
+  uint64_t hash = 14695981039346656037u;
+  for (unsigned char byte : text_of("/proc/self/exe")) hash = (hash ^ byte) * 1099511628211u;
+  std::string digits;
+  for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[hash >> shift & 15];
+  return ", program " + digits;
+}
+
+constexpr const char* counts =
+    "kernel,parameter,metric,value\n"
+    "copy,1024 x 1024,sectors.sum,4096\n"
+    "copy,32 x 32,sectors.sum,128\n";
+
+}  // namespace
+
+TEST_CASE("counts: the model's counters by Nsight Compute's names") {
+  CHECK(expected_requests(true, 5).metric == "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum");
+  CHECK(expected_requests(true, 5).value == 5);
+  CHECK(expected_sectors(false, 6).metric == "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum");
+  CHECK(expected_sectors(false, 6).what == "st sectors");
+  CHECK(expected_wavefronts(true, 7).metric ==
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum");
+}
+
+TEST_CASE("counts: a file that cannot be read, or of another program, is refused") {
+  const Folder folder;
+  const std::string gpu = "# gpu GPU-00000000-0000-0000-0000-000000000000";
+  const bool has_gpu = no_gpu_reason().empty();
+  const std::string path = (folder / "counters.csv").string();
+  CHECK_THROWS_WITH_AS(counters::take_file(path, has_gpu),
+                       ("--counters: cannot read '" + path + "'").c_str(), UsageError);
+  CHECK_THROWS_AS(counters::take_file(folder.path().string(), has_gpu), UsageError);
+  const auto refused = [&](const std::string& begin) {
+    const std::string file = folder.write("counters.csv", begin + counts);
+    CHECK_THROWS_AS(counters::take_file(file, has_gpu), UsageError);
+  };
+  folder.write("counters.csv", "");
+  CHECK_THROWS_AS(counters::take_file(path, has_gpu), UsageError);
+  refused("");
+  refused("# gpu GPU-0, program 0\n");
+  refused(gpu + ", program 0123456789abcdef\n");
+  refused(gpu + this_program() + "0\n");
+  refused("gpu" + this_program() + "\n");
+  if (has_gpu) refused(gpu + this_program() + "\n");
+}
+
+TEST_CASE("counts: without a GPU those of this program are neither refused nor used") {
+  if (counted_in_this_run()) return skip_self_check("--counters was given");
+  const Folder folder;
+  const std::string line = "# gpu GPU-00000000-0000-0000-0000-000000000000" + this_program();
+  CHECK_NOTHROW(counters::take_file(folder.write("counters.csv", line + "\n" + counts), false));
+  CHECK(!counted_in_this_run());
+  CHECK(std::isnan(count_of_this_run("copy", "32 x 32", "sectors.sum")));
+}
+
+TEST_CASE("counts: those of this program on this GPU are used") {
   if (skip_without_gpu()) return;
-  DeviceBuffer<char> memory(size_t(256) << 20);
-  const auto set = [&] { CUDA_CHECK(cudaMemsetAsync(memory.data(), 1, memory.bytes())); };
-  const Statistics once = time_device({.repeats = 7}, set);
-  const Statistics ten = time_device({.repeats = 7}, [&] {
-    for (int i = 0; i < 10; ++i) set();
-  });
-  CHECK(once.repeats == 7);
-  CHECK(once.median > 0);
-  CHECK(ten.median > 5 * once.median);
-  CHECK(time_device({.repeats = 7}, set, {.launches = 10}).median < 2 * once.median);
-  const ColdCache cold(1 << 20);
-  CHECK(time_device({.repeats = 3}, set, {.cold = &cold}).median > 0);
+  CHECK(counters::identity() == Device::current().uuid() + this_program());
+  const Folder folder;
+  const std::string line = "# gpu " + counters::identity() + "\n";
+  counters::take_file(folder.write("counters.csv", line + counts), true);
+  CHECK(counted_in_this_run());
+  CHECK(count_of_this_run("copy", "1024 x 1024", "sectors.sum") == 4096);
+  CHECK(count_of_this_run("copy", "32 x 32", "sectors.sum") == 128);
+  CHECK(std::isnan(count_of_this_run("copy", "32 x 32", "requests.sum")));
+  CHECK(std::isnan(count_of_this_run("copy", "32", "sectors.sum")));
+  CHECK(std::isnan(count_of_this_run("kernel", "parameter", "metric")));
+
+  // another GPU's are refused, and those that were taken stay
+  std::string other = line;
+  char& digit = other[line.find("GPU-") + 4];
+  digit = digit == '0' ? '1' : '0';
+  CHECK_THROWS_AS(counters::take_file(folder.write("other.csv", other + counts), true), UsageError);
+  CHECK(count_of_this_run("copy", "32 x 32", "sectors.sum") == 128);
+  std::vector<CountedLaunch> all;
+  all.push_back({"copy", "32 x 32", {{"sectors", "sectors.sum", 128}}, {}});
+  compare_with_counts_of_this_run(all);
+}
+
+TEST_CASE("counts: recorded ones test the model, and without them the case is skipped") {
+  const Folder folder;
+  const std::string file = folder.write("counters.csv", counts);
+  std::vector<CountedLaunch> all;
+  all.push_back({"copy", "1024 x 1024", {{"sectors", "sectors.sum", 4096}}, {}});
+  all.push_back({"copy", "32 x 32", {{"sectors", "sectors.sum", 127.6}}, {}});  // a mean, rounded
+  compare_with_recorded_counts(all, file);
+  CHECK(!self_check_skipped);
+  compare_with_recorded_counts(all, (folder / "none.csv").string());
+  CHECK(self_check_skipped);
+  self_check_skipped = false;
+  CHECK(results_file("x.csv").empty());
 }

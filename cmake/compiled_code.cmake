@@ -2,17 +2,19 @@
 # puts into ctest. CHECKS: "<kernel> | PTX or SASS | <regex> | <count>;...", a count exact ("4") or a least one ("4+").
 cmake_minimum_required(VERSION 3.25)
 
+if(ARCHITECTURE LESS 75)
+  message("skipped: the patterns are those of compute capability 7.5 and later, and this build is for sm_${ARCHITECTURE}")
+  return()
+endif()
+
 get_filename_component(stem ${SOURCE} NAME_WE)
 file(MAKE_DIRECTORY ${SCRATCH})
 set(stem ${SCRATCH}/${stem})
 string(ASCII 7 mark)
 
-set(compile ${NVCC} -std=c++20 -O3 -Wno-deprecated-gpu-targets)
+set(compile ${NVCC} -std=c++20 -O3 -Wno-deprecated-gpu-targets -arch=sm_${ARCHITECTURE})
 if(HOST_COMPILER)
   list(APPEND compile -ccbin ${HOST_COMPILER})
-endif()
-if(ARCHITECTURE)
-  list(APPEND compile -arch=sm_${ARCHITECTURE})
 endif()
 foreach(folder IN LISTS INCLUDE)
   list(APPEND compile -I${folder})
@@ -27,7 +29,8 @@ else()
   message("SASS is not checked: no cuobjdump here")
 endif()
 
-# Sets `body` to the part of `text` that begins with a line with `opening` and the kernel's name and ends before `closing`.
+# Sets `body` to the part of `text` that begins with a line with `opening` and the kernel's name and ends before
+# `closing`.
 function(kernel_body text kernel opening closing)
   string(LENGTH "${kernel}" length)
   string(LENGTH "${opening}" skip)

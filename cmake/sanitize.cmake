@@ -1,5 +1,7 @@
-# One tool of compute-sanitizer over all self-checks of an executable but those of more than 64 MiB; fails on any report.
-#   cmake -DSAMPLE=<executable> -DTOOL=<memcheck, racecheck, initcheck or synccheck> -DCOMPUTE_SANITIZER=<program> -P sanitize.cmake
+# One tool of compute-sanitizer over all self-checks of an executable but those of more than 64 MiB; fails on any
+# report.
+#   cmake -DSAMPLE=<executable> -DTOOL=<memcheck, racecheck, initcheck or synccheck> -DCOMPUTE_SANITIZER=<program>
+#         -P sanitize.cmake
 cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/gpu.cmake)
 if(NOT COMPUTE_SANITIZER)

@@ -1,11 +1,10 @@
 # The command-line contract, run against a sample's real executable: one rule a call.
-#   cmake -DSAMPLE=<executable> -DEXPERIMENTS=<a;b;c> -DSCRATCH=<folder> -DRULE=<name> -P contract.cmake
-# tools/sample.cmake makes a ctest entry of every line here that begins with "rule(".
+#   cmake -DSAMPLE=<executable> "-DEXPERIMENTS=<a;b;c>" -DSCRATCH=<folder> -DRULE=<name> -P contract.cmake
+# sample.cmake makes a ctest entry of every line here that begins with "rule(", each with a folder of its own.
 cmake_minimum_required(VERSION 3.25)
 
 get_filename_component(TOPIC ${SAMPLE} NAME)
 list(GET EXPERIMENTS 0 FIRST)
-set(SCRATCH ${SCRATCH}/${RULE})
 file(REMOVE_RECURSE ${SCRATCH})
 file(MAKE_DIRECTORY ${SCRATCH})
 
@@ -20,8 +19,8 @@ endmacro()
 
 # run(<argument>...): sets RC, OUT and ERR. An empty argument cannot be passed on by CMake's lists; none is needed.
 function(run)
-  execute_process(COMMAND ${CMAKE_COMMAND} -E env --unset=SAMPLES_REQUIRE_GPU ${ENVIRONMENT} ${SAMPLE} ${ARGV} WORKING_DIRECTORY ${SCRATCH}
-                  RESULT_VARIABLE rc OUTPUT_VARIABLE out ERROR_VARIABLE err TIMEOUT 100)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env --unset=SAMPLES_REQUIRE_GPU ${ENVIRONMENT} ${SAMPLE} ${ARGV}
+                  WORKING_DIRECTORY ${SCRATCH} RESULT_VARIABLE rc OUTPUT_VARIABLE out ERROR_VARIABLE err TIMEOUT 100)
   set(RC "${rc}" PARENT_SCOPE)
   set(OUT "${out}" PARENT_SCOPE)
   set(ERR "${err}" PARENT_SCOPE)
@@ -97,7 +96,8 @@ rule(help)
 if(ACTIVE)
   run(--help)
   expect_exit(0)
-  foreach(word IN ITEMS --list --help --device --repeats --quick --full --csv --require-gpu --self-check ${EXPERIMENTS})
+  foreach(word IN ITEMS --list --help --device --repeats --quick --full --csv --counters --require-gpu --self-check
+                         ${EXPERIMENTS})
     string(FIND "${OUT}" "${word}" position)
     if(position EQUAL -1)
       fail("expected ${word} in the help")
@@ -175,6 +175,26 @@ if(ACTIVE)
     if(NOT line MATCHES "^${TOPIC},${FIRST},")
       fail("unexpected line: ${line}")
     endif()
+  endforeach()
+endif()
+
+# Counts that are not of this program on this GPU are refused.
+rule(counters)
+if(ACTIVE)
+  expect_wrong("--counters: its value is missing" --counters)
+  expect_wrong("--counters: its value is missing" --counters=)
+  expect_wrong("--counters: its value is missing" --counters --quick)
+  expect_wrong("missing.csv" --counters missing.csv ${FIRST})
+  set(others ${SCRATCH}/others/counters.csv)
+  foreach(first_line IN ITEMS "" "# gpu GPU-0, program 0\n")
+    file(WRITE ${others} "${first_line}kernel,parameter,metric,value\n")
+    foreach(mode IN ITEMS --quick --self-check)
+      run(${mode} --counters ${others})
+      expect_error(2 "others/counters.csv")
+      if(NOT OUT STREQUAL "")
+        fail("expected the refusal before anything is measured")
+      endif()
+    endforeach()
   endforeach()
 endif()
 
@@ -296,12 +316,15 @@ endif()
 # The runtime asks a driver's library for its version, and finds that it is for CUDA 11.0.
 rule(driver_too_old)
 if(ACTIVE)
-  file(WRITE ${SCRATCH}/driver/old.cpp "extern \"C\" int cuDriverGetVersion(int* version) { return *version = 11000, 0; }\n")
-  execute_process(COMMAND ${CXX} -shared -fPIC -o ${SCRATCH}/driver/libcuda.so.1 ${SCRATCH}/driver/old.cpp COMMAND_ERROR_IS_FATAL ANY)
-  set(ENVIRONMENT LD_LIBRARY_PATH=${SCRATCH}/driver)
+  file(WRITE ${SCRATCH}/driver/old.cpp
+       "extern \"C\" int cuDriverGetVersion(int* version) { return *version = 11000, 0; }\n")
+  execute_process(COMMAND ${CXX} -shared -fPIC -o ${SCRATCH}/driver/libcuda.so.1 ${SCRATCH}/driver/old.cpp
+                  COMMAND_ERROR_IS_FATAL ANY)
+  set(ENVIRONMENT LD_LIBRARY_PATH=${SCRATCH}/driver:$ENV{LD_LIBRARY_PATH})
   run(--quick ${FIRST})
   expect_exit(0)
-  if(NOT OUT MATCHES "^${TOPIC}: no usable GPU .the driver is for CUDA 11.0, this program for [0-9.]+.\n" OR NOT ERR STREQUAL "")
+  if(NOT OUT MATCHES "^${TOPIC}: no usable GPU .the driver is for CUDA 11.0, this program for [0-9.]+.\n"
+     OR NOT ERR STREQUAL "")
     fail("expected standard output to name both versions, and no error")
   endif()
   run(--quick --device 0 ${FIRST})
@@ -317,7 +340,8 @@ if(ACTIVE)
     return()
   endif()
   # its output goes into a pipe that is full: it waits for a reader, the CSV begun and not ended
-  run_shell("{ head -c 65536 /dev/zero; timeout --preserve-status -s INT 0.3 \"$0\" --csv x.csv; echo $? >code; } | sleep 1")
+  run_shell("{ head -c 65536 /dev/zero; timeout --preserve-status -s INT 0.3 \"$0\" --csv x.csv; echo $? >code; } |
+             sleep 1")
   file(READ ${SCRATCH}/code RC)
   expect_exit("130\n")
   file(REMOVE ${SCRATCH}/code)
@@ -357,12 +381,24 @@ endif()
 rule(memory_nearly_full)
 if(ACTIVE)
   if(NOT EXISTS "${HOLD_MEMORY}")
-    message("skipped: tools/hold_memory.cu is built with the whole collection only")
+    message("skipped: hold_memory.cu is built with the whole collection only")
     return()
   endif()
   foreach(left IN ITEMS 2048 700)  # MiB; the second hardly holds what the driver itself takes
-    run_shell("mkfifo end; rc=; '${HOLD_MEMORY}' ${left} <end >held 2>&1 & exec 3>end; while [ ! -s held ]; do sleep 0.1; done; cat held >&2
-               grep -q holding held && { \"$0\" --quick --csv x.csv 2>error; rc=$?; cat error; }; exec 3>&-; wait; test \"$rc\" && exit $rc; exit 99")
+    run_shell("mkfifo end
+               rc=99
+               '${HOLD_MEMORY}' ${left} <end >held 2>&1 &
+               exec 3>end
+               while [ ! -s held ]; do sleep 0.1; done
+               cat held >&2
+               if grep -q holding held; then
+                 \"$0\" --quick --csv x.csv 2>error
+                 rc=$?
+                 cat error
+               fi
+               exec 3>&-
+               wait
+               exit $rc")
     if(ERR MATCHES "skipped: ")
       message("${ERR}")
       return()

@@ -1,0 +1,185 @@
+// The host's half of sum; see sum_host.hpp.
+#include "sum_host.hpp"
+
+#include <doctest/doctest.h>
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include <unistd.h>
+
+namespace {
+
+/// Word i: a whole number from 1 to 16, so that a line's sum is exact in float.
+float word_at(size_t i) {
+  unsigned x = unsigned(i) ^ unsigned(i >> 32) * 0x9e3779b1u;
+  x = (x ^ x >> 16) * 0x85ebca6bu;
+  return float(1 + (x >> 28));
+}
+
+/// Threads that wait for work, one a core, and are all given the same function.
+class Crew {
+ public:
+  Crew() {
+    const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+    for (unsigned i = 0; i < cores; ++i) threads_.emplace_back([this, i] { serve(i); });
+  }
+  ~Crew() {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+      ++order_;
+    }
+    begin_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  size_t size() const { return threads_.size(); }
+
+  /// Calls `work(i)` in thread i, for all of them, and waits.
+  void run(const std::function<void(size_t)>& work) {
+    std::unique_lock lock(mutex_);
+    work_ = &work;
+    busy_ = threads_.size();
+    ++order_;
+    begin_.notify_all();
+    end_.wait(lock, [this] { return busy_ == 0; });
+  }
+
+ private:
+  void serve(size_t number) {
+    std::unique_lock lock(mutex_);
+    for (unsigned long long seen = 0;;) {
+      begin_.wait(lock, [&] { return order_ != seen; });
+      seen = order_;
+      if (ending_) return;
+      const std::function<void(size_t)>& work = *work_;
+      lock.unlock();
+      work(number);
+      lock.lock();
+      if (--busy_ == 0) end_.notify_one();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable begin_, end_;
+  const std::function<void(size_t)>* work_ = nullptr;
+  size_t busy_ = 0;
+  unsigned long long order_ = 0;
+  bool ending_ = false;
+  std::vector<std::thread> threads_;
+};
+
+/// Adds up `side` words, `apart` words from each other.
+double line_sum(const float* first, size_t side, size_t apart) {
+  float sums[16] = {};  // independent, so that the adding keeps up with the memory
+  size_t i = 0;
+  for (; i + 16 <= side; i += 16)
+    for (size_t j = 0; j < 16; ++j) sums[j] += first[(i + j) * apart];
+  for (; i < side; ++i) sums[0] += first[i * apart];
+  double total = 0;
+  for (const float sum : sums) total += sum;
+  return total;
+}
+
+}  // namespace
+
+struct HostSquare::Parts {
+  size_t side;
+  std::unique_ptr<float[]> array;
+  std::vector<double> row_sums, column_sums, found;  ///< of each line; the first two are right
+  Crew crew;
+
+  explicit Parts(size_t side)
+      : side(side), array(new float[side * side]), row_sums(side), column_sums(side), found(side) {
+    share_out([this](size_t row) {  // first touched by the thread that will read it
+      for (size_t col = 0; col < this->side; ++col) {
+        const size_t i = row * this->side + col;
+        array[i] = word_at(i);
+        row_sums[row] += word_at(i);
+      }
+    });
+    share_out([this](size_t col) {
+      for (size_t row = 0; row < this->side; ++row)
+        column_sums[col] += word_at(row * this->side + col);
+    });
+  }
+  /// Calls `work(line)` for all lines, neighbouring ones in one thread.
+  void share_out(const std::function<void(size_t)>& work) {
+    const size_t threads = crew.size();
+    crew.run([&](size_t i) {
+      for (size_t line = side * i / threads; line < side * (i + 1) / threads; ++line) work(line);
+    });
+  }
+  Task task(const char* name, const std::vector<double>& right, size_t line_apart,
+            size_t word_apart) {
+    Check check;
+    check.poison = [this] { found.assign(side, NAN); };
+    check.wrong = [this, &right] {
+      size_t wrong = 0;
+      for (size_t line = 0; line < side; ++line) wrong += !(found[line] == right[line]);
+      return wrong;
+    };
+    const auto add_up = [this, line_apart, word_apart] {
+      share_out([this, line_apart, word_apart](size_t line) {
+        found[line] = line_sum(array.get() + line * line_apart, side, word_apart);
+      });
+    };
+    return {name, add_up, std::move(check), true};
+  }
+};
+
+HostSquare::HostSquare(size_t side) : parts_(new Parts(side)) {}
+
+HostSquare::~HostSquare() = default;
+
+size_t HostSquare::fitting_side(size_t side) {
+  const double memory = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+  while (side > 1 && 4.0 * double(side) * double(side) > 0.5 * memory) side /= 2;
+  return side;
+}
+
+std::string HostSquare::threads_text() {
+  return std::to_string(std::max(1u, std::thread::hardware_concurrency())) + " threads";
+}
+
+double HostSquare::bytes() const { return 4.0 * double(parts_->side) * double(parts_->side); }
+
+Task HostSquare::by_rows() {
+  return parts_->task("the host's sum by rows", parts_->row_sums, parts_->side, 1);
+}
+
+Task HostSquare::by_columns() {
+  return parts_->task("the host's sum by columns", parts_->column_sums, 1, parts_->side);
+}
+
+void HostSquare::measure(const Run& run) {
+  Run briefly = run;
+  if (!briefly.measuring.typed) briefly.measuring.repeats = 5;
+  Table table(
+      run.report, "host, all cores",
+      {compared("ms", "time", "ms", 2), shown("spread"), measured("GB/s", "bandwidth", "GB/s", 2)});
+  const Statistics rows = briefly.time(by_rows()).statistics();
+  table.row({"by rows, all cores"},
+            {Calibration{rows}, spread_text(rows), gigabytes_per_second(bytes(), rows)});
+  constexpr double words_of_a_line = 16;  // 64 bytes come in for each word
+  const Statistics columns = briefly.time(by_columns()).statistics();
+  table.row({"by columns, all cores"},
+            {Compared{words_of_a_line * rows.median, columns, Model::host}, spread_text(columns),
+             gigabytes_per_second(bytes(), columns)});
+  table.print();
+}
+
+TEST_CASE("sum: the host adds every line once, with whatever threads it has") {
+  for (const size_t side : {1, 2, 16, 17, 101, 256}) {
+    CAPTURE(side);
+    HostSquare host(side);
+    for (const Task& task : {host.by_rows(), host.by_columns()}) {
+      task.check.poison();
+      CHECK(task.check.wrong() == side);
+      task.launch();
+      CHECK(task.check.wrong() == 0);
+    }
+  }
+}

@@ -1,0 +1,75 @@
+# Runs samples in turn, their output live, and saves what they measured; then counts the claims of all of them and draws
+# the pages' figures from it.
+#   cmake "-DSAMPLES=<executable;...>" -DRESULTS=<folder> -DROOT=<the repository> -DPYTHON=<program or nothing>
+#         -DNCU=<program or nothing> [-DCOUNT=ON] [-DADD=ON] -P run_samples.cmake
+#   COUNT: counts launches first where that is permitted, so that the parts that rest on counts are judged
+#   ADD: keeps the results in the topics' own results/, beside those of other GPUs
+cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/count.cmake)
+
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE code)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "${ARGV0}: exit code ${code}")
+  endif()
+endfunction()
+
+function(say line)  # message() would write to standard error
+  execute_process(COMMAND ${CMAKE_COMMAND} -E echo "${line}")
+endfunction()
+
+file(MAKE_DIRECTORY ${RESULTS})
+
+# ---- count ----
+set(not_counted)
+if(COUNT)
+  foreach(SAMPLE IN LISTS SAMPLES)
+    get_filename_component(topic ${SAMPLE} NAME)
+    get_filename_component(SCRATCH ${SAMPLE} DIRECTORY)
+    set(SCRATCH ${SCRATCH}/profile)
+    count_launches(counted_${topic} reason)
+    if(reason)
+      string(REGEX REPLACE "^failed: .*" "Nsight Compute failed, and `ctest --preset profile` shows how" not_counted
+             "${reason}")
+      break()  # the machine's reason, and so that of every sample
+    endif()
+    if(counted_${topic})
+      say("${topic}: counted in ${counted_${topic}}")
+    endif()
+  endforeach()
+endif()
+
+# ---- measure ----
+set(saved)
+set(pages)
+foreach(SAMPLE IN LISTS SAMPLES)
+  get_filename_component(topic ${SAMPLE} NAME)
+  set(counters)
+  if(counted_${topic})
+    set(counters --counters ${counted_${topic}})
+  endif()
+  run(${SAMPLE} --csv ${RESULTS}/${topic}.csv ${counters})
+  list(APPEND saved ${RESULTS}/${topic}.csv)
+  list(APPEND pages ${ROOT}/${topic}/README.md)
+endforeach()
+
+# ---- sum up ----
+if(PYTHON)
+  execute_process(COMMAND ${PYTHON} -c "import matplotlib" RESULT_VARIABLE no_matplotlib OUTPUT_QUIET ERROR_QUIET)
+  if(no_matplotlib)
+    say("no figures: matplotlib is missing: apt-get install python3-matplotlib")
+  else()
+    run(${PYTHON} ${ROOT}/tools/figures.py --results ${RESULTS} ${pages})
+    run(${PYTHON} ${ROOT}/tools/summary.py --figure ${RESULTS}/then-and-now.svg ${saved})
+  endif()
+  run(${PYTHON} ${ROOT}/tools/summary.py ${saved})
+else()
+  say("no summary over all topics: it needs Python")
+endif()
+if(not_counted)
+  say("the parts that rest on counts are not judged: ${not_counted}")
+endif()
+say("all numbers: ${RESULTS}")
+if(ADD)
+  run(${PYTHON} ${ROOT}/tools/summary.py --add ${saved})
+endif()

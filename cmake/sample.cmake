@@ -1,0 +1,291 @@
+# Declares a topic: its executable, its self-checks in ctest, and the contract tests. Included after project() by every
+# numbered folder, which also configures by itself.
+#
+#   add_sample(01_memory_model EXPERIMENTS device symbols ...)
+
+include_guard(DIRECTORY)
+
+option(BUILD_TESTING "Register self-checks, contract tests and the like with ctest" ON)
+set(EXPERIMENTS "" CACHE STRING "The only experiments to build, as in transpose;sum; empty: all of them")
+if(BUILD_TESTING)
+  enable_testing()
+endif()
+
+set(SAMPLES_CMAKE ${CMAKE_CURRENT_LIST_DIR})
+get_filename_component(SAMPLES_ROOT ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
+set(SAMPLES_TOOLS ${SAMPLES_ROOT}/tools)
+
+# ---- what every sample needs, found or fetched once ----
+macro(find_sample_packages)
+  find_package(CUDAToolkit 12.0 REQUIRED)
+  find_package(doctest 2.4.9 QUIET)
+  find_package(cxxopts 3.1.1 QUIET)
+  set(missing)
+  if(NOT TARGET doctest::doctest)
+    string(APPEND missing " doctest-dev")
+  endif()
+  if(NOT TARGET cxxopts::cxxopts)
+    string(APPEND missing " libcxxopts-dev")
+  endif()
+  if(missing)
+    message(STATUS "Fetching what is not installed; `apt-get install${missing}` would save that "
+                   "(Debian 12, Ubuntu 24.04)")
+    include(FetchContent)
+    # SOURCE_SUBDIR names a folder that does not exist: the headers are all that is wanted, not the projects' own builds
+    FetchContent_Declare(doctest GIT_REPOSITORY https://github.com/doctest/doctest.git
+                         GIT_TAG 6804767ee637789db8a5cb281381cae98dc36906 SOURCE_SUBDIR headers-only)  # v2.5.2
+    FetchContent_Declare(cxxopts GIT_REPOSITORY https://github.com/jarro2783/cxxopts.git
+                         GIT_TAG 44380e5a44706ab7347f400698c703eb2a196202 SOURCE_SUBDIR headers-only)  # v3.3.1
+  endif()
+  if(NOT TARGET doctest::doctest)
+    FetchContent_MakeAvailable(doctest)
+    add_library(doctest::doctest INTERFACE IMPORTED GLOBAL)
+    target_include_directories(doctest::doctest SYSTEM INTERFACE ${doctest_SOURCE_DIR})
+    if(BUILD_TESTING)
+      include(${doctest_SOURCE_DIR}/scripts/cmake/doctest.cmake)
+    endif()
+  endif()
+  if(NOT TARGET cxxopts::cxxopts)
+    FetchContent_MakeAvailable(cxxopts)
+    add_library(cxxopts::cxxopts INTERFACE IMPORTED GLOBAL)
+    target_include_directories(cxxopts::cxxopts SYSTEM INTERFACE ${cxxopts_SOURCE_DIR}/include)
+  endif()
+  if(BUILD_TESTING AND NOT COMMAND doctest_discover_tests)
+    include(doctest)  # an installed doctest puts it beside its package file
+  endif()
+  find_package(Python3 COMPONENTS Interpreter QUIET)
+  find_program(COMPUTE_SANITIZER compute-sanitizer HINTS ${CUDAToolkit_BIN_DIR})
+  find_program(NCU ncu HINTS ${CUDAToolkit_BIN_DIR})
+  find_program(CUOBJDUMP cuobjdump HINTS ${CUDAToolkit_BIN_DIR})
+endmacro()
+find_sample_packages()
+
+# Lets ctest list a program's doctest cases, each as "<prefix>: <case>", skipped ones shown as skipped.
+function(add_self_checks target prefix)
+  # the single quotes keep the space behind the colon: cmake -D drops it otherwise
+  doctest_discover_tests(${target} TEST_PREFIX "'${prefix}: '" PROPERTIES LABELS ${prefix} SKIP_RETURN_CODE 77
+                                                                          TIMEOUT 300)
+endfunction()
+
+# The same for the cases "plausible: <experiment>", which doctest leaves out unless asked: they have a preset of their
+# own. Not by doctest_discover_tests, which lists no decorated case and fails where nothing matches.
+function(add_plausible_checks topic)
+  set(tests ${CMAKE_CURRENT_BINARY_DIR}/${topic}_plausible.cmake)
+  if(NOT EXISTS ${tests})
+    file(WRITE ${tests} "")  # until the program is built
+  endif()
+  add_custom_command(TARGET ${topic} POST_BUILD VERBATIM
+                     COMMAND ${CMAKE_COMMAND} -DSAMPLE=$<TARGET_FILE:${topic}> -DTESTS=${tests}
+                             -P ${SAMPLES_CMAKE}/plausible.cmake)
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${tests})
+endfunction()
+
+# compute-sanitizer's four tools over a program's self-checks: they take minutes, and have a preset of their own.
+function(add_sanitizers target)
+  foreach(tool IN ITEMS memcheck racecheck initcheck synccheck)
+    set(name "sanitize: ${target}: ${tool}")
+    add_test(NAME ${name}
+             COMMAND ${CMAKE_COMMAND} -DSAMPLE=$<TARGET_FILE:${target}> -DTOOL=${tool}
+                     -DCOMPUTE_SANITIZER=$<$<BOOL:${COMPUTE_SANITIZER}>:${COMPUTE_SANITIZER}>
+                     -P ${SAMPLES_CMAKE}/sanitize.cmake)
+    set_tests_properties(${name} PROPERTIES LABELS sanitize TIMEOUT 600 SKIP_REGULAR_EXPRESSION "^skipped: ")
+  endforeach()
+endfunction()
+
+# Nsight Compute over a topic's counted launches; likewise.
+function(add_profile topic)
+  set(name "profile: ${topic}")
+  add_test(NAME ${name}
+           COMMAND ${CMAKE_COMMAND} -DSAMPLE=$<TARGET_FILE:${topic}> -DNCU=$<$<BOOL:${NCU}>:${NCU}>
+                   "-DPYTHON=${Python3_EXECUTABLE}" -P ${SAMPLES_CMAKE}/profile.cmake)
+  set_tests_properties(${name} PROPERTIES LABELS profile TIMEOUT 600 RUN_SERIAL TRUE
+                                          SKIP_REGULAR_EXPRESSION "^skipped: ")
+endfunction()
+
+# A program of CUDA sources, with the warnings and packages of all of them.
+function(add_cuda_executable target)
+  add_executable(${target} ${ARGN})
+  # as a plain option: CMake 3.25.1 (Debian 12) does not know that nvcc has C++20
+  # nvcc 12.8 and 12.9 warn of every architecture that 13 drops
+  target_compile_options(${target} PRIVATE -std=c++20 -Xcompiler=-Wall,-Wextra -Wno-deprecated-gpu-targets)
+  target_link_libraries(${target} PRIVATE samples_common)
+endfunction()
+
+# Declares a topic, an executable, by its experiments in the text's order:
+#
+#   add_sample(<topic> EXPERIMENTS <name>... [MEASURES_ON_HOST] [MOVED <name>...] [SECOND_EDITION])
+#
+# An experiment is <name>.cu, and <name>_*.cu where it has more files.
+#   MEASURES_ON_HOST  some experiments measure the host, so there are measured numbers without a GPU
+#   MOVED             these are written by the second edition, and may not include the first edition's header
+#   SECOND_EDITION    all of the topic is
+# Sets SAMPLE_EXPERIMENTS to those that are built: -DEXPERIMENTS=... names them, and all others are left out.
+function(add_sample topic)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "MEASURES_ON_HOST;SECOND_EDITION" "" "EXPERIMENTS;MOVED")
+  choose_experiments(built ${topic} ${arg_EXPERIMENTS})
+  set(SAMPLE_EXPERIMENTS ${built} PARENT_SCOPE)
+
+  set(sources main.cu)
+  foreach(experiment IN LISTS built)
+    experiment_files(files ${experiment} cu ${arg_EXPERIMENTS})
+    list(APPEND sources ${files})
+  endforeach()
+  add_cuda_executable(${topic} ${sources})
+  # where self-checks find counts that were profiled once; a build by one line of nvcc does without
+  target_compile_definitions(${topic} PRIVATE SAMPLE_RESULTS_DIR="${CMAKE_CURRENT_SOURCE_DIR}/results")
+  set_property(GLOBAL APPEND PROPERTY SAMPLES ${topic})
+
+  # what may not include the first edition's header
+  set(moved)
+  foreach(experiment IN LISTS arg_MOVED)
+    experiment_files(files ${experiment} "cu;cuh;hpp" ${arg_EXPERIMENTS})
+    list(APPEND moved ${files})
+  endforeach()
+  if(arg_SECOND_EDITION)
+    file(GLOB moved CONFIGURE_DEPENDS *.cu *.cuh *.hpp)
+  endif()
+  set_property(GLOBAL APPEND PROPERTY SAMPLES_MOVED_FILES ${moved})
+
+  if(BUILD_TESTING)
+    add_self_checks(${topic} ${topic})
+    add_plausible_checks(${topic})
+    add_sanitizers(${topic})
+    add_profile(${topic})
+    add_contract(${topic} "${built}" "${arg_MEASURES_ON_HOST}")
+    if(Python3_FOUND AND NOT EXPERIMENTS)
+      add_page_checks(${topic})
+    endif()
+  endif()
+endfunction()
+
+# Sets `variable` to those of a topic's experiments that -DEXPERIMENTS=... asks for.
+function(choose_experiments variable topic)
+  set(chosen ${ARGN})
+  if(EXPERIMENTS)
+    set(chosen)
+    foreach(experiment IN LISTS ARGN)
+      if(experiment IN_LIST EXPERIMENTS)
+        list(APPEND chosen ${experiment})
+      endif()
+    endforeach()
+    set(unknown ${EXPERIMENTS})
+    list(REMOVE_ITEM unknown ${ARGN})
+    # in a build of all topics the others belong to other topics: CMakeLists.txt has looked for them
+    set(by_itself FALSE)
+    if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)
+      set(by_itself TRUE)
+    endif()
+    if(NOT chosen OR (unknown AND by_itself))
+      list(JOIN unknown ", " unknown)
+      list(JOIN ARGN ", " all)
+      message(FATAL_ERROR "EXPERIMENTS: ${topic} has no experiment '${unknown}'; it has ${all}")
+    endif()
+  endif()
+  set(${variable} ${chosen} PARENT_SCOPE)
+endfunction()
+
+# Sets `variable` to the files of an experiment that end in one of `endings`: <experiment>.<ending>, and
+# <experiment>_*.<ending> but those of another experiment of the topic, whose names follow.
+function(experiment_files variable experiment endings)
+  set(patterns)
+  foreach(ending IN LISTS endings)
+    list(APPEND patterns ${experiment}.${ending} ${experiment}_*.${ending})
+  endforeach()
+  file(GLOB files CONFIGURE_DEPENDS ${patterns})
+  foreach(other IN LISTS ARGN)
+    if(other MATCHES "^${experiment}_")
+      list(FILTER files EXCLUDE REGEX "/${other}(_[^/]*)?[.][a-z]+$")
+    endif()
+  endforeach()
+  set(${variable} ${files} PARENT_SCOPE)
+endfunction()
+
+# The command-line contract, an entry for each rule, against the real executable.
+function(add_contract topic experiments measures_on_host)
+  file(STRINGS ${SAMPLES_CMAKE}/contract.cmake rules REGEX "^rule\\(")
+  foreach(rule IN LISTS rules)
+    string(REGEX REPLACE "^rule\\(([a-z_0-9]+).*" "\\1" rule ${rule})
+    set(name "${topic}: contract: ${rule}")
+    add_test(NAME ${name}
+             COMMAND ${CMAKE_COMMAND} -DSAMPLE=$<TARGET_FILE:${topic}> "-DEXPERIMENTS=${experiments}" -DRULE=${rule}
+                     -DMEASURES_ON_HOST=${measures_on_host} -DCXX=${CMAKE_CXX_COMPILER}
+                     -DHOLD_MEMORY=$<$<TARGET_EXISTS:hold_memory>:$<TARGET_FILE:hold_memory>>
+                     -DSCRATCH=${CMAKE_CURRENT_BINARY_DIR}/contract/${rule} -P ${SAMPLES_CMAKE}/contract.cmake)
+    set_tests_properties(${name} PROPERTIES LABELS "${topic};contract" TIMEOUT 120
+                                            SKIP_REGULAR_EXPRESSION "^skipped: |\nskipped: ")
+  endforeach()
+  set_tests_properties("${topic}: contract: memory_nearly_full" PROPERTIES RUN_SERIAL TRUE)
+endfunction()
+
+# A topic's page: its tables and numbers are those of the result files, its commands run, its experiments are these.
+function(add_page_checks topic)
+  set(page ${CMAKE_CURRENT_SOURCE_DIR}/README.md)
+  set(pages Python3::Interpreter ${SAMPLES_TOOLS}/pages.py)
+  set(names "${topic}: page agrees with results" "${topic}: page's commands" "${topic}: page's experiments")
+  list(GET names 0 name)
+  add_test(NAME ${name} COMMAND ${pages} --check ${page})
+  list(GET names 1 name)
+  add_test(NAME ${name} COMMAND ${pages} --commands $<TARGET_FILE:${topic}> ${page})
+  list(GET names 2 name)
+  add_test(NAME ${name} COMMAND ${pages} --experiments $<TARGET_FILE:${topic}> ${page})
+  set_tests_properties(${names} PROPERTIES LABELS ${topic} TIMEOUT 300)
+endfunction()
+
+# add_refused(<topic> <argument>... <experiment>): a wrong command line of this topic's own options: exit code 2, one
+# line, nothing else.
+function(add_refused topic)
+  list(GET ARGN -1 experiment)
+  if(NOT BUILD_TESTING OR NOT experiment IN_LIST SAMPLE_EXPERIMENTS)
+    return()
+  endif()
+  list(JOIN ARGN " " line)
+  string(SHA1 folder "${line}")
+  string(SUBSTRING ${folder} 0 8 folder)
+  set(name "${topic}: refused: ${line}")
+  add_test(NAME ${name}
+           COMMAND ${CMAKE_COMMAND} -DSAMPLE=$<TARGET_FILE:${topic}> -DEXPERIMENTS=none "-DREFUSED=${ARGN}"
+                   -DSCRATCH=${CMAKE_CURRENT_BINARY_DIR}/contract/refused-${folder} -P ${SAMPLES_CMAKE}/contract.cmake)
+  set_tests_properties(${name} PROPERTIES LABELS "${topic};contract" TIMEOUT 60)
+endfunction()
+
+# add_script_test(<topic> <name> <script> <argument>...): a shell script that is run in a folder of its own, with the
+# sample as "$1" and the arguments behind it.
+function(add_script_test topic name script)
+  if(NOT BUILD_TESTING)
+    return()
+  endif()
+  get_filename_component(folder ${script} NAME_WE)
+  add_test(NAME "${topic}: ${name}"
+           COMMAND sh ${script} $<TARGET_FILE:${topic}> ${ARGN}
+           WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/${folder})
+  file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/${folder})
+  set_tests_properties("${topic}: ${name}" PROPERTIES LABELS ${topic} TIMEOUT 120)
+endfunction()
+
+# add_compiled_code_check(<topic> <experiment> "<kernel> | PTX or SASS | <regex> | <count>"...): the compiled kernel
+# holds the pattern so often ("4+": at least). PTX comes from nvcc; SASS is checked where cuobjdump is there.
+function(add_compiled_code_check topic experiment)
+  if(NOT BUILD_TESTING OR NOT experiment IN_LIST SAMPLE_EXPERIMENTS)
+    return()
+  endif()
+  # for the newest architecture: an older one may lack an instruction, or call it something else
+  set(architecture 75)
+  if(CMAKE_CUDA_ARCHITECTURES MATCHES "^[0-9]")  # no "all", "native" and the like
+    string(REGEX MATCHALL "[0-9]+" architectures "${CMAKE_CUDA_ARCHITECTURES}")
+    list(SORT architectures COMPARE NATURAL ORDER DESCENDING)
+    list(GET architectures 0 architecture)
+  endif()
+  set(name "${topic}: ${experiment}: compiled code")
+  add_test(NAME ${name}
+           COMMAND ${CMAKE_COMMAND} -DNVCC=${CMAKE_CUDA_COMPILER} -DHOST_COMPILER=${CMAKE_CUDA_HOST_COMPILER}
+                   -DCUOBJDUMP=$<$<BOOL:${CUOBJDUMP}>:${CUOBJDUMP}> -DARCHITECTURE=${architecture}
+                   -DINCLUDE=$<TARGET_PROPERTY:doctest::doctest,INTERFACE_INCLUDE_DIRECTORIES>
+                   -DSOURCE=${CMAKE_CURRENT_SOURCE_DIR}/${experiment}.cu "-DCHECKS=${ARGN}"
+                   -DSCRATCH=${CMAKE_CURRENT_BINARY_DIR}/compiled_code -P ${SAMPLES_CMAKE}/compiled_code.cmake)
+  set_tests_properties(${name} PROPERTIES LABELS ${topic} TIMEOUT 300 SKIP_REGULAR_EXPRESSION "^skipped: ")
+endfunction()
+
+# what every sample links, whether all topics are configured or one by itself
+if(NOT TARGET samples_common)
+  add_subdirectory(${SAMPLES_ROOT}/common ${CMAKE_BINARY_DIR}/common)
+endif()

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Compiles every topic with any nvcc, warnings as errors, and leaves nothing behind. Needs doctest's and cxxopts' headers.
+#
+#   tools/compile_with.sh /usr/local/cuda-12.4/bin/nvcc           for its oldest architecture and 9.0
+#   tools/compile_with.sh /usr/local/cuda-12.4/bin/nvcc 50 90     for these
+set -euo pipefail
+
+wrong() {
+  echo "compile_with.sh: $*" >&2
+  exit 2
+}
+
+[ $# -ge 1 ] || wrong "which nvcc? compile_with.sh NVCC [architecture ...], as in compile_with.sh nvcc 50 90"
+nvcc=$(command -v -- "$1") || wrong "there is no program '$1'"
+nvcc=$(cd "$(dirname "$nvcc")" && pwd)/$(basename "$nvcc")
+# another toolkit's headers and libraries are not to be mixed in
+unset CUDA_HOME CUDA_PATH CPATH LIBRARY_PATH NVCC_PREPEND_FLAGS NVCC_APPEND_FLAGS
+PATH=$(dirname "$nvcc"):$PATH
+version=$("$nvcc" --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\),.*/\1/p') || true
+[ -n "$version" ] || wrong "'$1' is no nvcc"
+shift
+
+mapfile -t known < <("$nvcc" --list-gpu-code | sed -n 's/^sm_//p' | sort -n)
+[ $# -gt 0 ] || set -- "${known[0]}" 90
+code=()
+for architecture; do
+  [[ " ${known[*]} " = *" $architecture "* ]] ||
+    wrong "nvcc $version has no architecture '$architecture'; it has ${known[*]}"
+  code+=("-gencode=arch=compute_$architecture,code=sm_$architecture")
+done
+
+cd "$(dirname "$0")/.."
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# one source to an object; what the compiler says is kept, and said with the file's name if there is anything
+compile() {
+  local source=$1 object=$scratch/${1//\//-}.o
+  # nvcc 12.8 and 12.9 warn of every architecture that 13 drops
+  if ! "$nvcc" -std=c++20 -O3 "${code[@]}" -Werror=all-warnings -Wno-deprecated-gpu-targets \
+    -Xcompiler=-Wall,-Wextra,-Werror -c -o "$object" "$source" >"$object.txt" 2>&1 || [ -s "$object.txt" ]; then
+    printf '%s: does not compile without a word\n' "$source"
+    cat "$object.txt"
+    rm -f "$object"
+  fi
+}
+
+# as many at a time as there are processors
+compile_all() {
+  local source
+  for source; do
+    while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n || true; done
+    compile "$source" &
+  done
+  wait
+}
+
+failed=0
+topics=0
+compile_all common/*.cpp
+for topic in [0-9]*_*/; do
+  topic=${topic%/}
+  compile_all "$topic"/*.cu
+  linked=yes
+  for source in common/*.cpp "$topic"/*.cu; do
+    [ -e "$scratch/${source//\//-}.o" ] || linked=no
+  done
+  if [ $linked = yes ] && "$nvcc" "${code[@]}" -Wno-deprecated-gpu-targets -o "$scratch/$topic" \
+    "$scratch"/common-*.o "$scratch/$topic"-*.o && "$scratch/$topic" --list >/dev/null; then
+    echo "$topic: compiles"
+    topics=$((topics + 1))
+  else
+    echo "$topic: does not compile"
+    failed=1
+  fi
+done
+
+[ $failed = 0 ] || exit 1
+echo "nvcc $version: $topics topics compile for $*"
