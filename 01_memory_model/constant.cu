@@ -5,6 +5,7 @@
 // grows; and at the last two rows.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "../common/first_edition.hpp"

@@ -5,6 +5,8 @@
 // see the last two rows.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "../common/first_edition.hpp"
 
 namespace {

@@ -3,6 +3,7 @@
 // buffer that is kept, and at the pool, which today keeps memory for the program.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>

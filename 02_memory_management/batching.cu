@@ -3,6 +3,7 @@
 // Look at what a copy costs that carries next to nothing, and at how small the pieces must be before packing them pays.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 

@@ -4,6 +4,7 @@
 // timeline, at how near the limit more chunks come, and at pageable memory, where the same code overlaps nothing.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <future>
 
 #include "host_memory.hpp"

@@ -4,6 +4,7 @@
 // much of that sector shows in the time, and at which widths.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <deque>
 #include <numeric>
 #include <set>

@@ -4,6 +4,7 @@
 // card is read back at about 1 GB/s. Look at the largest copies, the size at half of the peak, the cost of pinning.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <future>
 #include <memory>

@@ -3,6 +3,7 @@
 // used often is far slower there, and praises it where device memory is too small. Look at how soon a copy pays.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 

@@ -4,6 +4,8 @@
 // for nothing, and how from one generation to the next fewer are. On a GPU the time of each pattern stands beside.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "../common/first_edition.hpp"
 #include "drawing.hpp"
 #include "reading.cuh"

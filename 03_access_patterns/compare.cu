@@ -3,6 +3,7 @@
 // results to the host would take longer still. Look at how far apart "not stored" and each format of the result lie.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdint>
 #include <numeric>

@@ -3,6 +3,7 @@
 // read 32 neighbouring letters at a time, and how much more a thread for each position, which reads the text once.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>

@@ -1,6 +1,7 @@
 // A warp's lanes and what is moved for them, as text: memory from address 0 on, a character for 4 bytes.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "transactions.hpp"

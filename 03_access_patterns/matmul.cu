@@ -5,6 +5,7 @@
 // the host, the innermost step runs along k, and there the text is right: the last rows show it.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "../common/first_edition.hpp"

@@ -4,6 +4,7 @@
 // written in part has to be completed before it can go to memory. Last at whether a load finds in L1 what was stored.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "../common/first_edition.hpp"

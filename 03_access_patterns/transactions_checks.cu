@@ -1,6 +1,8 @@
 // transactions: the self-checks of the model, against every figure that the texts and the guides give. No experiment.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "transactions.hpp"
 
 namespace {

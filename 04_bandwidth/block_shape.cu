@@ -5,6 +5,7 @@
 // 2048 x 2048 stays in the L2 of a large GPU; the second size does not.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <tuple>

@@ -5,6 +5,7 @@
 // work, and at the rate with it taken out. The default takes some counts, --full all.
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <map>
 #include <queue>
 #include <set>

@@ -5,6 +5,8 @@
 // one curve, which leaves the law's line where the memory, not the latency, becomes the limit.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "../common/first_edition.hpp"
 
 namespace {

@@ -5,6 +5,8 @@
 // between reads and writes. And at what 4 us of starting and ending cost an array of 1 GiB.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "../common/first_edition.hpp"
 #include "options.hpp"
 

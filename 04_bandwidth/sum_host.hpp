@@ -20,8 +20,8 @@ class HostSquare {
   /// Adds up the whole array, a share of the rows (or of the columns) for each thread.
   Task by_rows();
   Task by_columns();
-  /// Prints both.
-  void measure(const Run& run);
+  /// Prints both. `rows`: times by rows that were measured already, in turn with the GPU; or none.
+  void measure(const Run& run, const Readings& rows);
 
  private:
   struct Parts;

@@ -6,6 +6,7 @@
 // another. The default takes the multiples of 16 and their neighbours; --full takes every count.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "../common/first_edition.hpp"

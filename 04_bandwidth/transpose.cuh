@@ -170,12 +170,6 @@ struct Matrices {
 #endif
   }
 };
-#ifdef HAVE_CUBLAS
-inline constexpr bool has_geam = true;
-#else
-inline constexpr bool has_geam = false;
-#endif
-
 /// The text's two loops on the host: reading by rows, and reading by columns.
 struct HostMatrices {
   Shape m;
@@ -218,15 +212,6 @@ struct Traffic {
   double lines = 0;         ///< of 128 bytes that they touch
   double sectors_a_request() const { return sectors / requests; }
 };
-
-/// Calls `see(blockIdx, threadIdx)` for every thread of a launch.
-template <class See>
-void for_each_thread(dim3 grid, dim3 block, const See& see) {
-  for (unsigned by = 0; by < grid.y; ++by)
-    for (unsigned bx = 0; bx < grid.x; ++bx)
-      for (unsigned ty = 0; ty < block.y; ++ty)
-        for (unsigned tx = 0; tx < block.x; ++tx) see(dim3(bx, by), dim3(tx, ty));
-}
 
 /// Requests of a launch, from all its blocks or from 128 scattered ones (at multiples of the golden
 /// section, clear of regular patterns). `word(block, tid, step)`: index of the first of `width`

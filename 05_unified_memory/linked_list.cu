@@ -4,6 +4,7 @@
 // device and read by the host again. Look at what the deep copy costs, done node by node and done at its best.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 #include <random>

@@ -2,6 +2,8 @@
 // goes with it.
 #pragma once
 
+#include <algorithm>
+
 #include "../common/first_edition.hpp"
 
 /// An attribute of the current device.

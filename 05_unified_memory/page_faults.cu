@@ -4,6 +4,7 @@
 // rule for the host's faults: it explains 36 of them and 48 transfers, then on a GTX 1080 Ti and now.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 

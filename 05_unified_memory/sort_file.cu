@@ -5,6 +5,7 @@
 #include <thrust/execution_policy.h>
 #include <thrust/sort.h>
 
+#include <algorithm>
 #include <random>
 
 #include "managed_memory.hpp"

@@ -4,6 +4,7 @@
 // at how much is left after the text's last version, and at what the order of the additions does to a float sum.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <climits>
 #include <memory>

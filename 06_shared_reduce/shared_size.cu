@@ -4,6 +4,7 @@
 // few blocks the bandwidth needs, and at the 48 KiB beyond which a kernel must be allowed to ask.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "../common/first_edition.hpp"

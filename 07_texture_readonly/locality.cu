@@ -5,6 +5,7 @@
 // the same pitched rows. Look at how many 32-byte sectors a warp wants, and at the texture unit's own rate.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 

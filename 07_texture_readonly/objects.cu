@@ -4,6 +4,8 @@
 // fetch.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "../common/first_edition.hpp"
 #include "texture.cuh"
 

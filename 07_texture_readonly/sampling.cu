@@ -4,6 +4,7 @@
 // each mode, at how many results lie off the host's model, and at the mode of a dimension that is not there.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <map>

@@ -166,22 +166,21 @@ class CommandLine {
     options.set_width(110);
     // values are read as words and checked by parse_number: cxxopts would take 0x10 and 1e3, and
     // refuse in its own words
-    options.add_options()  //
-        ("list", "print the experiments' names, one a line, and end")("h,help",
-                                                                      "print this and end")  //
-        ("device", "number of the GPU", cxxopts::value<std::string>(), "N (default: 0)")     //
-        ("repeats", "exactly N timed repeats a row, however long they take",
-         cxxopts::value<std::string>(),
-         "N (default: up to 20 within 250 ms)")  //
-        ("quick", "smaller sizes and fewer repeats: 2 s instead of 8 s")(
-            "full",
-            "fine sweeps instead of coarse ones")                                    //
-        ("csv", "save every number to FILE", cxxopts::value<std::string>(), "FILE")  //
-        ("counters", "what the profile preset counted with this program on this GPU",
-         cxxopts::value<std::string>(), "FILE")                   //
-        ("require-gpu", "exit with 1 if there is no usable GPU")  //
-        ("self-check", "run the self-checks; doctest's options may follow")(
-            "experiment", "", cxxopts::value<std::vector<std::string>>());
+    const auto word = [] { return cxxopts::value<std::string>(); };
+    auto add = options.add_options();
+    add("list", "print the experiments' names, one a line, and end");
+    add("h,help", "print this and end");
+    add("device", "number of the GPU", word(), "N (default: 0)");
+    add("repeats", "exactly N timed repeats a row, however long they take", word(),
+        "N (default: up to 20 within 250 ms; 15 of what is compared)");
+    add("quick", "fewer repeats and smaller sizes: at most 4 s instead of 20 s");
+    add("full", "fine sweeps instead of coarse ones");
+    add("csv", "save every number to FILE", word(), "FILE");
+    add("counters", "what the profile preset counted with this program on this GPU", word(),
+        "FILE");
+    add("require-gpu", "exit with 1 if there is no usable GPU");
+    add("self-check", "run the self-checks; doctest's options may follow");
+    add("experiment", "", cxxopts::value<std::vector<std::string>>());
     for (const TopicOption& option : sample_.options)
       options.add_options("Topic")(option.name, option.help, cxxopts::value<std::string>(),
                                    "(default: " + option.by_default + ")");

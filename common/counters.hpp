@@ -42,7 +42,7 @@ void launch_counted(const std::vector<CountedLaunch>& all);
 void compare_with_counts_of_this_run(const std::vector<CountedLaunch>& all);
 
 /// All of a case named after `gpu`: the model against counts recorded on it, `file` as in
-/// "results/nvidia-h200-counters.csv". Tests the model, not the kernels of this build.
+/// results_file("<gpu>-counters.csv"). Tests the model, not the kernels of this build.
 void compare_with_recorded_counts(const std::vector<CountedLaunch>& all, const std::string& file);
 
 /// A count of the file that --counters names; not a number without one, or where it has none.

@@ -3,10 +3,7 @@
 // first_edition.cpp, and the two lines in report.hpp that name it.
 #pragma once
 
-#include <algorithm>
 #include <cstring>
-#include <functional>
-#include <map>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -118,17 +115,17 @@ Expected expected_wavefronts(bool loads, double wavefronts);
 struct CountedLaunch {
   std::string kernel, parameter;
   std::vector<Expected> expected;
-  std::function<bool()> launch;  ///< launches that kernel once and says whether it was right
+  Function<bool()> launch;  ///< launches that kernel once and says whether it was right
 
   CountedLaunch(std::string kernel, std::string parameter, std::vector<Expected> expected,
-                std::function<bool()> launch)
+                Function<bool()> launch)
       : kernel(std::move(kernel)),
         parameter(std::move(parameter)),
         expected(std::move(expected)),
         launch(std::move(launch)) {}
   /// The usual case: sectors of global memory for each request of a warp, 0 where there is none.
   CountedLaunch(std::string kernel, std::string parameter, double load_sectors,
-                double store_sectors, std::function<bool()> launch)
+                double store_sectors, Function<bool()> launch)
       : CountedLaunch(std::move(kernel), std::move(parameter),
                       {expected_sectors_a_request(true, load_sectors),
                        expected_sectors_a_request(false, store_sectors)},

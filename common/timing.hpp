@@ -45,8 +45,8 @@ Statistics scaled(const Statistics& s, double factor);
 template <class Signature>
 class Function;
 
-/// Owns something that can be called later, as std::function does, whose header alone takes as long
-/// to compile as a kernel.
+/// Something that can be called later, as in std::function, whose header alone takes as long to
+/// compile as a kernel. Copies share it.
 template <class Result, class... Arguments>
 class Function<Result(Arguments...)> {
  public:
@@ -55,18 +55,24 @@ class Function<Result(Arguments...)> {
             class = std::enable_if_t<!std::is_same_v<std::decay_t<Callable>, Function>>>
   Function(Callable&& callable)
       : held_(new Holder<std::decay_t<Callable>>(std::forward<Callable>(callable))) {}
+  Function(const Function& other) : held_(other.held_) {
+    if (held_) ++held_->owners;
+  }
   Function(Function&& other) noexcept : held_(std::exchange(other.held_, nullptr)) {}
-  Function& operator=(Function&& other) noexcept {
+  Function& operator=(Function other) noexcept {
     std::swap(held_, other.held_);
     return *this;
   }
-  ~Function() { delete held_; }
+  ~Function() {
+    if (held_ && --held_->owners == 0) delete held_;
+  }
 
   explicit operator bool() const { return held_ != nullptr; }
   Result operator()(Arguments... arguments) const { return held_->call(arguments...); }
 
  private:
   struct Base {
+    int owners = 1;
     virtual ~Base() = default;
     virtual Result call(Arguments... arguments) = 0;
   };
