@@ -107,7 +107,17 @@ function(add_cuda_executable target)
   add_executable(${target} ${ARGN})
   # as a plain option: CMake 3.25.1 (Debian 12) does not know that nvcc has C++20
   # nvcc 12.8 and 12.9 warn of every architecture that 13 drops
-  target_compile_options(${target} PRIVATE -std=c++20 -Xcompiler=-Wall,-Wextra -Wno-deprecated-gpu-targets)
+  target_compile_options(${target} PRIVATE -std=c++20
+    "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra;-Wno-deprecated-gpu-targets>"
+    "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra>")
+  # a file without device code needs one front end instead of three: the host compiler reads it
+  foreach(source IN LISTS ARGN)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+    file(STRINGS ${source} device_code REGEX "__(global|device|managed)__|<<<|<(cub|thrust)/|\\.cuh\"" LIMIT_COUNT 1)
+    if(NOT device_code)
+      set_source_files_properties(${source} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS -xc++)
+    endif()
+  endforeach()
   target_link_libraries(${target} PRIVATE samples_common)
 endfunction()
 
