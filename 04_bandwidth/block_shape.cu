@@ -240,7 +240,7 @@ void block_shape(const Run& run) {
 }
 
 // ---- self-checks
-// ----------------------------------------------------------------------------------------------------
+// ----
 
 TEST_CASE("block_shape: the diagonal order takes every block once") {
   using Grid = std::pair<unsigned, unsigned>;

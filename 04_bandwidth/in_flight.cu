@@ -121,7 +121,7 @@ Statistics unloaded_ns(const Run& run) {
 }
 
 // ---- Little's law
-// ---------------------------------------------------------------------------------------------------
+// ----
 
 /// GB/s that `bytes` under way give if each comes back after `ns`; and bytes / GB/s are ns again.
 double little_gbs(double bytes, double ns) { return bytes / ns; }
@@ -250,7 +250,7 @@ void in_flight(const Run& run) {
 }
 
 // ---- self-checks
-// ----------------------------------------------------------------------------------------------------
+// ----
 
 TEST_CASE("in_flight: the closed form is the sum of the words") {
   unsigned sum = 0;

@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
 }
 
 // ---- self-checks
-// ----------------------------------------------------------------------------------------------------
+// ----
 
 TEST_CASE("options: a block is two numbers and at most 1024 threads") {
   Options options;

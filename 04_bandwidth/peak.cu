@@ -300,7 +300,7 @@ void peak(const Run& run, const Options& options) {
 }
 
 // ---- self-checks
-// ---------------------------------------------------------------------------------------------------
+// ----
 
 TEST_CASE(
     "peak: the blocks of every launch take every vector once and bytes are counted once an array") {

@@ -634,13 +634,6 @@ std::vector<float> sums_by_host(const Walk& w, unsigned largest) {
   return sums;
 }
 
-size_t wrong_after(const Task& task) {
-  task.check.poison();
-  task.launch();
-  if (!task.on_host) CUDA_CHECK_LAUNCH();
-  return task.check.wrong();
-}
-
 }  // namespace
 
 TEST_CASE("sum: the text's pattern adds up to its count plus three, not to its count") {

@@ -96,14 +96,6 @@ static __global__ void count_wrong(const float* out, size_t nx, size_t ny, bool 
     if (!(out[i] == expected(i, nx, ny, turns))) atomicAdd(wrong, 1ull);
 }
 
-/// Wrong elements after one launch, for self-checks.
-inline size_t wrong_after(const Task& task) {
-  task.check.poison();
-  task.launch();
-  if (!task.on_host) CUDA_CHECK_LAUNCH();
-  return task.check.wrong();
-}
-
 /// A matrix and its transpose on the device. The input ends where its allocation does, so that a
 /// read beyond is seen by memcheck; behind the output stand canaries.
 struct Matrices {

@@ -152,14 +152,18 @@ int Measuring::rounds_for(double ms) const {
   return std::clamp(fitting, std::min(fewest_pairs, pairs), pairs);
 }
 
+size_t wrong_after(const Task& task) {
+  task.check.poison();
+  task.launch();
+  if (!task.on_host) CUDA_CHECK_LAUNCH();
+  return task.check.wrong();
+}
+
 void require_right(const Task& task) {
   if (!task.check.unchecked.empty()) return;
   if (!task.check.poison || !task.check.wrong)
     throw std::logic_error(task.name + ": neither a check nor a reason why there is none");
-  task.check.poison();
-  task.launch();
-  if (!task.on_host) CUDA_CHECK_LAUNCH();
-  const size_t wrong = task.check.wrong();
+  const size_t wrong = wrong_after(task);
   require_right(wrong == 0, task.name + ", " + std::to_string(wrong) + " elements");
 }
 
