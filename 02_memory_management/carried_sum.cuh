@@ -9,6 +9,7 @@
 #include <numeric>
 #include <thread>
 
+#include "../common/host_threads.hpp"
 #include "host_memory.hpp"
 
 namespace {
@@ -43,10 +44,7 @@ template <class Part>
 double on_all_cores(size_t n, Part&& part) {
   const size_t cores = std::max(1u, std::thread::hardware_concurrency());
   std::vector<double> found(cores);
-  std::vector<std::jthread> threads;
-  for (size_t c = 0; c < cores; ++c)
-    threads.emplace_back([&, c] { found[c] = part(n * c / cores, n * (c + 1) / cores); });
-  threads.clear();  // waits for them
+  on_threads(cores, [&](size_t c) { found[c] = part(n * c / cores, n * (c + 1) / cores); });
   return std::accumulate(found.begin(), found.end(), 0.0);
 }
 

@@ -5,8 +5,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <future>
+#include <atomic>
 
+#include "../common/host_threads.hpp"
 #include "host_memory.hpp"
 #include "options.hpp"
 
@@ -40,11 +41,10 @@ unsigned input(size_t i) { return unsigned(i % period) * 2654435761u + 1; }
 template <class Work>
 bool in_parts(size_t n, const Work& work) {
   const size_t each = (n / 8 / period + 1) * period;
-  std::vector<std::future<bool>> parts;
-  for (size_t first = 0; first < n; first += each)
-    parts.push_back(std::async(std::launch::async, work, first, std::min(n, first + each)));
-  bool all = true;
-  for (std::future<bool>& part : parts) all &= part.get();
+  std::atomic<bool> all = true;
+  on_threads((n + each - 1) / each, [&](size_t part) {
+    if (!work(part * each, std::min(n, (part + 1) * each))) all = false;
+  });
   return all;
 }
 

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <array>
-#include <future>
 #include <memory>
 #include <numeric>
 #include <optional>
 
+#include "../common/host_threads.hpp"
 #include "host_memory.hpp"
 #include "options.hpp"
 #include "pcie_link.hpp"
@@ -57,13 +57,12 @@ std::unique_ptr<unsigned char, void (*)(void*)> allocate(int k, size_t n) {
   if (flags != from_malloc)
     check_cuda(k == i_pinned ? cudaMallocHost(&p, n) : cudaHostAlloc(&p, n, flags), what.c_str(), __FILE__, __LINE__);
   if (!p) throw std::runtime_error(what + " failed");
-  std::vector<std::future<void>> parts;  // no host has pages of less than 4 KiB; one thread would take long
-  for (size_t part = 0; part < 8; ++part)
-    parts.push_back(std::async(std::launch::async, [=] {
-      for (size_t i = n / 8 * part; i < (part == 7 ? n : n / 8 * (part + 1)); i += 4096) static_cast<char*>(p)[i] = 1;
-    }));
-  for (auto& part : parts) part.get();
-  return {static_cast<unsigned char*>(p), flags == from_malloc ? std::free : [](void* q) { cudaFreeHost(q); }};
+  std::unique_ptr<unsigned char, void (*)(void*)> memory(
+      static_cast<unsigned char*>(p), flags == from_malloc ? std::free : [](void* q) { cudaFreeHost(q); });
+  on_threads(8, [=](size_t part) {  // no host has pages of less than 4 KiB; one thread would take long
+    for (size_t i = n / 8 * part; i < (part == 7 ? n : n / 8 * (part + 1)); i += 4096) static_cast<char*>(p)[i] = 1;
+  });
+  return memory;
 }
 
 enum Direction { to_device, to_host, both_ways };

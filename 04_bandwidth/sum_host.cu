@@ -4,11 +4,15 @@
 #include <doctest/doctest.h>
 
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include <unistd.h>
+
+#include "../common/host_threads.hpp"
 
 namespace {
 
@@ -23,31 +27,36 @@ float word_at(size_t i) {
 class Crew {
  public:
   Crew() {
-    const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-    for (unsigned i = 0; i < cores; ++i) threads_.emplace_back([this, i] { serve(i); });
+    try {
+      threads_.start(size_, [this](size_t i) { serve(i); });
+    } catch (...) {  // refused: those that were started must not wait for work
+      end();
+      throw;
+    }
   }
-  ~Crew() {
+  ~Crew() { end(); }
+  size_t size() const { return size_; }
+
+  /// Calls `work(i)` in thread i, for all of them, waits, and rethrows what one of them threw.
+  void run(const std::function<void(size_t)>& work) {
+    std::unique_lock lock(mutex_);
+    work_ = &work;
+    busy_ = size_;
+    ++order_;
+    begin_.notify_all();
+    end_.wait(lock, [this] { return busy_ == 0; });
+    if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
+  }
+
+ private:
+  void end() {
     {
       const std::lock_guard lock(mutex_);
       ending_ = true;
       ++order_;
     }
     begin_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
   }
-  size_t size() const { return threads_.size(); }
-
-  /// Calls `work(i)` in thread i, for all of them, and waits.
-  void run(const std::function<void(size_t)>& work) {
-    std::unique_lock lock(mutex_);
-    work_ = &work;
-    busy_ = threads_.size();
-    ++order_;
-    begin_.notify_all();
-    end_.wait(lock, [this] { return busy_ == 0; });
-  }
-
- private:
   void serve(size_t number) {
     std::unique_lock lock(mutex_);
     for (unsigned long long seen = 0;;) {
@@ -55,20 +64,28 @@ class Crew {
       seen = order_;
       if (ending_) return;
       const std::function<void(size_t)>& work = *work_;
+      std::exception_ptr thrown;
       lock.unlock();
-      work(number);
+      try {
+        work(number);
+      } catch (...) {
+        thrown = std::current_exception();
+      }
       lock.lock();
+      if (thrown) thrown_ = thrown;
       if (--busy_ == 0) end_.notify_one();
     }
   }
 
+  const size_t size_ = std::max(1u, std::thread::hardware_concurrency());
   std::mutex mutex_;
   std::condition_variable begin_, end_;
   const std::function<void(size_t)>* work_ = nullptr;
   size_t busy_ = 0;
   unsigned long long order_ = 0;
   bool ending_ = false;
-  std::vector<std::thread> threads_;
+  std::exception_ptr thrown_;
+  HostThreads threads_;  // last, so that they end before what they use
 };
 
 /// Adds up `side` words, `apart` words from each other.

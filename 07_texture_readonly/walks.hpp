@@ -3,9 +3,10 @@
 #pragma once
 
 #include <algorithm>
-#include <future>
 #include <thread>
 #include <vector>
+
+#include "../common/host_threads.hpp"
 
 enum Walk { row, column, column_aside, patch, stencil, bilinear, anywhere, walks };
 inline const char* const walk_names[] = {"row",           "column",   "column aside", "8 x 4 patch",
@@ -87,10 +88,7 @@ std::vector<float> expected(unsigned n) {
           out[i] += read(int(p.x), int(p.y), beyond_texel(p.x), beyond_texel(p.y));
   };
   const size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::future<void>> work;
-  for (size_t c = 0; c < cores; ++c)
-    work.push_back(std::async(std::launch::async, share, out.size() * c / cores, out.size() * (c + 1) / cores));
-  for (auto& each : work) each.get();
+  on_threads(cores, [&](size_t c) { share(out.size() * c / cores, out.size() * (c + 1) / cores); });
   return out;
 }
 
