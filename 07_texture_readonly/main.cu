@@ -26,7 +26,10 @@ int main(int argc, char** argv) {
            },
        .options =
            {
-               {"size", "rows, and columns, of locality's image; read_only reads N x N floats", "each experiment's own",
+               {"size",
+                "rows, and columns, of the image; read_only reads N x N floats",
+                "each experiment's own",
+                {"read_only", "locality"},
                 [&](const std::string& text) {
                   options.size = size_t(parse_number("--size", text, 1, (long long)Options::largest_size));
                 }},

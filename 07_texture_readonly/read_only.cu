@@ -5,12 +5,12 @@
 // store.
 #include <doctest/doctest.h>
 
-#include <filesystem>
-#include <future>
 #include <set>
 
 #include "../common/first_edition.hpp"
+#include "../common/host_threads.hpp"
 #include "options.hpp"
+#include "own_code.hpp"
 
 namespace {
 
@@ -144,15 +144,6 @@ Compiled compiled(const std::string& ptx, const std::string& kernel) {
   return c;
 }
 
-/// The PTX that this program carries, as the toolkit's cuobjdump prints it; empty without that tool or without PTX.
-std::string own_ptx() {
-  setenv("SAMPLE_PATH", std::filesystem::read_symlink("/proc/self/exe").c_str(), 1);
-  FILE* tool = popen("PATH=$PATH:${CUDA_PATH:-/usr/local/cuda}/bin; cuobjdump -ptx \"$SAMPLE_PATH\" 2>/dev/null", "r");
-  std::string ptx;
-  for (int c; tool && (c = std::getc(tool)) != EOF;) ptx += char(c);
-  return tool && pclose(tool) == 0 ? ptx : std::string();
-}
-
 // ---- host reference and prediction ----------------------------------------------------------------------------------
 
 size_t blocks_for(size_t n) { return (n + block_words - 1) / block_words; }
@@ -239,13 +230,15 @@ void read_only(const Run& run, const Options& options) {
     return run.report.left_out("times, and what they say", {scattered_claim, path_claim});
   }
 
-  std::future<std::vector<float>> sums[std::size(patterns)];  // the host adds up all four while the device starts
-  for (Pattern p : patterns) sums[p] = std::async(std::launch::async, expected_sums, p, n);
+  std::vector<float> expected[std::size(patterns)];
+  HostThreads adding_up;  // the host adds up all four while the device starts
+  adding_up.start(std::size(patterns), [&](size_t p) { expected[p] = expected_sums(patterns[p], n); });
   Statistics ms[std::size(variants)][std::size(patterns)];
   Work work(n);
+  adding_up.wait();
   for (Pattern p : patterns) {
-    const std::vector<float> expected = sums[p].get();
-    for (const Variant& v : variants) require_right(work.right(v, p, expected), std::string(v.name) + ", " + names[p]);
+    for (const Variant& v : variants)
+      require_right(work.right(v, p, expected[p]), std::string(v.name) + ", " + names[p]);
     for (size_t v = 0; v < std::size(variants); ++v)
       ms[v][p] = time_device(run.measuring, [&] { work.launch(variants[v], p); });
   }
