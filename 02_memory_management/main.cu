@@ -33,8 +33,10 @@ int main(int argc, char** argv) {
            },
        .options =
            {
-               {"size", "bytes that are moved: transfer's largest copy, batching's total, overlap's array",
+               {"size",
+                "bytes that are moved: transfer's largest copy, batching's total, overlap's array",
                 "each experiment's own",
+                {"transfer", "batching", "overlap"},
                 [&](const std::string& text) {
                   options.size = size_t(parse_number("--size", text, 1, (long long)Options::largest_size));
                 }},

@@ -4,10 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 #include <random>
 #include <unordered_map>
@@ -150,21 +146,10 @@ Text made_text(size_t n, unsigned seed) {
   return text;
 }
 
-/// The file's bytes; throws UsageError with the reason if it cannot be searched.
-Text read_text(const std::string& path) {
-  const auto refused = [&](const std::string& why) { return UsageError("--text: '" + path + "' " + why); };
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (error) throw refused("cannot be read: " + error.message());
-  if (std::filesystem::is_directory(status)) throw refused("is a directory; a file is due");
-  if (!std::filesystem::is_regular_file(status)) throw refused("is no regular file");
-  const size_t size = std::filesystem::file_size(path);
-  if (size >= size_t(1) << 31) throw refused("has " + bytes_text(double(size)) + "; an index takes less than 2 GiB");
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  Text text(size + 1, 0);
-  if (!file || !file.read(text.data(), std::streamsize(size)))
-    throw refused(std::string("cannot be read: ") + (errno ? std::strerror(errno) : "it ends too early"));
+/// The bytes of a file, and the byte behind them.
+Text text_of_file(const std::vector<char>& bytes) {
+  Text text = bytes;
+  text.push_back(0);
   return text;
 }
 
@@ -281,25 +266,24 @@ int text_sectors(int layout) {
 void dictionary(const Run& run, const Options& options) {
   constexpr size_t count = 16384;
   const bool typed = !options.text.empty();
-  const Text text = typed ? read_text(options.text) : made_text(run.quick ? 5000000 : 50000000, 1);
-  const size_t n = text.size() - 1;
+  const size_t n = typed ? options.text_bytes.size() : run.quick ? 5000000 : 50000000;
+  // 4 MiB for the dictionary
+  if (typed && run.device)
+    require_fits("--text: '" + options.text + "'", double(n) + (4 << 20), double(Device::free_bytes()));
+  run.report.begin("dictionary", std::to_string(count) + " words in " + std::to_string(n) + " bytes of text (" +
+                                     (typed ? options.text : "made with seed 1") + ")");
+  const Text text = typed ? text_of_file(options.text_bytes) : made_text(n, 1);
   const Index index = index_of(text);
   const std::vector<std::string> words = words_for(index, count);
   const std::vector<unsigned> answer = right_answer(index, words);
   const size_t missing = size_t(std::count(answer.begin(), answer.end(), absent));
 
-  run.report.begin("dictionary", std::to_string(count) + " words in " + std::to_string(n) + " bytes of text (" +
-                                     (typed ? options.text : "made with seed 1") + ")");
   run.report.note("a word: a run of at most " + std::to_string(longest) + " letters: A-Z, a-z, bytes from 128 on");
   run.report.note("searched for: " + std::to_string(count - missing) + " of the text's " +
                   std::to_string(index.size()) + " words, taken evenly by frequency, and " + std::to_string(missing) +
                   " that do not occur");
   std::optional<Work> work;
-  if (run.device) {
-    // 4 MiB for the dictionary
-    if (typed) require_fits("--text: '" + options.text + "'", double(n) + (4 << 20), double(Device::free_bytes()));
-    work.emplace(text, HostWords(words), answer);
-  }
+  if (run.device) work.emplace(text, HostWords(words), answer);
   Table table(run.report, "search",
               {predicted("1e9 positions", "positions tried", "1e9", 3),
                predicted("sectors/read", "sectors a request of text", "", 0), shown("searched"),
@@ -377,10 +361,6 @@ TEST_CASE("dictionary: the table answers with the word that stands there") {
     CHECK(wrong == 0);
     CHECK(first == right_answer(index, some));
   }
-}
-
-TEST_CASE("dictionary: what cannot be searched is refused") {
-  for (const char* path : {"/no such file", "/", "/dev/null", ""}) CHECK_THROWS_AS(read_text(path), UsageError);
 }
 
 TEST_CASE("dictionary: every layout is right") {

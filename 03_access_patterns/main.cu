@@ -1,12 +1,7 @@
 // Access patterns: which memory transactions a warp's addresses become, and what they cost. Options and the list of
 // experiments; each stands in its own file.
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-
-#include <unistd.h>
-
 #include "../common/command_line.hpp"
+#include "../common/files.hpp"
 #include "options.hpp"
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
@@ -48,15 +43,15 @@ int main(int argc, char** argv) {
            },
        .options =
            {
-               {"text", "a file for dictionary to search, as it is, byte by byte", "a text made with a fixed seed",
-                [&](const std::string& text) {
-                  std::error_code error;  // what cannot be read is refused before anything is printed
-                  if (std::filesystem::is_directory(text, error))
-                    throw UsageError("--text: '" + text + "' is a directory");
-                  if (access(text.c_str(), R_OK) != 0)
-                    throw UsageError("--text: '" + text + "' cannot be read: " + std::strerror(errno));
-                  options.text = text;
-                }},
+               {"text",
+                "a file to search, as it is, byte by byte",
+                "a text made with a fixed seed",
+                {"dictionary"},
+                [&](const std::string& path) {
+                  options.text = path;
+                  options.text_bytes = read_input("--text", path, Options::largest_text);
+                },
+                TopicOption::read},
            }},
       argc, argv);
 }

@@ -54,22 +54,23 @@ int main(int argc, char** argv) {
        .options =
            {
                {"size",
-                "rows, and columns, of the matrices of transpose and sum; peak's arrays hold N x N "
-                "floats",
+                "rows, and columns, of the matrices; peak's arrays hold N x N floats",
                 "each experiment's own",
+                {"peak", "transpose", "sum"},
                 [&](const std::string& text) {
                   options.size =
                       size_t(parse_number("--size", text, 1, (long long)Options::largest_size));
                 }},
                {"block",
-                "threads of a block across and down, WxH, in transpose's one-element kernels",
-                "32x8", [&](const std::string& text) { take_block(text, options); }},
+                "threads of a block across and down, WxH, in one-element kernels",
+                "32x8",
+                {"transpose"},
+                [&](const std::string& text) { take_block(text, options); }},
            }},
       argc, argv);
 }
 
-// ---- self-checks
-// ----
+// ---- self-checks ----
 
 TEST_CASE("options: a block is two numbers and at most 1024 threads") {
   Options options;

@@ -2,7 +2,6 @@
 // experiments; each stands in its own file.
 #include "../common/command_line.hpp"
 #include "options.hpp"
-#include "whole_file.hpp"
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] void managed(const Run&, const Options&);
@@ -26,14 +25,32 @@ int main(int argc, char** argv) {
            },
        .options =
            {
-               {"size", "floats in an array of managed and of page_faults", "each experiment's own",
+               {"size",
+                "floats in an array",
+                "each experiment's own",
+                {"managed", "page_faults"},
                 [&](const std::string& text) {
                   options.size = size_t(parse_number("--size", text, 1, (long long)Options::largest_size));
                 }},
-               {"file", "the file that sort_file sorts", "16 MiB of random bytes",
-                [&](const std::string& text) { require_readable(text), options.file = text; }},
-               {"output", "the file that sort_file writes the sorted bytes to", "none is written",
-                [&](const std::string& text) { write_whole(text, nullptr), options.output = text; }},
+               {"file",
+                "the file to sort",
+                "16 MiB of random bytes",
+                {"sort_file"},
+                [&](const std::string& path) {
+                  options.file = path;
+                  options.file_bytes = read_input("--file", path, Options::largest_file);
+                },
+                TopicOption::read},
+               {"output",
+                "the file for the sorted bytes",
+                "none is written",
+                {"sort_file"},
+                [&](const std::string& path) {
+                  options.output = path;
+                  options.output_file = std::make_unique<OutputFile>(path);
+                },
+                TopicOption::written,
+                "--file"},
            }},
       argc, argv);
 }

@@ -10,13 +10,14 @@
 
 #include "managed_memory.hpp"
 #include "options.hpp"
-#include "whole_file.hpp"
 
 namespace {
 
+using Bytes = std::vector<unsigned char>;
+
 constexpr size_t generated_bytes = 16 << 20;  // qsort takes 2 to 4 s for them, byte by byte
 constexpr size_t most_host_keys = 1 << 19;    // of 4 bytes each: 0.1 s, after the bytes have shown how long it takes
-constexpr size_t largest_file = most_managed_bytes / 2;
+static_assert(2 * Options::largest_file <= most_managed_bytes);
 
 Bytes generate(size_t n) {
   std::mt19937 random(5);
@@ -113,12 +114,12 @@ std::vector<Key> show_sorts(const Run& run, Table& table, Progress& progress, co
 
 void sort_file(const Run& run, const Options& options) {
   const bool typed = !options.file.empty();
-  const Bytes bytes =
-      typed ? read_whole(options.file, largest_file) : generate(run.quick ? generated_bytes / 16 : generated_bytes);
-  run.report.begin("sort_file", (typed ? "'" + options.file + "'" : std::string("random bytes")) + ", " +
-                                    std::to_string(bytes.size()) + " bytes");
+  const Bytes bytes = typed ? Bytes(options.file_bytes.begin(), options.file_bytes.end())
+                            : generate(run.quick ? generated_bytes / 16 : generated_bytes);
   // the keys, and as much again for Thrust
   if (run.device) require_fits("sort_file", 2.5 * double(bytes.size()), double(Device::free_bytes()));
+  run.report.begin("sort_file", (typed ? "'" + options.file + "'" : std::string("random bytes")) + ", " +
+                                    std::to_string(bytes.size()) + " bytes");
   const std::vector<unsigned> keys = keys_of<unsigned>(bytes);
   const size_t host_keys = std::min(keys.size(), most_host_keys);
   Bytes sorted;
@@ -147,72 +148,12 @@ void sort_file(const Run& run, const Options& options) {
     run.report.left_out("the sorts in managed memory", managed_memory_text());
   else if (!pages_on_demand())
     run.report.left_out("the sorts with prefetches", managed_memory_text());
-  if (options.output.empty()) return;
-  write_whole(options.output, &sorted);
+  if (!options.output_file) return;
+  options.output_file->finish({reinterpret_cast<const char*>(sorted.data()), sorted.size()});
   run.report.note("the sorted bytes are in '" + options.output + "'");
 }
 
 // ---- self-checks ----------------------------------------------------------------------------------------------------
-
-namespace {
-
-/// A new folder, removed with all that is in it.
-struct Folder {
-  std::string path = (std::filesystem::temp_directory_path() / "sort_file.XXXXXX").string();
-  Folder() {
-    if (!mkdtemp(path.data())) throw std::runtime_error("cannot make a folder: " + path);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  size_t entries() const {
-    const std::filesystem::directory_iterator begin(path);
-    return size_t(std::distance(begin, std::filesystem::directory_iterator()));
-  }
-};
-
-}  // namespace
-
-TEST_CASE("sort_file: files are read whole or refused") {
-  const Folder folder;
-  const std::string file = folder.path + "/file";
-  for (size_t n : {0, 1, 3, 4, 1048575, 1048577}) {
-    CAPTURE(n);
-    const Bytes bytes = generate(n);
-    write_whole(file, &bytes);
-    CHECK_NOTHROW(require_readable(file));
-    CHECK((read_whole(file, n) == bytes));
-    if (n) CHECK_THROWS_AS(read_whole(file, n - 1), UsageError);
-  }
-  for (const std::string& wrong : {folder.path + "/missing", folder.path, file + "/below"}) {
-    CAPTURE(wrong);
-    CHECK_THROWS_AS(require_readable(wrong), UsageError);
-    CHECK_THROWS_AS(read_whole(wrong, 100), UsageError);
-  }
-  std::filesystem::permissions(file, std::filesystem::perms::none);
-  if (access(file.c_str(), R_OK) != 0) CHECK_THROWS_AS(require_readable(file), UsageError);  // root may read all
-}
-
-TEST_CASE("sort_file: files are written whole or not at all") {
-  const Folder folder;
-  const std::string file = folder.path + "/file";
-  write_whole(file, nullptr);
-  CHECK(folder.entries() == 0);  // trying leaves nothing
-  const Bytes first = generate(1000), second = generate(100);
-  write_whole(file, &first);
-  write_whole(file, &second);
-  CHECK((read_whole(file, 1000) == second));
-  CHECK(folder.entries() == 1);
-  std::filesystem::create_symlink(file, folder.path + "/link");
-  write_whole(folder.path + "/link", &first);
-  CHECK((read_whole(file, 1000) == first));
-  CHECK(std::filesystem::is_symlink(folder.path + "/link"));
-  for (const std::string& wrong : {folder.path, folder.path + "/missing/file", std::string("/proc/none/file")}) {
-    CAPTURE(wrong);
-    CHECK_THROWS_AS(write_whole(wrong, nullptr), std::runtime_error);
-    CHECK_THROWS_AS(write_whole(wrong, &first), std::runtime_error);
-  }
-  if (std::filesystem::exists("/dev/full")) CHECK_THROWS_AS(write_whole("/dev/full", &first), std::runtime_error);
-  CHECK(folder.entries() == 2);
-}
 
 TEST_CASE("sort_file: the host sorts, and a wrong order or set is seen") {
   for (size_t n : {0, 1, 2, 3, 5, 1009, 65537}) {

@@ -20,7 +20,10 @@ int main(int argc, char** argv) {
                {"bank_conflicts", "conflicts in every step, strided reads, and two cures", &bank_conflicts},
                {"shared_size", "resident blocks and bandwidth against shared memory a block", &shared_size},
            },
-       .options = {{"size", "elements that the ladder sums, in 4-byte words", "268435456",
+       .options = {{"size",
+                    "elements to sum, 4-byte words",
+                    "268435456",
+                    {"ladder"},
                     [](const std::string& text) {
                       const long long size = parse_number("--size", text, 1, 1ll << 40);
                       if (set_ladder_size) set_ladder_size(size_t(size));

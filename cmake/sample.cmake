@@ -262,6 +262,17 @@ function(add_refused topic)
   set_tests_properties(${name} PROPERTIES LABELS "${topic};contract" TIMEOUT 60)
 endfunction()
 
+# add_says(<topic> <regex> <argument>...): what standard output says of a command line.
+function(add_says topic pattern)
+  if(NOT BUILD_TESTING)
+    return()
+  endif()
+  list(JOIN ARGN " " line)
+  set(name "${topic}: says: ${line}")
+  add_test(NAME ${name} COMMAND ${topic} ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS "${topic};contract" TIMEOUT 60 PASS_REGULAR_EXPRESSION "${pattern}")
+endfunction()
+
 # add_script_test(<topic> <name> <script> <argument>...): a shell script that is run in a folder of its own, with the
 # sample as "$1" and the arguments behind it.
 function(add_script_test topic name script)

@@ -1,9 +1,10 @@
 #!/bin/sh
 # sort_file_contract.sh SAMPLE: files that sort_file reads and writes: seven bytes, none at all, a pipe, its own input;
-# 2 for what cannot be read, 1 for what cannot be written, and nothing else left behind.
+# 2 for what cannot be read and for one file with two purposes, 1 for what cannot be written, each in one line before
+# anything is measured, and nothing else left behind.
 set -eu
 sample=$1
-rm -rf in out empty
+rm -rf in out empty link "hard link" pipe sparse
 
 printf 'banana!' >in
 "$sample" --quick sort_file --file in --output out | grep 'last 3 of the bytes'
@@ -17,10 +18,52 @@ test "$(cat out)" = 'abc'
 "$sample" --quick sort_file --file empty --output out | grep 'nothing to sort'
 test ! -s out
 
+# expect CODE PATTERN OPTION...: refused with that code and one line, nothing printed, the input as it was
+expect() {
+  expected=$1 pattern=$2 code=0
+  shift 2
+  refusal=$(timeout 10 "$sample" --quick "$@" sort_file 2>&1 >printed </dev/null) || code=$?
+  if [ $code != $expected ] || [ -s printed ] || [ "$(cat in)" != '!aaabnn' ] ||
+     ! expr "$refusal" : "05_unified_memory: .*$pattern" >/dev/null; then
+    echo "expected $expected and '$pattern' for '$*', found $code and '$refusal'"
+    exit 1
+  fi
+  rm printed
+}
+expect 2 'missing' --file missing
+expect 1 'missing/out' --output missing/out
+
+ln -s in link
+for same in in link ./in; do
+  expect 2 'name one file' --file in --csv $same
+  expect 2 'name one file' --file $same --output out --csv in
+done
+ln in 'hard link'
+expect 2 'name one file' --file in --csv 'hard link'
+expect 1 'hard links' --file in --output in  # the other name would keep what stood there
+rm link 'hard link' out
+expect 2 'name one file' --output out --csv out
+expect 2 'name one file' --output out --csv "$PWD/out"
+
+mkfifo pipe
+expect 1 'nobody reads this pipe' --output pipe
+rm pipe
+{ "$sample" --quick --output /dev/stdout sort_file 2>refusal || echo $? >code; } | cat
+test "$(cat code)" = 2
+grep 'is standard output as well' refusal
+rm code refusal
+
+expect 2 'it is a device' --file /dev/zero
+truncate -s 1T sparse
+expect 2 'it has more than 512 MiB' --file sparse
+truncate -s 500M sparse
 code=0
-"$sample" --file missing sort_file 2>/dev/null || code=$?
-test $code = 2
-code=0
-"$sample" --output missing/out sort_file 2>/dev/null || code=$?
+refusal=$(ulimit -v 400000; "$sample" --file sparse sort_file 2>&1 >printed) || code=$?
 test $code = 1
-test "$(echo *)" = 'empty in out'
+test ! -s printed
+expr "$refusal" : '05_unified_memory: out of host memory: 500.0 MiB were asked for$'
+rm sparse printed
+
+# not run: neither read nor written, and said
+"$sample" --quick --file missing --output missing/out managed | grep 'without effect on what is run: --file, --output'
+test "$(echo *)" = 'empty in'

@@ -1,28 +1,27 @@
 #include "command_line.hpp"
 
-#define DOCTEST_CONFIG_IMPLEMENT
-#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
+#include <ctime>
 #include <iostream>
+#include <map>
 #include <optional>
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 // its own parser of words instead of <regex>, which takes seconds to compile
 #define CXXOPTS_NO_REGEX
 #include <cxxopts.hpp>
 
 #include "counters.hpp"
+#include "files.hpp"
+#include "self_checking.hpp"
 
 long long parse_number(const std::string& what, const std::string& text, long long least,
                        long long most) {
@@ -35,99 +34,63 @@ long long parse_number(const std::string& what, const std::string& text, long lo
   return value;
 }
 
-// ---- a file that is written whole or not at all ----
-
-namespace {
-
-/// The name of the new file beside the old one; plain characters, for the signal handler.
-char temporary_path[PATH_MAX] = {};
-
-}  // namespace
-
-OutputFile::OutputFile(const std::string& path) : path_(path) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) == 0) {
-    if (S_ISDIR(status.st_mode)) fail("it is a directory");
-    if (access(path.c_str(), W_OK) != 0) fail(std::strerror(errno));
-    if (!S_ISREG(status.st_mode)) {
-      file_ = open(path.c_str(), O_WRONLY | O_CLOEXEC);
-      if (file_ < 0) fail(std::strerror(errno));
-      return;
-    }
-    target_ = std::filesystem::canonical(path).string();  // through a symbolic link, which stays
-    mode_ = status.st_mode & 07777;
-  } else {
-    target_ = path;
-    const mode_t mask = umask(0);
-    umask(mask);
-    mode_ = 0666 & ~mask;
-  }
-  std::string pattern = target_ + ".tmp.XXXXXX";
-  if (pattern.size() >= sizeof temporary_path) fail("the path is too long");
-  file_ = mkostemp(pattern.data(), O_CLOEXEC);
-  if (file_ < 0) fail(std::strerror(errno));
-  std::strcpy(temporary_path, pattern.c_str());
-}
-
-OutputFile::~OutputFile() {
-  if (file_ >= 0) close(file_);
-  remove_temporary();
-}
-
-void OutputFile::finish(const std::string& text) {
-  for (size_t done = 0; done < text.size();) {
-    const ssize_t n = write(file_, text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail(std::strerror(errno));
-    done += static_cast<size_t>(n);
-  }
-  if (temporary_path[0] && (fchmod(file_, mode_) != 0 || fsync(file_) != 0))
-    fail(std::strerror(errno));
-  if (close(std::exchange(file_, -1)) != 0) fail(std::strerror(errno));
-  if (temporary_path[0] && std::rename(temporary_path, target_.c_str()) != 0)
-    fail(std::strerror(errno));
-  temporary_path[0] = 0;
-}
-
-void OutputFile::remove_temporary() {
-  if (temporary_path[0]) unlink(temporary_path);
-  temporary_path[0] = 0;
-}
-
-void OutputFile::fail(const std::string& why) {
-  throw std::runtime_error("cannot write '" + path_ + "': " + why);
-}
-
 // ---- the command line ----
 
 namespace {
 
-/// Counts what doctest ran, which its exit code does not tell: cases that passed the filters, and
-/// skipped ones.
-struct CaseCounter : doctest::IReporter {
-  static inline unsigned matched = 0, skipped = 0;
+/// The options among the words of a command line, read strictly: each at most once, a switch
+/// without a value, and a value that is no option's name unless it stands behind '='. cxxopts and
+/// doctest read all of these in silence, and not as they were meant.
+class Typed {
+ public:
+  /// `switches` and `valued`: options as in "--quick". Throws UsageError.
+  Typed(const std::vector<std::string>& words, const std::vector<std::string>& switches,
+        const std::vector<std::string>& valued) {
+    const auto is_one = [](const std::vector<std::string>& options, const std::string& name) {
+      return std::find(options.begin(), options.end(), name) != options.end();
+    };
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (words[i] == "--") {  // the rest are no options
+        others_.insert(others_.end(), words.begin() + long(i), words.end());
+        break;
+      }
+      const size_t equals = words[i].find('=');
+      const std::string name = words[i].substr(0, equals);
+      if (is_one(switches, name)) {
+        if (equals != std::string::npos) throw UsageError(name + " takes no value");
+        take(name, "");
+      } else if (is_one(valued, name)) {
+        const bool joined = equals != std::string::npos;
+        if (!joined) ++i;
+        take(name, joined ? words[i].substr(equals + 1) : i < words.size() ? words[i] : "");
+        if (values_[name].empty() || (!joined && looks_like_option(values_[name])))
+          throw UsageError(name + ": its value is missing");
+      } else {
+        others_.push_back(words[i]);
+      }
+    }
+  }
 
-  explicit CaseCounter(const doctest::ContextOptions&) {}
-  void report_query(const doctest::QueryData& query) override {
-    if (query.run_stats) matched = query.run_stats->numTestCasesPassingFilters;
+  bool has(const std::string& option) const { return values_.count(option) > 0; }
+  /// Empty if it was not typed.
+  std::string value(const std::string& option) const {
+    return has(option) ? values_.at(option) : "";
   }
-  void test_run_start() override {}
-  void test_run_end(const doctest::TestRunStats& stats) override {
-    matched = stats.numTestCasesPassingFilters;
+  /// What is none of the options nor a value of one.
+  const std::vector<std::string>& others() const { return others_; }
+
+ private:
+  void take(const std::string& name, const std::string& value) {
+    if (!values_.emplace(name, value).second) throw UsageError(name + " is given twice");
   }
-  void test_case_start(const doctest::TestCaseData&) override { self_check_skipped = false; }
-  void test_case_reenter(const doctest::TestCaseData&) override {}
-  void test_case_end(const doctest::CurrentTestCaseStats&) override {
-    skipped += self_check_skipped;
+  /// -1 does not: it is a number, and refused as one.
+  static bool looks_like_option(const std::string& word) {
+    return word.size() > 1 && word[0] == '-' && !(word[1] >= '0' && word[1] <= '9');
   }
-  void test_case_exception(const doctest::TestCaseException&) override {}
-  void subcase_start(const doctest::SubcaseSignature&) override {}
-  void subcase_end() override {}
-  void log_assert(const doctest::AssertData&) override {}
-  void log_message(const doctest::MessageData&) override {}
-  void test_case_skipped(const doctest::TestCaseData&) override {}
+
+  std::map<std::string, std::string> values_;
+  std::vector<std::string> others_;
 };
-REGISTER_LISTENER("case_counter", 1, CaseCounter);
 
 /// Runs a sample: parses the command line, runs what it asks for, answers with the exit code.
 class CommandLine {
@@ -142,7 +105,7 @@ class CommandLine {
     try {
       require_standard_streams();
       std::signal(SIGPIPE, SIG_IGN);  // a closed pipe becomes a failed write, which is reported
-      std::signal(SIGINT, on_interrupt);
+      remove_unfinished_at_signals(sample_.topic);
       const std::vector<std::string> words(argv + 1, argv + argc);
       const int code = asks_for_self_check(words) ? self_check(words) : measure(words);
       std::cout.flush();
@@ -160,12 +123,66 @@ class CommandLine {
   // ---- measuring ----
 
   int measure(const std::vector<std::string>& words) {
+    // everything typed is checked before anything is printed, so that a wrong command line prints
+    // one line only
+    const Typed typed(words, {"--list", "--help", "--quick", "--full", "--require-gpu"}, valued());
+    cxxopts::Options options = described();
+    const cxxopts::ParseResult given = parse(options, words);
+    const std::vector<const Experiment*> selected = select(given);
+    const bool quick = typed.has("--quick"), full = typed.has("--full");
+    if (quick && full) throw UsageError("--quick and --full exclude each other");
+    const Measuring measuring = measuring_of(typed);
+    const std::optional<int> number = device_number(typed);
+    std::vector<const TopicOption*> heeded;
+    std::string ignored;
+    for (const TopicOption& option : sample_.options) {
+      if (!typed.has("--" + option.name)) continue;
+      if (option.file == TopicOption::none) option.take(typed.value("--" + option.name));
+      if (heeds(selected, option))
+        heeded.push_back(&option);
+      else
+        ignored += (ignored.empty() ? "--" : ", --") + option.name;
+    }
+    require_different(files(typed, heeded));
+
+    if (given.count("help")) return help(options);
+    if (typed.has("--list")) return list();
+
+    for (const TopicOption* option : heeded)
+      if (option->file != TopicOption::none) option->take(typed.value("--" + option->name));
+    std::optional<OutputFile> csv;
+    if (typed.has("--csv")) csv.emplace(typed.value("--csv"));
+    const std::string no_gpu = no_gpu_reason();
+    std::optional<Device> device;
+    if (no_gpu.empty())
+      device = Device::select(existing_device(number.value_or(0)));
+    else if (number || typed.has("--require-gpu"))
+      throw no_usable_gpu(no_gpu);
+    if (typed.has("--counters")) counters::take_file(typed.value("--counters"), bool(device));
+
+    Report report(sample_.topic);
+    const Run run{report, device ? &*device : nullptr, measuring, quick, full};
+    rehearse(selected, heeded, run);
+    report.heading(run.device, no_gpu);
+    if (!ignored.empty()) report.note("without effect on what is run: " + ignored);
+    for (const Experiment* experiment : selected) carry_out(*experiment, run);
+    report.summary();
+    if (csv) csv->finish(report.csv(today()));
+    return exit_code::success;
+  }
+
+  /// Options that have a value.
+  std::vector<std::string> valued() const {
+    std::vector<std::string> names{"--device", "--repeats", "--csv", "--counters"};
+    for (const TopicOption& option : sample_.options) names.push_back("--" + option.name);
+    return names;
+  }
+
+  cxxopts::Options described() const {
     cxxopts::Options options(sample_.topic, sample_.about);
     options.custom_help("[experiment ...] [options]");
     options.positional_help("");
     options.set_width(110);
-    // values are read as words and checked by parse_number: cxxopts would take 0x10 and 1e3, and
-    // refuse in its own words
     const auto word = [] { return cxxopts::value<std::string>(); };
     auto add = options.add_options();
     add("list", "print the experiments' names, one a line, and end");
@@ -181,75 +198,121 @@ class CommandLine {
     add("require-gpu", "exit with 1 if there is no usable GPU");
     add("self-check", "run the self-checks; doctest's options may follow");
     add("experiment", "", cxxopts::value<std::vector<std::string>>());
-    for (const TopicOption& option : sample_.options)
-      options.add_options("Topic")(option.name, option.help, cxxopts::value<std::string>(),
+    for (const TopicOption& option : sample_.options) {
+      std::string heeded_by;
+      for (const std::string& name : option.heeded_by)
+        heeded_by += (heeded_by.empty() ? "" : ", ") + name;
+      options.add_options("Topic")(option.name, option.help + " (" + heeded_by + ")",
+                                   cxxopts::value<std::string>(),
                                    "(default: " + option.by_default + ")");
+    }
     options.parse_positional({"experiment"});
-    require_values(words);
+    return options;
+  }
 
-    std::vector<const char*> arguments{sample_.topic.c_str()};
+  /// Finds the experiments' names, and options that there are not.
+  static cxxopts::ParseResult parse(cxxopts::Options& options,
+                                    const std::vector<std::string>& words) {
+    std::vector<const char*> arguments{""};
     for (const std::string& word : words) arguments.push_back(word.c_str());
-    const cxxopts::ParseResult given = parse(options, arguments);
+    try {
+      return options.parse(static_cast<int>(arguments.size()), arguments.data());
+    } catch (const std::exception&
+                 error) {  // the name of cxxopts' base class differs between its versions
+      throw UsageError(std::string(error.what()) + "; --help lists the options");
+    }
+  }
 
-    // everything typed is checked before anything is printed, so that a wrong command line prints
-    // one line only
+  std::vector<const Experiment*> select(const cxxopts::ParseResult& given) const {
     std::vector<const Experiment*> selected;
-    if (given.count("experiment"))
-      for (const std::string& name : given["experiment"].as<std::vector<std::string>>())
-        selected.push_back(&experiment(name));
-    else
-      for (const Experiment& experiment : sample_.experiments) selected.push_back(&experiment);
+    if (!given.count("experiment")) {
+      for (const Experiment& each : sample_.experiments) selected.push_back(&each);
+      return selected;
+    }
+    for (const std::string& name : given["experiment"].as<std::vector<std::string>>()) {
+      selected.push_back(&experiment(name));
+      if (std::count(selected.begin(), selected.end(), selected.back()) > 1)
+        throw UsageError("experiment '" + name + "' is named twice");
+    }
+    return selected;
+  }
+
+  static Measuring measuring_of(const Typed& typed) {
     Measuring measuring;
-    const bool quick = given.count("quick"), full = given.count("full");
-    if (quick && full) throw UsageError("--quick and --full exclude each other");
-    if (quick) {
+    if (typed.has("--quick")) {
       measuring.repeats = 5;
       measuring.pairs = 7;
       measuring.budget_ms = 50;
     }
-    if (given.count("repeats")) {
-      measuring.repeats = static_cast<int>(
-          parse_number("--repeats", given["repeats"].as<std::string>(), 1, 1000000));
+    if (typed.has("--repeats")) {
+      measuring.repeats =
+          static_cast<int>(parse_number("--repeats", typed.value("--repeats"), 1, 1000000));
       measuring.typed = true;
     }
-    std::optional<int> device_number;
-    if (given.count("device"))
-      device_number =
-          static_cast<int>(parse_number("--device", given["device"].as<std::string>(), 0, INT_MAX));
-    for (const TopicOption& option : sample_.options)
-      if (given.count(option.name)) option.take(given[option.name].as<std::string>());
-    const std::string csv_path = given.count("csv") ? given["csv"].as<std::string>() : "";
-    if (given.count("csv") && csv_path.empty())
-      throw UsageError("--csv: the file's name is missing");
+    return measuring;
+  }
 
-    if (given.count("help")) return help(options);
-    if (given.count("list")) return list();
+  static std::optional<int> device_number(const Typed& typed) {
+    if (!typed.has("--device")) return std::nullopt;
+    return static_cast<int>(parse_number("--device", typed.value("--device"), 0, INT_MAX));
+  }
 
-    std::optional<OutputFile> csv;
-    if (!csv_path.empty()) csv.emplace(csv_path);
-    const std::string no_gpu = no_gpu_reason();
-    std::optional<Device> device;
-    if (no_gpu.empty())
-      device = Device::select(existing_device(device_number.value_or(0)));
-    else if (device_number || given.count("require-gpu"))
-      throw std::runtime_error("a GPU was asked for, but there is no usable one (" + no_gpu + ")");
+  static bool heeds(const std::vector<const Experiment*>& selected, const TopicOption& option) {
+    const auto& names = option.heeded_by;
+    return std::any_of(selected.begin(), selected.end(), [&](const Experiment* experiment) {
+      return std::find(names.begin(), names.end(), experiment->name) != names.end();
+    });
+  }
 
-    if (given.count("counters"))
-      counters::take_file(given["counters"].as<std::string>(), device.has_value());
+  /// The files that a run will read and write.
+  static std::vector<NamedFile> files(const Typed& typed,
+                                      const std::vector<const TopicOption*>& heeded) {
+    std::vector<NamedFile> all;
+    if (typed.has("--csv")) all.push_back({"--csv", typed.value("--csv"), true});
+    if (typed.has("--counters")) all.push_back({"--counters", typed.value("--counters")});
+    for (const TopicOption* option : heeded)
+      if (option->file != TopicOption::none)
+        all.push_back({"--" + option->name, typed.value("--" + option->name),
+                       option->file == TopicOption::written, option->replaces});
+    for (const NamedFile& file : all)
+      if (file.path == "-")
+        throw UsageError(file.option +
+                         ": '-' is not taken for a standard stream; a file of that "
+                         "name is ./-");
+    return all;
+  }
 
-    Report report(sample_.topic);
-    report.heading(device ? &*device : nullptr, no_gpu);
-    const Run run{report, device ? &*device : nullptr, measuring, quick, full};
-    for (const Experiment* experiment : selected) experiment->run(run);
-    report.summary();
-    if (csv) csv->finish(report.csv(today()));
-    return exit_code::success;
+  /// Lets each experiment that heeds a typed option refuse what this device cannot hold, which it
+  /// does before it calls begin(); later the numbers of those before it would be lost.
+  static void rehearse(const std::vector<const Experiment*>& selected,
+                       const std::vector<const TopicOption*>& heeded, const Run& run) {
+    for (const Experiment* experiment : selected) {
+      const auto concerns = [&](const TopicOption* option) { return heeds({experiment}, *option); };
+      if (std::none_of(heeded.begin(), heeded.end(), concerns)) continue;
+      Report rehearsal = Report::rehearsal();
+      try {
+        carry_out(*experiment, Run{rehearsal, run.device, run.measuring, run.quick, run.full});
+      } catch (const Report::Begun&) {
+      }
+    }
+  }
+
+  static void carry_out(const Experiment& experiment, const Run& run) {
+    try {
+      experiment.run(run);
+    } catch (const std::bad_alloc& error) {
+      throw std::runtime_error(experiment.name + ": " + error.what());
+    }
   }
 
   const Experiment& experiment(const std::string& name) const {
     for (const Experiment& experiment : sample_.experiments)
       if (experiment.name == name) return experiment;
     throw UsageError("unknown experiment '" + name + "'; --list prints their names");
+  }
+
+  static std::runtime_error no_usable_gpu(const std::string& why) {
+    return std::runtime_error("a GPU was asked for, but there is no usable one (" + why + ")");
   }
 
   static int existing_device(int number) {
@@ -259,32 +322,6 @@ class CommandLine {
       throw UsageError("--device: there is no device " + std::to_string(number) +
                        "; the last one is " + std::to_string(count - 1));
     return number;
-  }
-
-  static cxxopts::ParseResult parse(cxxopts::Options& options,
-                                    const std::vector<const char*>& arguments) {
-    try {
-      return options.parse(static_cast<int>(arguments.size()), arguments.data());
-    } catch (const std::exception&
-                 error) {  // the name of cxxopts' base class differs between its versions
-      throw UsageError(std::string(error.what()) + "; --help lists the options");
-    }
-  }
-
-  /// A value that begins with "--" is a missing value: `--csv --quick` forgot the file's name.
-  void require_values(const std::vector<std::string>& words) const {
-    std::vector<std::string> valued{"--device", "--repeats", "--csv", "--counters"};
-    for (const TopicOption& option : sample_.options) valued.push_back("--" + option.name);
-    for (size_t i = 0; i < words.size(); ++i)
-      for (const std::string& option : valued) {
-        const bool separate = words[i] == option, joined = words[i].rfind(option + "=", 0) == 0;
-        if (!separate && !joined) continue;
-        const std::string value = joined                 ? words[i].substr(option.size() + 1)
-                                  : i + 1 < words.size() ? words[i + 1]
-                                                         : "";
-        if (value.empty() || value.rfind("--", 0) == 0)
-          throw UsageError(option + ": its value is missing");
-      }
   }
 
   int help(const cxxopts::Options& options) const {
@@ -297,8 +334,12 @@ class CommandLine {
     for (const Experiment& experiment : sample_.experiments)
       std::cout << "  " << experiment.name << std::string(width + 2 - experiment.name.size(), ' ')
                 << experiment.about << "\n";
-    std::cout << "\nExit codes: 0 done, 1 failed, 2 wrong command line, 77 every self-check "
-                 "skipped, 130 interrupted\n";
+    std::cout << "\nFILE is replaced when all is measured, whole or not at all, and keeps its mode "
+                 "and owner; it is\nrefused before if that cannot be done: it has other names "
+                 "(hard links), its owner would change, or\nits folder takes no new file. A pipe "
+                 "has to have a reader.\n"
+                 "\nExit codes: 0 done, 1 failed, 2 wrong command line, 77 every self-check "
+                 "skipped, 130 interrupted\n(128 + the number of any signal that ended it)\n";
     return exit_code::success;
   }
 
@@ -309,117 +350,24 @@ class CommandLine {
 
   // ---- self-checks ----
 
-  /// One option of doctest (2.4.9 to 2.5.2). doctest itself ignores what it does not know, so this
-  /// table decides.
-  struct DoctestOption {
-    enum Kind { query, flag, number, words } kind;
-    const char *name, *shorthand;
-  };
-  static const DoctestOption* doctest_option(const std::string& word) {
-    using D = DoctestOption;
-    static constexpr DoctestOption options[] = {
-        {D::query, "--count", "-c"},
-        {D::query, "--list-test-cases", "-ltc"},
-        {D::query, "--list-test-suites", "-lts"},
-        {D::words, "--test-case", "-tc"},
-        {D::words, "--test-case-exclude", "-tce"},
-        {D::words, "--source-file", "-sf"},
-        {D::words, "--source-file-exclude", "-sfe"},
-        {D::words, "--test-suite", "-ts"},
-        {D::words, "--test-suite-exclude", "-tse"},
-        {D::words, "--subcase", "-sc"},
-        {D::words, "--subcase-exclude", "-sce"},
-        {D::words, "--reporters", "-r"},
-        {D::words, "--out", "-o"},
-        {D::words, "--order-by", "-ob"},
-        {D::number, "--rand-seed", "-rs"},
-        {D::number, "--first", "-f"},
-        {D::number, "--last", "-l"},
-        {D::number, "--abort-after", "-aa"},
-        {D::number, "--subcase-filter-levels", "-scfl"},
-        {D::flag, "--success", "-s"},
-        {D::flag, "--case-sensitive", "-cs"},
-        {D::flag, "--duration", "-d"},
-        {D::flag, "--minimal", "-m"},
-        {D::flag, "--quiet", "-q"},
-        {D::flag, "--no-throw", "-nt"},
-        {D::flag, "--no-intro", "-ni"},
-        {D::flag, "--no-version", "-nv"},
-        {D::flag, "--no-colors", "-nc"},
-        {D::flag, "--force-colors", "-fc"},
-        {D::flag, "--no-breaks", "-nb"},
-        {D::flag, "--no-skip", "-ns"},
-        {D::flag, "--gnu-file-line", "-gfl"},
-        {D::flag, "--no-path-filenames", "-npf"},
-        {D::flag, "--no-line-numbers", "-nln"},
-        {D::flag, "--no-debug-output", "-ndo"},
-        {D::flag, "--no-skipped-summary", "-nss"},
-        {D::flag, "--no-time-in-output", "-ntio"},
-    };
-    const std::string name = word.substr(0, word.find('='));
-    for (const DoctestOption& option : options)
-      if (name == option.name || name == option.shorthand) return &option;
-    return nullptr;
-  }
-
   static bool asks_for_self_check(const std::vector<std::string>& words) {
-    for (const std::string& word : words) {
-      if (word == "--self-check") return true;
-      const DoctestOption* option = doctest_option(word);
-      const std::string name = option ? option->name : "";
-      if (name == "--test-case" || name == "--list-test-cases") return true;
-    }
-    return false;
-  }
-
-  /// Throws UsageError unless doctest knows `word` and its value is of the right kind.
-  static void require_doctest_option(const std::string& word) {
-    const DoctestOption* option = doctest_option(word);
-    if (!option) throw UsageError("'" + word + "' is no option of --self-check, nor of doctest");
-    const size_t equals = word.find('=');
-    const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
-    const bool has_value = equals != std::string::npos;
-    const bool needs_value =
-        option->kind == DoctestOption::number || option->kind == DoctestOption::words;
-    if (needs_value && value.empty())
-      throw UsageError(std::string(option->name) + ": its value is missing; it follows '='");
-    if (option->kind == DoctestOption::number) parse_number(option->name, value, 0, INT_MAX);
-    if (option->kind == DoctestOption::query && has_value)
-      throw UsageError(std::string(option->name) + " takes no value");
-    if (option->kind == DoctestOption::flag && has_value && value != "true" && value != "false")
-      throw UsageError(std::string(option->name) + ": '" + value + "' is neither true nor false");
+    for (const std::string& word : words)
+      if (word == "--self-check" || word.rfind("--self-check=", 0) == 0) return true;
+    return is_doctest_command(words);
   }
 
   int self_check(const std::vector<std::string>& words) {
-    std::vector<const char*> arguments{sample_.topic.c_str()};
-    int device = 0;
-    std::string counters_file;
-    for (size_t i = 0; i < words.size(); ++i) {
-      if (words[i] == "--self-check") continue;
-      if (words[i] == "--require-gpu") {
-        setenv("SAMPLES_REQUIRE_GPU", "1", 1);
-      } else if (words[i] == "--device" && i + 1 < words.size()) {
-        device = static_cast<int>(parse_number("--device", words[++i], 0, INT_MAX));
-      } else if (words[i] == "--counters" && i + 1 < words.size()) {
-        counters_file = words[++i];
-      } else if (words[i] == "--help" || words[i] == "-h") {
-        return measure({"--help"});
-      } else {
-        require_doctest_option(words[i]);
-        arguments.push_back(words[i].c_str());
-      }
-    }
+    const Typed typed(words, {"--self-check", "--require-gpu"}, {"--device", "--counters"});
+    std::vector<std::string> of_doctest = typed.others();
+    const auto help_word = [](const std::string& word) { return word == "--help" || word == "-h"; };
+    if (std::any_of(of_doctest.begin(), of_doctest.end(), help_word)) return measure({"--help"});
+    if (typed.has("--require-gpu")) setenv("SAMPLES_REQUIRE_GPU", "1", 1);
+    const std::optional<int> device = device_number(typed);
+    if (device && !no_gpu_reason().empty()) throw no_usable_gpu(no_gpu_reason());
     const bool has_gpu = no_gpu_reason().empty();
-    if (has_gpu) CUDA_CHECK(cudaSetDevice(existing_device(device)));
-    if (!counters_file.empty()) counters::take_file(counters_file, has_gpu);
-
-    doctest::Context context;
-    context.applyCommandLine(static_cast<int>(arguments.size()), arguments.data());
-    const int failed = context.run();
-    if (CaseCounter::matched == 0)
-      throw UsageError("no self-check matches; --list-test-cases prints their names");
-    if (failed) return exit_code::failure;
-    return CaseCounter::skipped == CaseCounter::matched ? exit_code::skipped : exit_code::success;
+    if (has_gpu) CUDA_CHECK(cudaSetDevice(existing_device(device.value_or(0))));
+    if (typed.has("--counters")) counters::take_file(typed.value("--counters"), has_gpu);
+    return run_self_checks(sample_.topic, of_doctest);
   }
 
   // ---- ends ----
@@ -435,15 +383,17 @@ class CommandLine {
     if (no_output) throw std::runtime_error("cannot write standard output: it is closed");
   }
 
+  /// One line, whatever was typed: a character that would end it is written as its number.
   int complain(const std::string& message, int code) const {
+    std::string line;
+    for (const char c : message) {
+      char number[5];
+      std::snprintf(number, sizeof number, "\\x%02x", static_cast<unsigned char>(c));
+      line += std::iscntrl(static_cast<unsigned char>(c)) ? number : std::string(1, c);
+    }
     std::cout.flush();
-    std::cerr << sample_.topic << ": " << message << std::endl;
+    std::cerr << sample_.topic << ": " << line << std::endl;
     return code;
-  }
-
-  static void on_interrupt(int) {
-    OutputFile::remove_temporary();
-    _exit(exit_code::interrupted);
   }
 
   Sample sample_;

@@ -1,5 +1,5 @@
 // The options of measuring, the exit codes, and main's work. main.cu includes it; the parser
-// (cxxopts) and doctest's runner are compiled once, in command_line.cpp.
+// (cxxopts) is compiled once, in command_line.cpp, doctest's runner in self_checking.cpp.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -21,11 +21,17 @@ long long parse_number(const std::string& what, const std::string& text, long lo
 
 /// An option that only this topic has: `--name VALUE`.
 struct TopicOption {
-  std::string name;        ///< without the dashes
-  std::string help;        ///< what it is, with its unit
-  std::string by_default;  ///< shown by --help
-  /// Called with the value; throws UsageError, e.g. by parse_number.
+  enum File { none, read, written };
+
+  std::string name;                    ///< without the dashes
+  std::string help;                    ///< what it is, with its unit
+  std::string by_default;              ///< shown by --help
+  std::vector<std::string> heeded_by;  ///< names of experiments; on others it has no effect
+  /// Called with the value; throws UsageError, e.g. by parse_number. A file is taken only if an
+  /// experiment that heeds it is run: read whole, or opened to be written.
   std::function<void(const std::string&)> take;
+  File file = none;           ///< whether the value names a file, and what becomes of it
+  std::string replaces = {};  ///< as in "--file": the input that an output may be, to replace it
 };
 
 /// One experiment of the sample, as named on the command line and in --list. One whose function is
@@ -51,30 +57,6 @@ std::function<void(const Run&)> with(const Options& options,
   if (!experiment) return nullptr;
   return [&options, experiment](const Run& run) { experiment(run, options); };
 }
-
-/// A file that is written whole or not at all. Opening probes it: a regular file's text goes to a
-/// new file beside it, renamed when all of it is on the disk; a device or pipe is written directly.
-class OutputFile {
- public:
-  /// Throws std::runtime_error if `path` cannot be written.
-  explicit OutputFile(const std::string& path);
-  OutputFile(const OutputFile&) = delete;
-  ~OutputFile();
-
-  /// Writes all of `text` and puts the file in its place; throws std::runtime_error if any of it
-  /// could not be written.
-  void finish(const std::string& text);
-
-  /// Safe in a signal handler.
-  static void remove_temporary();
-
- private:
-  [[noreturn]] void fail(const std::string& why);
-
-  std::string path_, target_;
-  unsigned mode_ = 0666;
-  int file_ = -1;
-};
 
 /// All of main: `return run_sample({...}, argc, argv);`.
 int run_sample(Sample sample, int argc, char** argv);

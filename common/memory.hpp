@@ -1,4 +1,5 @@
-// Owners of device memory, pinned memory, events and streams: they free what they hold.
+// Owners of device memory, pinned memory, events and streams: they free what they hold. The host's
+// own memory is the standard library's; memory.cpp only lets `new` say how much was asked for.
 #pragma once
 
 #include <cstddef>

@@ -113,6 +113,16 @@ class Report {
   /// One that prints into a string, for tests.
   Report(std::string topic, std::string* printed) : topic_(std::move(topic)), printed_(printed) {}
 
+  /// Thrown by begin() of a rehearsal: the experiment takes what was typed.
+  struct Begun {};
+  /// One with which an experiment ends where it would begin. What a device cannot hold is refused
+  /// before begin(), so the command line finds it out so before any experiment is run.
+  static Report rehearsal() {
+    Report report("");
+    report.rehearsal_ = true;
+    return report;
+  }
+
   /// The first lines: the device, or why there is none.
   void heading(const Device* device, const std::string& no_gpu);
   /// Begins an experiment: its name as on the command line and its size in words and bytes.
@@ -158,6 +168,7 @@ class Report {
  private:
   std::string topic_, experiment_, gpu_, capability_, driver_;
   std::string* printed_ = nullptr;
+  bool rehearsal_ = false;
   std::vector<Record> records_;
   std::vector<Prediction> predictions_;
   std::vector<std::string> said_once_;

@@ -1,13 +1,17 @@
 // Self-checks of what every sample includes. Here: errors, the command line, the output file and
 // counts of a run; the others lie in *_checks.cu beside this file.
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <new>
 #include <stdexcept>
 
 #include "command_line.hpp"
 #include "counters.hpp"
+#include "files.hpp"
 
 int main(int argc, char** argv) {
   return run_sample({.topic = "common", .about = "Self-checks of common/", .experiments = {}}, argc,
@@ -114,6 +118,8 @@ TEST_CASE("command line: an experiment is given the topic's options") {
   CHECK(!with(options, left_out));
 }
 
+// ---- files -----------------------------------------------------------------------------------
+
 TEST_CASE("output file: whole or not at all") {
   const Folder folder;
   const fs::path file = folder / "out.csv";
@@ -130,6 +136,95 @@ TEST_CASE("output file: whole or not at all") {
   CHECK_THROWS_AS(OutputFile(folder.path().string()), std::runtime_error);
   CHECK_THROWS_AS(OutputFile((folder / "none/x").string()), std::runtime_error);
   CHECK_THROWS_AS(OutputFile("/dev/full").finish("x"), std::runtime_error);
+}
+
+TEST_CASE("output file: two at once, and what cannot be replaced whole is refused") {
+  const Folder folder;
+  const std::string kept = folder.write("kept", "kept");
+  fs::create_hard_link(kept, folder / "other name");
+  fs::create_symlink("nowhere", folder / "dangling");
+  fs::create_symlink("loop", folder / "loop");
+  for (const char* name : {"kept", "other name", "dangling", "loop", "new/", ""}) {
+    CAPTURE(std::string(name));
+    const std::string path = *name ? (folder / name).string() : "";
+    CHECK_THROWS_AS(OutputFile{path}, std::runtime_error);
+  }
+  CHECK(text_of(kept) == "kept");
+  CHECK(folder.entries() == 4);
+  {
+    OutputFile one((folder / "one").string()), two((folder / "two").string());
+    two.finish("2");
+    one.finish("1");
+  }
+  CHECK(text_of(folder / "one") == "1");
+  CHECK(text_of(folder / "two") == "2");
+  const std::string longest(255, 'n');
+  OutputFile((folder / longest.c_str()).string()).finish("long");
+  CHECK(text_of(folder / longest.c_str()) == "long");
+  CHECK(folder.entries() == 7);
+}
+
+TEST_CASE("output file: mode as before, or as the umask gives it") {
+  const Folder folder;
+  const fs::path file = folder / "file";
+  const mode_t before = umask(027);
+  OutputFile(file.string()).finish("new");
+  CHECK(fs::status(file).permissions() == fs::perms(0640));
+  fs::permissions(file, fs::perms(0604));
+  OutputFile(file.string()).finish("replaced");
+  CHECK(fs::status(file).permissions() == fs::perms(0604));
+  umask(before);
+}
+
+TEST_CASE("input file: read to its end, or refused") {
+  const Folder folder;
+  for (const size_t n : {0, 1, 65535, 65536, 65537, 1000003}) {
+    CAPTURE(n);
+    std::string text(n, 'x');
+    for (size_t i = 0; i < n; ++i) text[i] = char(i * 7);
+    const std::string path = folder.write("file", text);
+    const std::vector<char> bytes = read_input("--file", path, n);
+    CHECK(std::string(bytes.begin(), bytes.end()) == text);
+    if (n) CHECK_THROWS_AS(read_input("--file", path, n - 1), UsageError);
+  }
+  CHECK(!read_input("--file", "/proc/self/status", 1 << 20).empty());  // its size is said to be 0
+  const std::string sparse = folder.write("sparse", "");
+  fs::resize_file(sparse, uintmax_t(1) << 40);
+  CHECK_THROWS_WITH_AS(read_input("--file", sparse, 1 << 20),
+                       ("--file: cannot read '" + sparse + "': it has more than 1 MiB").c_str(),
+                       UsageError);
+  for (const char* wrong : {"/no such file", "/", "/dev/zero", "/dev/null", ""})
+    CHECK_THROWS_AS(read_input("--file", wrong, 100), UsageError);
+}
+
+TEST_CASE("files: one that is named twice is refused, by whatever link") {
+  const Folder folder;
+  const std::string file = folder.write("file", "x"), other = folder.write("other", "x");
+  fs::create_symlink(file, folder / "link");
+  fs::create_hard_link(file, folder / "hard link");
+  const std::string inside = folder.path().string() + "/./file";
+  const auto refused = [&](const NamedFile& a, const NamedFile& b) {
+    CAPTURE(b.path);
+    CHECK_THROWS_AS(require_different({a, b}), UsageError);
+    CHECK_THROWS_AS(require_different({b, a}), UsageError);
+  };
+  for (const std::string& same :
+       {file, inside, (folder / "link").string(), (folder / "hard link").string()}) {
+    refused({"--csv", file, true}, {"--text", same});
+    refused({"--csv", same, true}, {"--output", file, true});
+    CHECK_NOTHROW(require_different({{"--text", file}, {"--counters", same}}));
+    CHECK_NOTHROW(require_different({{"--file", file}, {"--output", same, true, "--file"}}));
+  }
+  refused({"--csv", (folder / "new").string(), true},
+          {"--output", folder.path().string() + "/../" + folder.path().filename().string() + "/new",
+           true});
+  CHECK_NOTHROW(require_different({{"--csv", file, true}, {"--output", other, true}}));
+  CHECK_NOTHROW(require_different({{"--csv", "/dev/null", true}, {"--output", "/dev/null", true}}));
+}
+
+TEST_CASE("host memory: what could not be had is named") {
+  CHECK_THROWS_WITH_AS(std::vector<char>(size_t(1) << 62),
+                       "out of host memory: 4398046511104.0 MiB were asked for", std::bad_alloc);
 }
 
 // ---- counts of a run -------------------------------------------------------------------------
