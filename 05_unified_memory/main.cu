@@ -50,7 +50,8 @@ int main(int argc, char** argv) {
                   options.output_file = std::make_unique<OutputFile>(path);
                 },
                 TopicOption::written,
-                "--file"},
+                "--file",
+                [&] { options.output_file->finish(); }},
            }},
       argc, argv);
 }

@@ -149,8 +149,8 @@ void sort_file(const Run& run, const Options& options) {
   else if (!pages_on_demand())
     run.report.left_out("the sorts with prefetches", managed_memory_text());
   if (!options.output_file) return;
-  options.output_file->finish({reinterpret_cast<const char*>(sorted.data()), sorted.size()});
-  run.report.note("the sorted bytes are in '" + options.output + "'");
+  options.output_file->write({reinterpret_cast<const char*>(sorted.data()), sorted.size()});
+  run.report.note("the sorted bytes go to '" + options.output + "'");
 }
 
 // ---- self-checks ----------------------------------------------------------------------------------------------------

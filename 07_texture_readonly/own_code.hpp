@@ -56,6 +56,7 @@ inline std::string own_ptx() {
   const std::vector<std::string> places = places_of_cuobjdump();
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return {};
+  std::signal(SIGCHLD, SIG_DFL);  // where it is ignored there is nothing to wait for
   const pid_t parent = getpid(), child = fork();
   if (child == 0) become_cuobjdump(places, file, ends[1], parent);
   close(ends[1]);
@@ -83,13 +84,12 @@ inline std::string own_ptx() {
   }
   close(ends[0]);
 
+  siginfo_t ended{};  // having closed its output it may still run on
+  while (whole && waitid(P_PID, child, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0 && ms_left() > 0)
+    usleep(1000);
+  kill(-child, SIGKILL);  // and what it may have started and left
   int status = 0;
-  pid_t ended = 0;  // having closed its output it may still run on
-  while (whole && (ended = waitpid(child, &status, WNOHANG)) == 0 && ms_left() > 0) usleep(1000);
-  if (ended == 0) {
-    kill(-child, SIGKILL);
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  }
-  const bool succeeded = ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  const bool succeeded = ended.si_pid == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   return succeeded && ptx.find(".entry ") != std::string::npos ? ptx : std::string();
 }

@@ -5,9 +5,10 @@ set -eu
 sample=$1
 rm -f text link sparse
 
-printf 'the cat and the dog' | "$sample" --quick --text /dev/stdin dictionary | grep 'words in 19 bytes of text'
+printf 'the cat and the dog' | "$sample" --quick --text /dev/stdin dictionary >printed
+grep 'words in 19 bytes of text' printed
 "$sample" --quick --text /proc/self/status dictionary >printed
-! grep 'in 0 bytes' printed
+grep 'words in [1-9][0-9]* bytes of text' printed
 
 truncate -s 3G sparse
 code=0

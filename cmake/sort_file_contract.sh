@@ -7,7 +7,8 @@ sample=$1
 rm -rf in out empty link "hard link" pipe sparse
 
 printf 'banana!' >in
-"$sample" --quick sort_file --file in --output out | grep 'last 3 of the bytes'
+"$sample" --quick sort_file --file in --output out >printed
+grep 'last 3 of the bytes' printed
 test "$(cat out)" = '!aaabnn'
 "$sample" --quick sort_file --file in --output in >/dev/null
 test "$(cat in)" = '!aaabnn'
@@ -15,7 +16,9 @@ printf 'cab' | "$sample" --quick sort_file --file /dev/stdin --output out >/dev/
 test "$(cat out)" = 'abc'
 
 : >empty
-"$sample" --quick sort_file --file empty --output out | grep 'nothing to sort'
+"$sample" --quick sort_file --file empty --output out >printed
+grep 'nothing to sort' printed
+rm printed
 test ! -s out
 
 # expect CODE PATTERN OPTION...: refused with that code and one line, nothing printed, the input as it was
@@ -24,6 +27,7 @@ expect() {
   shift 2
   refusal=$(timeout 10 "$sample" --quick "$@" sort_file 2>&1 >printed </dev/null) || code=$?
   if [ $code != $expected ] || [ -s printed ] || [ "$(cat in)" != '!aaabnn' ] ||
+     [ "$(printf '%s\n' "$refusal" | wc -l)" != 1 ] ||
      ! expr "$refusal" : "05_unified_memory: .*$pattern" >/dev/null; then
     echo "expected $expected and '$pattern' for '$*', found $code and '$refusal'"
     exit 1
@@ -45,6 +49,16 @@ rm link 'hard link' out
 expect 2 'name one file' --output out --csv out
 expect 2 'name one file' --output out --csv "$PWD/out"
 
+# what goes wrong at the end leaves the input as it was, too
+printf 'cba' >unsorted
+for full in "--csv /dev/full" ">/dev/full"; do
+  code=0
+  eval "\"$sample\" --quick --file unsorted --output unsorted sort_file $full" >printed 2>refusal || code=$?
+  test $code = 1
+  test "$(cat unsorted)" = cba
+done
+rm unsorted printed refusal
+
 mkfifo pipe
 expect 1 'nobody reads this pipe' --output pipe
 rm pipe
@@ -65,5 +79,7 @@ expr "$refusal" : '05_unified_memory: out of host memory: 500.0 MiB were asked f
 rm sparse printed
 
 # not run: neither read nor written, and said
-"$sample" --quick --file missing --output missing/out managed | grep 'without effect on what is run: --file, --output'
+"$sample" --quick --file missing --output missing/out managed >printed
+grep 'without effect on what is run: --file, --output' printed
+rm printed
 test "$(echo *)" = 'empty in'

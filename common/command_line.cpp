@@ -38,12 +38,12 @@ long long parse_number(const std::string& what, const std::string& text, long lo
 
 namespace {
 
-/// The options among the words of a command line, read strictly: each at most once, a switch
-/// without a value, and a value that is no option's name unless it stands behind '='. cxxopts and
-/// doctest read all of these in silence, and not as they were meant.
+/// The words of a command line, read strictly: an option at most once, a switch without a value,
+/// and a value that is no option's name unless it stands behind '='. cxxopts takes all of these in
+/// silence, and not as they were meant.
 class Typed {
  public:
-  /// `switches` and `valued`: options as in "--quick". Throws UsageError.
+  /// `switches` and `valued`: options as in "--quick"; -h is --help. Throws UsageError.
   Typed(const std::vector<std::string>& words, const std::vector<std::string>& switches,
         const std::vector<std::string>& valued) {
     const auto is_one = [](const std::vector<std::string>& options, const std::string& name) {
@@ -51,11 +51,11 @@ class Typed {
     };
     for (size_t i = 0; i < words.size(); ++i) {
       if (words[i] == "--") {  // the rest are no options
-        others_.insert(others_.end(), words.begin() + long(i), words.end());
+        names_.insert(names_.end(), words.begin() + long(i) + 1, words.end());
         break;
       }
       const size_t equals = words[i].find('=');
-      const std::string name = words[i].substr(0, equals);
+      const std::string name = words[i] == "-h" ? "--help" : words[i].substr(0, equals);
       if (is_one(switches, name)) {
         if (equals != std::string::npos) throw UsageError(name + " takes no value");
         take(name, "");
@@ -65,8 +65,10 @@ class Typed {
         take(name, joined ? words[i].substr(equals + 1) : i < words.size() ? words[i] : "");
         if (values_[name].empty() || (!joined && looks_like_option(values_[name])))
           throw UsageError(name + ": its value is missing");
+      } else if (looks_like_option(words[i])) {
+        unknown_.push_back(words[i]);
       } else {
-        others_.push_back(words[i]);
+        names_.push_back(words[i]);
       }
     }
   }
@@ -76,8 +78,10 @@ class Typed {
   std::string value(const std::string& option) const {
     return has(option) ? values_.at(option) : "";
   }
-  /// What is none of the options nor a value of one.
-  const std::vector<std::string>& others() const { return others_; }
+  /// Options that are none of those.
+  const std::vector<std::string>& unknown() const { return unknown_; }
+  /// Words that are no options, nor values of one.
+  const std::vector<std::string>& names() const { return names_; }
 
  private:
   void take(const std::string& name, const std::string& value) {
@@ -89,7 +93,7 @@ class Typed {
   }
 
   std::map<std::string, std::string> values_;
-  std::vector<std::string> others_;
+  std::vector<std::string> unknown_, names_;
 };
 
 /// Runs a sample: parses the command line, runs what it asks for, answers with the exit code.
@@ -108,9 +112,7 @@ class CommandLine {
       remove_unfinished_at_signals(sample_.topic);
       const std::vector<std::string> words(argv + 1, argv + argc);
       const int code = asks_for_self_check(words) ? self_check(words) : measure(words);
-      std::cout.flush();
-      if (!std::cout || std::fflush(stdout) != 0 || std::ferror(stdout))
-        throw std::runtime_error("cannot write standard output");
+      flush_standard_output();
       return code;
     } catch (const UsageError& error) {
       return complain(error.what(), exit_code::usage);
@@ -127,8 +129,8 @@ class CommandLine {
     // one line only
     const Typed typed(words, {"--list", "--help", "--quick", "--full", "--require-gpu"}, valued());
     cxxopts::Options options = described();
-    const cxxopts::ParseResult given = parse(options, words);
-    const std::vector<const Experiment*> selected = select(given);
+    refuse_unknown(options, typed.unknown());
+    const std::vector<const Experiment*> selected = select(typed.names());
     const bool quick = typed.has("--quick"), full = typed.has("--full");
     if (quick && full) throw UsageError("--quick and --full exclude each other");
     const Measuring measuring = measuring_of(typed);
@@ -143,9 +145,9 @@ class CommandLine {
       else
         ignored += (ignored.empty() ? "--" : ", --") + option.name;
     }
-    require_different(files(typed, heeded));
+    require_files(files(typed, heeded));
 
-    if (given.count("help")) return help(options);
+    if (typed.has("--help")) return help(options);
     if (typed.has("--list")) return list();
 
     for (const TopicOption* option : heeded)
@@ -167,7 +169,12 @@ class CommandLine {
     if (!ignored.empty()) report.note("without effect on what is run: " + ignored);
     for (const Experiment* experiment : selected) carry_out(*experiment, run);
     report.summary();
-    if (csv) csv->finish(report.csv(today()));
+    if (csv) csv->write(report.csv(today()));
+    flush_standard_output();
+    // all is written; the files take their places together
+    for (const TopicOption* option : heeded)
+      if (option->done) option->done();
+    if (csv) csv->finish();
     return exit_code::success;
   }
 
@@ -197,7 +204,6 @@ class CommandLine {
         "FILE");
     add("require-gpu", "exit with 1 if there is no usable GPU");
     add("self-check", "run the self-checks; doctest's options may follow");
-    add("experiment", "", cxxopts::value<std::vector<std::string>>());
     for (const TopicOption& option : sample_.options) {
       std::string heeded_by;
       for (const std::string& name : option.heeded_by)
@@ -206,34 +212,30 @@ class CommandLine {
                                    cxxopts::value<std::string>(),
                                    "(default: " + option.by_default + ")");
     }
-    options.parse_positional({"experiment"});
     return options;
   }
 
-  /// Finds the experiments' names, and options that there are not.
-  static cxxopts::ParseResult parse(cxxopts::Options& options,
-                                    const std::vector<std::string>& words) {
+  /// cxxopts says what is wrong with options that it does not know.
+  static void refuse_unknown(cxxopts::Options& options, const std::vector<std::string>& unknown) {
     std::vector<const char*> arguments{""};
-    for (const std::string& word : words) arguments.push_back(word.c_str());
+    for (const std::string& word : unknown) arguments.push_back(word.c_str());
     try {
-      return options.parse(static_cast<int>(arguments.size()), arguments.data());
+      options.parse(static_cast<int>(arguments.size()), arguments.data());
     } catch (const std::exception&
                  error) {  // the name of cxxopts' base class differs between its versions
       throw UsageError(std::string(error.what()) + "; --help lists the options");
     }
   }
 
-  std::vector<const Experiment*> select(const cxxopts::ParseResult& given) const {
+  std::vector<const Experiment*> select(const std::vector<std::string>& names) const {
     std::vector<const Experiment*> selected;
-    if (!given.count("experiment")) {
-      for (const Experiment& each : sample_.experiments) selected.push_back(&each);
-      return selected;
-    }
-    for (const std::string& name : given["experiment"].as<std::vector<std::string>>()) {
+    for (const std::string& name : names) {
       selected.push_back(&experiment(name));
       if (std::count(selected.begin(), selected.end(), selected.back()) > 1)
         throw UsageError("experiment '" + name + "' is named twice");
     }
+    if (names.empty())
+      for (const Experiment& each : sample_.experiments) selected.push_back(&each);
     return selected;
   }
 
@@ -274,12 +276,15 @@ class CommandLine {
       if (option->file != TopicOption::none)
         all.push_back({"--" + option->name, typed.value("--" + option->name),
                        option->file == TopicOption::written, option->replaces});
-    for (const NamedFile& file : all)
+    return all;
+  }
+
+  static void require_files(const std::vector<NamedFile>& files) {
+    for (const NamedFile& file : files)
       if (file.path == "-")
         throw UsageError(file.option +
-                         ": '-' is not taken for a standard stream; a file of that "
-                         "name is ./-");
-    return all;
+                         ": '-' is not taken for a standard stream; a file of that name is ./-");
+    require_different(files);
   }
 
   /// Lets each experiment that heeds a typed option refuse what this device cannot hold, which it
@@ -357,20 +362,37 @@ class CommandLine {
   }
 
   int self_check(const std::vector<std::string>& words) {
-    const Typed typed(words, {"--self-check", "--require-gpu"}, {"--device", "--counters"});
-    std::vector<std::string> of_doctest = typed.others();
-    const auto help_word = [](const std::string& word) { return word == "--help" || word == "-h"; };
-    if (std::any_of(of_doctest.begin(), of_doctest.end(), help_word)) return measure({"--help"});
-    if (typed.has("--require-gpu")) setenv("SAMPLES_REQUIRE_GPU", "1", 1);
+    const Typed typed(words, {"--self-check", "--require-gpu", "--help"},
+                      {"--device", "--counters"});
+    if (!typed.names().empty())
+      throw UsageError("'" + typed.names().front() + "' is no option of --self-check");
+    const std::vector<std::string>& of_doctest = typed.unknown();
+    require_doctest_options(of_doctest);
     const std::optional<int> device = device_number(typed);
-    if (device && !no_gpu_reason().empty()) throw no_usable_gpu(no_gpu_reason());
-    const bool has_gpu = no_gpu_reason().empty();
-    if (has_gpu) CUDA_CHECK(cudaSetDevice(existing_device(device.value_or(0))));
-    if (typed.has("--counters")) counters::take_file(typed.value("--counters"), has_gpu);
-    return run_self_checks(sample_.topic, of_doctest);
+    const std::optional<std::string> path = doctest_output(of_doctest);
+    std::vector<NamedFile> files;
+    if (path) files.push_back({"--out", *path, true});
+    if (typed.has("--counters")) files.push_back({"--counters", typed.value("--counters")});
+    require_files(files);
+    if (typed.has("--help")) return measure({"--help"});
+
+    std::optional<OutputFile> output;
+    if (path) output.emplace(*path);
+    if (typed.has("--require-gpu")) setenv("SAMPLES_REQUIRE_GPU", "1", 1);
+    const std::string no_gpu = no_gpu_reason();
+    if (device && !no_gpu.empty()) throw no_usable_gpu(no_gpu);
+    if (no_gpu.empty()) CUDA_CHECK(cudaSetDevice(existing_device(device.value_or(0))));
+    if (typed.has("--counters")) counters::take_file(typed.value("--counters"), no_gpu.empty());
+    return run_self_checks(sample_.topic, of_doctest, output ? &*output : nullptr);
   }
 
   // ---- ends ----
+
+  static void flush_standard_output() {
+    std::cout.flush();
+    if (!std::cout || std::fflush(stdout) != 0 || std::ferror(stdout))
+      throw std::runtime_error("cannot write standard output");
+  }
 
   /// A closed standard stream's number would be given to the next file that is opened, the CSV or
   /// the driver's, and what is printed would end up there. Input and errors are then nobody's;

@@ -32,6 +32,8 @@ struct TopicOption {
   std::function<void(const std::string&)> take;
   File file = none;           ///< whether the value names a file, and what becomes of it
   std::string replaces = {};  ///< as in "--file": the input that an output may be, to replace it
+  /// Called when all has been run and printed: puts an output in its place.
+  std::function<void()> done = nullptr;
 };
 
 /// One experiment of the sample, as named on the command line and in --list. One whose function is

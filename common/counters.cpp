@@ -8,7 +8,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <sstream>
 
+#include "files.hpp"
 #include "report.hpp"
 
 namespace {
@@ -121,10 +123,11 @@ namespace counters {
 std::string identity() { return Device::current().uuid() + program_text(); }
 
 void take_file(const std::string& path, bool has_gpu) {
-  std::ifstream file(path);
+  constexpr size_t most = 64 << 20;  // bytes; a thousand launches take 100 KB
+  const std::vector<char> bytes = read_input("--counters", path, most);
+  std::istringstream file(std::string(bytes.begin(), bytes.end()));
   std::string first;
-  if (!file || !std::getline(file, first))
-    throw UsageError("--counters: cannot read '" + path + "'");
+  if (!std::getline(file, first)) throw UsageError("--counters: '" + path + "' is empty");
   const std::string begin = has_gpu ? "# gpu " + Device::current().uuid() : "# gpu GPU-";
   const std::string end = program_text();
   if (!first.starts_with(begin) || !first.ends_with(end))

@@ -23,7 +23,12 @@
 
 namespace {
 
-constexpr int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU, SIGXFSZ};
+/// What ends a process that does nothing about it. Behind the first ten: faults of the program,
+/// which keep their own way to end it, with the shell's message and a core file.
+constexpr int ending_signals[] = {SIGINT,  SIGTERM, SIGHUP,    SIGQUIT, SIGXCPU,
+                                  SIGXFSZ, SIGALRM, SIGVTALRM, SIGUSR1, SIGUSR2,
+                                  SIGABRT, SIGSEGV, SIGBUS,    SIGFPE,  SIGILL};
+constexpr int requests = 10;
 
 /// Names of new files that have not taken their places yet; plain characters, for the handler.
 constexpr int most_unfinished = 4;  // a sample writes two at most
@@ -35,12 +40,18 @@ char too_large_line[256] = {};
 void on_ending_signal(int signal) {
   for (const char* path : unfinished)
     if (path[0]) unlink(path);
-  if (signal == SIGXFSZ) [[maybe_unused]]
-    const ssize_t n = write(STDERR_FILENO, too_large_line, std::strlen(too_large_line));
-  _exit(128 + signal);
+  if (signal == SIGXFSZ) {
+    [[maybe_unused]] const ssize_t n =
+        write(STDERR_FILENO, too_large_line, std::strlen(too_large_line));
+  }
+  const int* const faults = ending_signals + requests;
+  if (std::find(ending_signals, faults, signal) != faults) _exit(128 + signal);
+  std::signal(signal, SIG_DFL);
+  raise(signal);  // comes when this handler has returned
 }
 
-/// Holds these signals back while a file exists whose name the handler does not know yet.
+/// Holds these signals back while a file exists whose name the handler does not know yet; from this
+/// thread only, so that files are opened before the driver starts threads of its own.
 class SignalsHeldBack {
  public:
   SignalsHeldBack() {
@@ -62,8 +73,10 @@ void remove_unfinished_at_signals(const std::string& topic) {
   std::snprintf(too_large_line, sizeof too_large_line,
                 "%s: cannot write: a file would be larger than the limit (ulimit -f)\n",
                 topic.c_str());
+  struct sigaction before {};
   for (const int signal : ending_signals)
-    if (std::signal(signal, on_ending_signal) == SIG_IGN) std::signal(signal, SIG_IGN);
+    if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_DFL)
+      std::signal(signal, on_ending_signal);
 }
 
 // ---- reading ----
@@ -107,19 +120,33 @@ OutputFile::OutputFile(const std::string& path) : path_(path) {
     return;
   }
   if (S_ISDIR(old.st_mode)) fail("it is a directory");
+  if (S_ISBLK(old.st_mode)) fail("it is a disk");
   if (access(path.c_str(), W_OK) != 0) fail(std::strerror(errno));
   if (!S_ISREG(old.st_mode)) {
-    open_special(old.st_mode);
+    open_directly(old.st_mode);
     return;
   }
-  if (old.st_nlink > 1)
-    fail("it has " + std::to_string(old.st_nlink) +
-         " names (hard links), and would be replaced under one of them");
-  target_ = std::filesystem::canonical(path).string();  // through symbolic links, which stay
+  require_replaceable(old);
   open_beside(&old);
 }
 
-void OutputFile::open_special(unsigned mode) {
+void OutputFile::require_replaceable(const struct stat& old) {
+  if (old.st_nlink == 0) fail("it was deleted");
+  if (old.st_nlink > 1)
+    fail("it has " + std::to_string(old.st_nlink) +
+         " names (hard links), and would be replaced under one of them");
+#ifdef STATX_ATTR_MOUNT_ROOT
+  struct statx mount {};
+  if (statx(AT_FDCWD, path_.c_str(), 0, 0, &mount) == 0 &&
+      (mount.stx_attributes & STATX_ATTR_MOUNT_ROOT))
+    fail("it is a mount point");
+#endif
+  std::error_code error;
+  target_ = std::filesystem::canonical(path_, error).string();  // through links, which stay
+  if (error) fail(error.message());
+}
+
+void OutputFile::open_directly(unsigned mode) {
   // Without O_NONBLOCK this would wait, without a word, until somebody opens the pipe for reading.
   // A reader that was started together with this program gets a second to do so.
   const auto try_open = [&] {
@@ -140,13 +167,15 @@ void OutputFile::open_beside(const struct stat* old) {
   // no longer than any name: what is written may have the longest one that there is
   std::string beside = target_.substr(0, name) + ".new.XXXXXX";
   if (beside.size() >= PATH_MAX) fail(std::strerror(ENAMETOOLONG));
-  for (unfinished_ = 0; unfinished[unfinished_][0]; ++unfinished_)
-    if (unfinished_ == most_unfinished - 1) fail("too many files are being written");
+  int free = 0;
+  while (free < most_unfinished && unfinished[free][0]) ++free;
+  if (free == most_unfinished) fail("too many files are being written");
   {
     const SignalsHeldBack held;
     file_ = mkostemp(beside.data(), O_CLOEXEC);
-    if (file_ >= 0) std::strcpy(unfinished[unfinished_], beside.c_str());
+    if (file_ >= 0) std::strcpy(unfinished[free], beside.c_str());
   }
+  if (file_ >= 0) unfinished_ = free;
   if (file_ < 0)
     fail(std::string(old ? "it would be replaced, but its folder takes no new file: " : "") +
          std::strerror(errno));
@@ -170,14 +199,17 @@ OutputFile::~OutputFile() {
   remove_unfinished();
 }
 
-void OutputFile::finish(std::string_view text) {
+void OutputFile::write(std::string_view text) {
   while (!text.empty()) {
-    const ssize_t n = write(file_, text.data(), text.size());
+    const ssize_t n = ::write(file_, text.data(), text.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail(std::strerror(errno));
     text.remove_prefix(size_t(n));
   }
   if (unfinished_ >= 0 && fsync(file_) != 0) fail(std::strerror(errno));
+}
+
+void OutputFile::finish() {
   if (close(std::exchange(file_, -1)) != 0) fail(std::strerror(errno));
   if (unfinished_ < 0) return;
   if (std::rename(unfinished[unfinished_], target_.c_str()) != 0) fail(std::strerror(errno));

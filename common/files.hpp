@@ -13,23 +13,25 @@ std::vector<char> read_input(const std::string& option, const std::string& path,
 
 /// A file that is replaced whole or not at all. Opening it finds out whether that can be done: the
 /// new text goes to a new file in the same folder, which takes the old one's name, mode and owner
-/// when all of it is on the disk. A symbolic link stays, and its target is replaced. A device, or a
-/// pipe that somebody reads, is written directly.
+/// at the end of the run. A symbolic link stays, and its target is replaced. A character device, or
+/// a pipe that somebody reads, is written directly. Members throw std::runtime_error in one line.
 class OutputFile {
  public:
-  /// Throws std::runtime_error in one line if `path` cannot be written, or cannot be replaced whole
-  /// since it has other names or would change its owner.
+  /// Throws if `path` cannot be written, or cannot be replaced whole: it has other names, would
+  /// change its owner, or is a mount point.
   explicit OutputFile(const std::string& path);
   OutputFile(const OutputFile&) = delete;
   ~OutputFile();
 
-  /// Writes all of `text` and puts the file in its place; throws std::runtime_error if any of it
-  /// could not be written.
-  void finish(std::string_view text);
+  /// Writes `text` behind what was written before.
+  void write(std::string_view text);
+  /// Puts the file in its place, once all of it is on the disk. Without it the old one stays.
+  void finish();
 
  private:
   [[noreturn]] void fail(const std::string& why);
-  void open_special(unsigned mode);
+  void require_replaceable(const struct stat& old);
+  void open_directly(unsigned mode);
   void open_beside(const struct stat* old);
   void remove_unfinished();
 
@@ -50,7 +52,7 @@ struct NamedFile {
 /// one and the same by whatever links, and one of the two is written.
 void require_different(const std::vector<NamedFile>& files);
 
-/// From now on a signal that ends the process (SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU, SIGXFSZ)
-/// first removes files that are not finished; the exit code is 128 + the signal's number. Signals
-/// that were ignored, as under nohup, stay so. `topic`: for the line that SIGXFSZ prints.
+/// From now on a signal that ends the process (all but SIGKILL can be caught) first removes files
+/// that are not finished; the exit code is 128 + the signal's number. A signal that was ignored, as
+/// under nohup, or handled stays so. `topic`: for the line that SIGXFSZ prints.
 void remove_unfinished_at_signals(const std::string& topic);

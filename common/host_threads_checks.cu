@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <string>
 
@@ -27,7 +28,8 @@ TEST_CASE("host threads: they run at the same time as each other and as the call
   std::atomic<int> there = 0;
   const auto meet = [&] {
     ++there;
-    while (there < 3) std::this_thread::yield();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (there < 3 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
   };
   HostThreads threads;
   threads.start(2, [&](size_t) { meet(); });

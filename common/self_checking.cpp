@@ -10,7 +10,6 @@
 #include <sstream>
 
 #include "command_line.hpp"
-#include "files.hpp"
 
 namespace {
 
@@ -135,19 +134,18 @@ void require_known(const std::string& word) {
   } else if (option->kind == D::order) {
     require_one_of(name, *value, {"file", "suite", "name", "rand", "none"});
   } else if (option->kind == D::reporters) {
-    std::istringstream each(*value);
+    std::istringstream each(*value + ",");
     for (std::string reporter; std::getline(each, reporter, ',');)
       require_one_of(name, reporter, {"console", "xml", "junit"});
   }
 }
 
-/// The value of the last option `name` in `words`, as doctest takes it.
-std::optional<std::string> last_value(const std::vector<std::string>& words,
-                                      const std::string& name) {
-  std::optional<std::string> value;
+/// The value of the option `name` among `words`.
+std::optional<std::string> value_of(const std::vector<std::string>& words,
+                                    const std::string& name) {
   for (const std::string& word : words)
-    if (find_option(word)->name == name) value = value_of(word);
-  return value;
+    if (find_option(word)->name == name) return value_of(word);
+  return std::nullopt;
 }
 
 /// How many cases the filters choose, without running any.
@@ -165,7 +163,7 @@ unsigned count_chosen(std::vector<const char*> arguments) {
 /// that order; without --last all that follow.
 bool range_runs_one(const std::vector<std::string>& words, unsigned chosen) {
   const auto number = [&](const char* name, unsigned otherwise) {
-    const std::optional<std::string> value = last_value(words, name);
+    const std::optional<std::string> value = value_of(words, name);
     return value ? unsigned(parse_number(name, *value, 0, INT_MAX)) : otherwise;
   };
   const unsigned first = number("--first", 0), last = number("--last", UINT_MAX);
@@ -184,13 +182,26 @@ bool is_doctest_command(const std::vector<std::string>& words) {
   return false;
 }
 
-int run_self_checks(const std::string& topic, const std::vector<std::string>& words) {
+void require_doctest_options(const std::vector<std::string>& words) {
+  std::vector<const DoctestOption*> seen;
+  for (const std::string& word : words) {
+    require_known(word);
+    seen.push_back(find_option(word));
+    if (std::count(seen.begin(), seen.end(), seen.back()) > 1)
+      throw UsageError(std::string(seen.back()->name) + " is given twice");
+  }
+}
+
+std::optional<std::string> doctest_output(const std::vector<std::string>& words) {
+  return value_of(words, "--out");
+}
+
+int run_self_checks(const std::string& topic, const std::vector<std::string>& words,
+                    OutputFile* output) {
   std::vector<const char*> arguments{topic.c_str()};
   bool asks_only = false;  // for names or numbers; nothing is run
   for (const std::string& word : words) {
-    require_known(word);
     asks_only = asks_only || find_option(word)->kind == D::query;
-    // doctest would not say that it cannot write its file
     if (find_option(word)->name != std::string("--out")) arguments.push_back(word.c_str());
   }
   const unsigned chosen = count_chosen(arguments);
@@ -199,16 +210,15 @@ int run_self_checks(const std::string& topic, const std::vector<std::string>& wo
     throw UsageError("--first, --last: there is none of the " + std::to_string(chosen) +
                      " self-checks between them");
 
-  std::optional<OutputFile> file;
   std::ostringstream printed;
   doctest::Context context;
   context.applyCommandLine(int(arguments.size()), arguments.data());
-  if (const std::optional<std::string> path = last_value(words, "--out")) {
-    file.emplace(*path);
-    context.setCout(&printed);
-  }
+  if (output) context.setCout(&printed);
   const int failed = context.run();
-  if (file) file->finish(printed.str());
+  if (output) {
+    output->write(printed.str());
+    output->finish();
+  }
   if (failed) return exit_code::failure;
   if (asks_only || CaseCounter::skipped < CaseCounter::run) return exit_code::success;
   return exit_code::skipped;

@@ -120,22 +120,32 @@ TEST_CASE("command line: an experiment is given the topic's options") {
 
 // ---- files -----------------------------------------------------------------------------------
 
+namespace {
+
+void write_whole(const std::string& path, const std::string& text) {
+  OutputFile file(path);
+  file.write(text);
+  file.finish();
+}
+
+}  // namespace
+
 TEST_CASE("output file: whole or not at all") {
   const Folder folder;
   const fs::path file = folder / "out.csv";
-  OutputFile(file.string()).finish("first");
+  write_whole(file.string(), "first");
   CHECK(text_of(file) == "first");
-  { OutputFile abandoned(file.string()); }
+  { OutputFile(file.string()).write("abandoned"); }
   CHECK(text_of(file) == "first");  // what stood there stays
   CHECK(folder.entries() == 1);     // and nothing beside it
   fs::create_symlink(file, folder / "link");
-  OutputFile((folder / "link").string()).finish("second");
+  write_whole((folder / "link").string(), "second");
   CHECK(fs::is_symlink(folder / "link"));
   CHECK(text_of(file) == "second");
   CHECK(folder.entries() == 2);
   CHECK_THROWS_AS(OutputFile(folder.path().string()), std::runtime_error);
   CHECK_THROWS_AS(OutputFile((folder / "none/x").string()), std::runtime_error);
-  CHECK_THROWS_AS(OutputFile("/dev/full").finish("x"), std::runtime_error);
+  CHECK_THROWS_AS(write_whole("/dev/full", "x"), std::runtime_error);
 }
 
 TEST_CASE("output file: two at once, and what cannot be replaced whole is refused") {
@@ -153,13 +163,16 @@ TEST_CASE("output file: two at once, and what cannot be replaced whole is refuse
   CHECK(folder.entries() == 4);
   {
     OutputFile one((folder / "one").string()), two((folder / "two").string());
-    two.finish("2");
-    one.finish("1");
+    two.write("2");
+    one.write("1");
+    CHECK_FALSE(fs::exists(folder / "two"));
+    two.finish();
+    one.finish();
   }
   CHECK(text_of(folder / "one") == "1");
   CHECK(text_of(folder / "two") == "2");
   const std::string longest(255, 'n');
-  OutputFile((folder / longest.c_str()).string()).finish("long");
+  write_whole((folder / longest.c_str()).string(), "long");
   CHECK(text_of(folder / longest.c_str()) == "long");
   CHECK(folder.entries() == 7);
 }
@@ -168,10 +181,10 @@ TEST_CASE("output file: mode as before, or as the umask gives it") {
   const Folder folder;
   const fs::path file = folder / "file";
   const mode_t before = umask(027);
-  OutputFile(file.string()).finish("new");
+  write_whole(file.string(), "new");
   CHECK(fs::status(file).permissions() == fs::perms(0640));
   fs::permissions(file, fs::perms(0604));
-  OutputFile(file.string()).finish("replaced");
+  write_whole(file.string(), "replaced");
   CHECK(fs::status(file).permissions() == fs::perms(0604));
   umask(before);
 }
@@ -262,8 +275,10 @@ TEST_CASE("counts: a file that cannot be read, or of another program, is refused
   const std::string gpu = "# gpu GPU-00000000-0000-0000-0000-000000000000";
   const bool has_gpu = no_gpu_reason().empty();
   const std::string path = (folder / "counters.csv").string();
-  CHECK_THROWS_WITH_AS(counters::take_file(path, has_gpu),
-                       ("--counters: cannot read '" + path + "'").c_str(), UsageError);
+  CHECK_THROWS_WITH_AS(
+      counters::take_file(path, has_gpu),
+      ("--counters: cannot read '" + path + "': No such file or directory").c_str(), UsageError);
+  CHECK_THROWS_AS(counters::take_file("/dev/zero", has_gpu), UsageError);
   CHECK_THROWS_AS(counters::take_file(folder.path().string(), has_gpu), UsageError);
   const auto refused = [&](const std::string& begin) {
     const std::string file = folder.write("counters.csv", begin + counts);
