@@ -13,11 +13,27 @@
 using Lanes = std::array<long, 32>;
 inline constexpr long idle = -1;
 
+/// Whether lanes come in pairs that agree: each two neighbours (lane and lane ^ 1), or each two lanes that are two
+/// apart (lane and lane ^ 2), want the same word, or one of the two is idle.
+inline bool pairs_agree(const Lanes& lanes) {
+  for (unsigned distance : {1u, 2u}) {
+    bool all = true;
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      const long mine = lanes[lane], other = lanes[lane ^ distance];
+      all = all && (mine == other || mine == idle || other == idle);
+    }
+    if (all) return true;
+  }
+  return false;
+}
+
 /// Wavefronts of one load or store of `bytes` (4, 8 or 16) a lane. Words of 4 bytes are served to all 32 lanes
-/// together, of 8 bytes to half of them at a time, of 16 to a quarter; each such group takes as many wavefronts as its
-/// busiest bank has different words to give.
+/// together, of 8 bytes to half of them at a time, of 16 to a quarter, or to twice as many if they come in pairs that
+/// agree; each such group takes as many wavefronts as its busiest bank has different words to give. (Pairs: found by
+/// published microbenchmarks, on Turing; the profile preset holds the rule against random patterns.)
 inline int wavefronts(const Lanes& lanes, unsigned bytes = 4) {
-  const unsigned group = 128 / bytes;
+  unsigned group = 128 / bytes;
+  if (bytes > 4 && pairs_agree(lanes)) group *= 2;
   size_t sum = 0;
   for (unsigned first = 0; first < 32; first += group) {
     std::set<long> wanted[32];
