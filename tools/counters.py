@@ -8,6 +8,9 @@ A "profile launches" case launches each kernel to be counted once, and before th
 The n-th such line names the n-th counted launch; launches of other kernels in between are left out by ncu's -k or,
 here, by their name. Before its first launch the case prints "counted on: gpu UUID, program HASH", which becomes the
 first line of the file, "# gpu UUID, program HASH", by which a sample's --counters knows the counts of this run.
+
+A topic's results/<gpu>-counters.csv is such a file without the random patterns, which only counts of this run are
+compared with: `grep -v _pattern, FILE`.
 """
 import csv
 import sys
