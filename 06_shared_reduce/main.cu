@@ -6,7 +6,9 @@
 [[gnu::weak]] void ladder(const Run&);
 [[gnu::weak]] void set_ladder_size(size_t elements);
 [[gnu::weak]] void divergence(const Run&);
-[[gnu::weak]] void bank_conflicts(const Run&);
+[[gnu::weak]] void bank_steps(const Run&);
+[[gnu::weak]] void bank_strides(const Run&);
+[[gnu::weak]] void bank_tile(const Run&);
 [[gnu::weak]] void shared_size(const Run&);
 
 int main(int argc, char** argv) {
@@ -17,7 +19,9 @@ int main(int argc, char** argv) {
            {
                {"ladder", "the text's three reductions, and on to one launch that beats the library", &ladder},
                {"divergence", "active threads and divergent warps in every step of the three", &divergence},
-               {"bank_conflicts", "conflicts in every step, strided reads, and two cures", &bank_conflicts},
+               {"bank_steps", "bank conflicts in every step of the three, and what they cost", &bank_steps},
+               {"bank_strides", "reads at strides 1 to 33, in words of 4, 8 and 16 bytes", &bank_strides},
+               {"bank_tile", "a tile read by columns, and two cures", &bank_tile},
                {"shared_size", "resident blocks and bandwidth against shared memory a block", &shared_size},
            },
        .options = {{"size",

@@ -1,7 +1,7 @@
-// bank_conflicts, random patterns: the model of the banks (banks.hpp) and one warp's loads and
+// bank_strides, random patterns: the model of the banks (banks.hpp) and one warp's loads and
 // stores of words that nobody chose: lanes want the same word, or none, as chance has it. There is
 // nothing to measure: the profile preset counts wavefronts, and all have to be the model's.
-//   cmake -S 06_shared_reduce -B build/banks -DEXPERIMENTS=bank_conflicts
+//   cmake -S 06_shared_reduce -B build/banks -DEXPERIMENTS=bank_strides
 //   cmake --build build/banks && ctest --test-dir build/banks -L profile --verbose
 //
 //   1  read_pattern    each lane loads the word that its pattern says, or none
@@ -323,7 +323,7 @@ bool as_expected(const CountedLaunch& launch) {
 
 // ---- self-checks -------------------------------------------------------------------------------
 
-TEST_CASE("bank_conflicts: wide words are served to twice as many lanes where pairs agree") {
+TEST_CASE("bank_strides: wide words are served to twice as many lanes where pairs agree") {
   const auto of = [](unsigned bytes, auto index_of) {
     Wanted wanted;
     for (unsigned lane = 0; lane < 32; ++lane) wanted[lane] = int(index_of(int(lane)));
@@ -357,7 +357,7 @@ TEST_CASE("bank_conflicts: wide words are served to twice as many lanes where pa
   check(1, 2, [](int lane) { return lane % 8 == 0 ? lane / 8 : idle; });
 }
 
-TEST_CASE("bank_conflicts: random patterns are the same in each run and of every kind") {
+TEST_CASE("bank_strides: random patterns are the same in each run and of every kind") {
   const std::vector<Pattern> all = patterns(), again = patterns(), others = patterns(2);
   CHECK(all.size() == 500);
   std::set<std::string> parameters;
@@ -380,12 +380,12 @@ TEST_CASE("bank_conflicts: random patterns are the same in each run and of every
   CHECK(kinds.size() == 6 * family_count);
 }
 
-TEST_CASE("bank_conflicts: random patterns: profile launches") {
+TEST_CASE("bank_strides: random patterns: profile launches") {
   if (skip_without_gpu()) return;
   launch_counted(counted_launches());
 }
 
-TEST_CASE("bank_conflicts: counted wavefronts of random patterns equal the model") {
+TEST_CASE("bank_strides: counted wavefronts of random patterns equal the model") {
   if (!counted_in_this_run()) return skip_self_check("needs counts of this run");
   const std::vector<CountedLaunch> all = counted_launches();
   const auto equal = std::count_if(all.begin(), all.end(), as_expected);

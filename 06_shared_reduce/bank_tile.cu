@@ -1,0 +1,307 @@
+// bank_tile: the commonest bank conflict, and its cures. A block keeps a tile of 32 x 32 words in
+// shared memory [LC 4, KP], stores it by rows and loads it by columns, as a transpose does. All
+// words of a column lie in one bank. Look at what a word more a row does, and at the same without
+// that word.
+//   cmake -S 06_shared_reduce -B build/tile -DEXPERIMENTS=bank_tile
+//   cmake --build build/tile && build/tile/06_shared_reduce
+//
+//   1  plain_tile     rows of 32 words
+//   2  padded_tile    rows of 33 words
+//   3  swizzled_tile  rows of 32 words, each in an order of its own
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "../common/counters.hpp"
+#include "../common/report.hpp"
+#include "banks.hpp"
+
+namespace {
+
+// ---- kernels: 32 warps; each stores a row of the tile, side by side, then loads a column of it
+// over and over. Thread 0 leaves the cycles that all of them took ----
+
+// [plain_tile]
+// The words of a column are 32 apart: all in one bank, which gives them one after the other.
+__global__ void plain_tile(unsigned* out, long long* cycles, const unsigned* in, unsigned turns) {
+  __shared__ volatile unsigned tile[32][32];  // volatile: each turn loads again
+  const unsigned tx = threadIdx.x, ty = threadIdx.y;
+  tile[ty][tx] = in[ty * 32 + tx];  // store a row
+  __syncthreads();
+  const long long start = clock64();
+  unsigned sum = 0;
+#pragma unroll 8
+  for (unsigned turn = 0; turn < turns; ++turn) sum += tile[tx][ty];  // load a column
+  out[ty * 32 + tx] = sum;                                            // waits for the last load,
+  __syncthreads();                                                    // and for the last warp
+  if (tx == 0 && ty == 0) *cycles = clock64() - start;
+}
+// [/plain_tile]
+
+// [padded_tile]
+// A word more a row: the next row's word of the column is one bank further on.
+__global__ void padded_tile(unsigned* out, long long* cycles, const unsigned* in, unsigned turns) {
+  __shared__ volatile unsigned tile[32][33];
+  const unsigned tx = threadIdx.x, ty = threadIdx.y;
+  tile[ty][tx] = in[ty * 32 + tx];  // store a row
+  __syncthreads();
+  const long long start = clock64();
+  unsigned sum = 0;
+#pragma unroll 8
+  for (unsigned turn = 0; turn < turns; ++turn) sum += tile[tx][ty];  // load a column
+  out[ty * 32 + tx] = sum;
+  __syncthreads();
+  if (tx == 0 && ty == 0) *cycles = clock64() - start;
+}
+// [/padded_tile]
+
+// [swizzled_tile]
+// No word more: the word of a column is kept at column ^ row. In a row that is each place once, and
+// so each bank; in a column too.
+__global__ void swizzled_tile(unsigned* out, long long* cycles, const unsigned* in,
+                              unsigned turns) {
+  __shared__ volatile unsigned tile[32][32];
+  const unsigned tx = threadIdx.x, ty = threadIdx.y;
+  tile[ty][tx ^ ty] = in[ty * 32 + tx];  // store a row
+  __syncthreads();
+  const long long start = clock64();
+  unsigned sum = 0;
+#pragma unroll 8
+  for (unsigned turn = 0; turn < turns; ++turn) sum += tile[tx][ty ^ tx];  // load a column
+  out[ty * 32 + tx] = sum;
+  __syncthreads();
+  if (tx == 0 && ty == 0) *cycles = clock64() - start;
+}
+// [/swizzled_tile]
+
+// ---- the story in order ----
+
+struct Tile {
+  const char *name, *kernel;  ///< as shown; as in the code and in the counters' file
+  void (*launch)(unsigned* out, long long* cycles, const unsigned* in, unsigned turns);
+  unsigned row_words;  ///< from the beginning of a row to that of the next
+  bool swizzled;
+};
+
+const Tile tiles[] = {
+    {"plain", "plain_tile",
+     [](unsigned* out, long long* cycles, const unsigned* in, unsigned turns) {
+       plain_tile<<<1, dim3(32, 32)>>>(out, cycles, in, turns);
+     },
+     32, false},
+    {"padded", "padded_tile",
+     [](unsigned* out, long long* cycles, const unsigned* in, unsigned turns) {
+       padded_tile<<<1, dim3(32, 32)>>>(out, cycles, in, turns);
+     },
+     33, false},
+    {"swizzled", "swizzled_tile",
+     [](unsigned* out, long long* cycles, const unsigned* in, unsigned turns) {
+       swizzled_tile<<<1, dim3(32, 32)>>>(out, cycles, in, turns);
+     },
+     32, true},
+};
+
+// ---- what is right ----
+
+constexpr unsigned tile_words = 32 * 32;
+
+/// The word of a row and a column: without pattern.
+unsigned value_at(unsigned row, unsigned column) {
+  unsigned x = (row * 32 + column + 1) * 0x9e3779b1u;
+  x = (x ^ x >> 15) * 0x85ebca6bu;
+  return x ^ x >> 13;
+}
+
+std::vector<unsigned> values() {
+  std::vector<unsigned> all;
+  for (unsigned row = 0; row < 32; ++row)
+    for (unsigned column = 0; column < 32; ++column) all.push_back(value_at(row, column));
+  return all;
+}
+
+/// What launches read and write.
+struct Block {
+  static constexpr size_t canaries = 32;  ///< behind the sums of all threads
+
+  DeviceBuffer<unsigned> in{values()};
+  DeviceBuffer<unsigned> out{tile_words + canaries};
+  DeviceBuffer<long long> cycles{1};
+
+  /// The lanes of warp w must have the words of column w, so many times.
+  size_t wrong(unsigned turns) const {
+    const std::vector<unsigned> found = out.to_host();
+    size_t wrong = cycles.to_host()[0] > 0 ? 0 : 1;
+    for (unsigned warp = 0; warp < 32; ++warp)
+      for (unsigned lane = 0; lane < 32; ++lane)
+        wrong += found[warp * 32 + lane] != turns * value_at(lane, warp);
+    for (size_t i = tile_words; i < found.size(); ++i) wrong += found[i] != ~0u;
+    return wrong;
+  }
+  Task task(const Tile& tile, unsigned turns) {
+    Check check;
+    check.poison = [this] {
+      out.poison();
+      cycles.poison();
+    };
+    check.wrong = [this, turns] { return wrong(turns); };
+    return {tile.kernel,
+            [this, &tile, turns] { tile.launch(out.data(), cycles.data(), in.data(), turns); },
+            std::move(check)};
+  }
+};
+
+// ---- what to expect ----
+
+/// Where a tile keeps the word of a row and a column.
+unsigned place_of(const Tile& tile, unsigned row, unsigned column) {
+  return row * tile.row_words + (tile.swizzled ? column ^ row : column);
+}
+int row_wavefronts(const Tile& tile, unsigned row) {
+  return wavefronts_of(4, [&](unsigned lane) { return place_of(tile, row, lane); });
+}
+int column_wavefronts(const Tile& tile, unsigned column) {
+  return wavefronts_of(4, [&](unsigned lane) { return place_of(tile, lane, column); });
+}
+
+/// Of the load of a column: a wavefront takes a cycle (bank_strides), and all columns are alike.
+double predicted_cycles(const Tile& tile) { return column_wavefronts(tile, 0); }
+
+/// Found on compute capability 9.0, and a test holds rows to it there.
+Model model_of(const Device* device) {
+  return device && device->prop.major == 9 ? Model::traffic : Model::host;
+}
+
+// ---- the experiment ----
+
+/// Cycles a load of a warp while all warps load: its share of what all took.
+Statistics cycles_a_load(const Run& run, Block& block, const Tile& tile, unsigned turns) {
+  require_right(block.task(tile, turns));
+  const int launches = run.measuring.repeats;
+  DeviceBuffer<long long> cycles(launches);
+  cycles.poison();
+  for (int i = 0; i < launches; ++i)
+    tile.launch(block.out.data(), cycles.data() + i, block.in.data(), turns);
+  CUDA_CHECK_LAUNCH();
+  std::vector<double> each;
+  for (const long long c : cycles.to_host()) {
+    require_right(c > 0, std::string(tile.kernel) + ", cycles");
+    each.push_back(double(c) / (32.0 * turns));
+  }
+  return summarize(each);
+}
+
+}  // namespace
+
+void bank_tile(const Run& run) {
+  run.report.begin("bank_tile", "32 x 32 words, 4 KiB, stored by rows and loaded by columns");
+  constexpr unsigned turns = 512;  // 16384 loads, beside which start and end hardly count
+  Table table(run.report, "tile",
+              {predicted("bytes", "size", "bytes", 0), compared("cycles", "load", "cycles", 2)});
+  std::vector<Block> block(run.device ? 1 : 0);
+  for (const Tile& tile : tiles) {
+    const double bytes = 4.0 * 32 * tile.row_words;
+    const Statistics cycles = run.device ? cycles_a_load(run, block[0], tile, turns) : Statistics{};
+    table.row({tile.name}, {bytes, Compared{predicted_cycles(tile), cycles, model_of(run.device)}});
+  }
+  table.print();
+  run.report.note("cycles of a warp's load of a column while 32 warps load");
+  if (!run.device) run.report.left_out("the measured cycles");
+}
+
+// ---- self-checks ----
+
+namespace {
+
+std::vector<CountedLaunch> counted_launches() {
+  std::vector<CountedLaunch> all;
+  for (const Tile& tile : tiles) {
+    int loads = 0, stores = 0;
+    for (unsigned i = 0; i < 32; ++i) {
+      loads += column_wavefronts(tile, i);
+      stores += row_wavefronts(tile, i);
+    }
+    all.push_back({tile.kernel,
+                   tile.name,
+                   {expected_wavefronts(true, loads), expected_wavefronts(false, stores)},
+                   [&tile] {
+                     Block block;
+                     return wrong_after(block.task(tile, 1)) == 0;
+                   }});
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("bank_tile: each tile holds every word once, and two of them cure the columns") {
+  for (const Tile& tile : tiles) {
+    std::set<unsigned> places;
+    for (unsigned row = 0; row < 32; ++row)
+      for (unsigned column = 0; column < 32; ++column) places.insert(place_of(tile, row, column));
+    CHECK(places.size() == tile_words);
+    CHECK(*places.rbegin() < 32 * tile.row_words);
+    for (unsigned i = 0; i < 32; ++i) {
+      CHECK(row_wavefronts(tile, i) == 1);
+      CHECK(column_wavefronts(tile, i) == (&tile == &tiles[0] ? 32 : 1));
+    }
+  }
+  CHECK(predicted_cycles(tiles[0]) == 32);
+  CHECK(predicted_cycles(tiles[1]) == 1);
+  CHECK(predicted_cycles(tiles[2]) == 1);
+}
+
+TEST_CASE("bank_tile: pads of other tiles, as the page's answers have them") {
+  // wavefronts of a column of 32 words of some bytes, in rows of so many words
+  const auto column = [](unsigned bytes, unsigned row_words) {
+    return wavefronts_of(bytes, [=](unsigned lane) { return lane * row_words; });
+  };
+  CHECK(column(4, 34) == 2);   // two words more a row
+  CHECK(column(8, 32) == 32);  // 8-byte words
+  CHECK(column(8, 33) == 2);   // and one of them more: as few as a row of them takes
+  CHECK(column(8, 34) == 4);
+  CHECK(column(16, 33) == 4);
+}
+
+TEST_CASE("bank_tile: the model equals what was counted on an NVIDIA H200") {
+  std::vector<CountedLaunch> recorded = counted_launches();
+  for (CountedLaunch& each : recorded) each.kernel = "transpose_tile";  // as the three were called
+  compare_with_recorded_counts(recorded, results_file("nvidia-h200-counters.csv"));
+}
+
+TEST_CASE("bank_tile: counted wavefronts of this GPU equal the model") {
+  compare_with_counts_of_this_run(counted_launches());
+}
+
+TEST_CASE("bank_tile: profile launches") {
+  if (skip_without_gpu()) return;
+  launch_counted(counted_launches());
+}
+
+TEST_CASE("bank_tile: every tile gives each lane its column's word") {
+  if (skip_without_gpu()) return;
+  Block block;
+  for (const Tile& tile : tiles)
+    for (const unsigned turns : {1u, 7u, 8u, 17u}) {
+      CAPTURE(std::string(tile.name));
+      CAPTURE(turns);
+      CHECK(wrong_after(block.task(tile, turns)) == 0);
+    }
+}
+
+TEST_CASE("bank_tile: the check finds what is wrong") {
+  if (skip_without_gpu()) return;
+  Block block;
+  const Task task = block.task(tiles[1], 3);
+  task.check.poison();
+  CHECK(task.check.wrong() == tile_words + 1);  // and no cycles
+  REQUIRE(wrong_after(task) == 0);
+  std::vector<unsigned> sums = block.out.to_host();
+  std::swap(sums[1], sums[32]);  // not turned
+  sums[tile_words] = 0;          // one too far
+  block.out.copy_from(sums);
+  CHECK(task.check.wrong() == 3);
+}
+
+TEST_CASE("plausible: bank_tile" * doctest::skip()) {
+  check_plausible([](const Run& run) { bank_tile(run); });
+}
