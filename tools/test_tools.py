@@ -365,6 +365,47 @@ class Pages(InFolder):
         self.assertEqual(run("pages.py", "--check", page).returncode, 1)
 
 
+class Banks(InFolder):
+    def lanes(self, name, metric, words, value):
+        return record(topic="06_shared_reduce", experiment="bank_steps", case=name, parameter="lanes of warp 0",
+                      at=words, kind="predicted", metric=metric, value=value)
+
+    def step(self, name, left, right, of_bank, wavefronts):
+        return [self.lanes(name, "left words", left, wavefronts), self.lanes(name, "right words", right, wavefronts),
+                self.lanes(name, "words of the lane's bank", of_bank, wavefronts)]
+
+    def banks(self):
+        return record(topic="06_shared_reduce", experiment="bank_steps", case="shared memory", kind="predicted",
+                      metric="banks", value=4)
+
+    def draw(self, *found):
+        return run("draw_banks.py", self.save("r.csv", *found), "-o", self.folder / "banks.svg")
+
+    @unittest.skipUnless(matplotlib, "matplotlib is missing")
+    def test_what_was_saved_is_drawn_and_said(self):
+        # of a GPU with 4 banks, and numbers that no rule would give: the tool has none of its own
+        done = self.draw(self.banks(), *self.step("up, step 1, stride 1", "0 9 - -", "1 5 - -", "2 1 - -", 7),
+                         *self.step("down, step 1, stride 2", "0 1 2 3", "4 5 6 7", "1 1 1 1", 1))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.splitlines(), ["up, step 1, stride 1: 2 lanes, 7-way conflict",
+                                                    "down, step 1, stride 2: 4 lanes, no conflict"])
+        drawn = (self.folder / "banks.svg").read_text(encoding="utf-8")
+        for text in ("12 words in 4 banks", *done.stdout.splitlines(), "one of 2 that its bank must give"):
+            self.assertIn(f"<!-- {text}", drawn)
+
+    def test_a_file_without_lanes_or_with_a_part_of_them_is_named(self):
+        for found in ([timed("a", "measured", 1)], [self.banks()],
+                      [self.banks(), self.lanes("up, step 1, stride 1", "left words", "0 1", 1)]):
+            done = self.draw(*found)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("r.csv has no lanes of bank_steps", done.stderr)
+
+    def test_wrong_command_lines(self):
+        saved = self.save("r.csv", self.banks())
+        self.assertEqual(run("draw_banks.py").returncode, 2)
+        self.assertEqual(run("draw_banks.py", saved, "-o", "banks.txt").returncode, 2)
+
+
 class Repeat(InFolder):
     def sample(self, *verdicts, topic="04_bandwidth", code=0):
         """A script in place of a sample: its n-th run gives the n-th verdict for 04.2a, and always holds for 04.8."""
