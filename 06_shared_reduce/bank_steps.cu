@@ -19,26 +19,26 @@
 
 namespace {
 
-// ---- kernels: steps of a block's sum. A thread keeps one word; a step with stride s adds words
-// that lie s apart. `turns` is 1 in a reduction; else each step is repeated as often, so that its
-// cycles can be told from those of the barrier ----
+// ---- kernels: the steps of a block's sum from stride `first` to stride `last`. In a step with
+// stride s words are added that lie s apart. `turns` is 1 in a reduction; to measure a step it is
+// repeated, as often as it takes for the barrier behind it not to count ----
 
 constexpr unsigned max_threads = 1024;
 constexpr unsigned text_threads = 256;  // of the guide's block
 
-// Steps of stride `first`, 2 first ... to before `end`. Every 2 s-th thread adds its own word and
-// the one at distance s. Lane i wants a word of bank i: no conflict, but all warps are at work.
+// Every 2 s-th thread adds its own word and the one at distance s. Lane i wants a word of bank i,
+// so that nothing conflicts; but up to s = 16 all warps are at work, for fewer and fewer lanes.
 __global__ void modulo_steps(unsigned* out, long long* cycles, const unsigned* in, unsigned first,
-                             unsigned end, unsigned turns) {
+                             unsigned last, unsigned turns) {
   __shared__ volatile unsigned word[max_threads];  // volatile: each turn loads and stores again
   const unsigned tid = threadIdx.x;
-  word[tid] = in[tid];
+  word[tid] = in[tid];  // store a word
   __syncthreads();
   const long long start = clock64();
-  for (unsigned s = first; s < end; s *= 2) {
+  for (unsigned s = first; s <= last; s *= 2) {  // stride 1, 2, 4 ...
     if (tid % (2 * s) == 0)
       for (unsigned turn = 0; turn < turns; ++turn) word[tid] = word[tid] + word[tid + s];
-    __syncthreads();
+    __syncthreads();  // the next step's words are other threads' too
   }
   if (tid == 0) cycles[blockIdx.x] = clock64() - start;
   out[blockIdx.x * blockDim.x + tid] = word[tid];
@@ -48,13 +48,13 @@ __global__ void modulo_steps(unsigned* out, long long* cycles, const unsigned* i
 // The same words by the first threads, so that few warps have them all. But the words of lanes side
 // by side lie 2 s apart: 2 lanes meet in a bank at stride 1, 4 at stride 2, 8 at stride 4.
 __global__ void strided_steps(unsigned* out, long long* cycles, const unsigned* in, unsigned first,
-                              unsigned end, unsigned turns) {
-  __shared__ volatile unsigned word[max_threads];
+                              unsigned last, unsigned turns) {
+  __shared__ volatile unsigned word[max_threads];  // volatile: each turn loads and stores again
   const unsigned tid = threadIdx.x;
-  word[tid] = in[tid];
+  word[tid] = in[tid];  // store a word
   __syncthreads();
   const long long start = clock64();
-  for (unsigned s = first; s < end; s *= 2) {
+  for (unsigned s = first; s <= last; s *= 2) {  // stride 1, 2, 4 ...
     const unsigned index = 2 * s * tid;
     if (index < blockDim.x)
       for (unsigned turn = 0; turn < turns; ++turn) word[index] = word[index] + word[index + s];
@@ -65,8 +65,7 @@ __global__ void strided_steps(unsigned* out, long long* cycles, const unsigned* 
 }
 // [/strided_steps]
 
-// Steps of stride `first`, first / 2 ... down to `last`. The first s threads add words that lie
-// side by side: no conflict, and few warps.
+// The first s threads add words that lie side by side: no conflict, and few warps.
 __global__ void descending_steps(unsigned* out, long long* cycles, const unsigned* in,
                                  unsigned first, unsigned last, unsigned turns) {
   __shared__ volatile unsigned word[max_threads];
@@ -74,7 +73,7 @@ __global__ void descending_steps(unsigned* out, long long* cycles, const unsigne
   word[tid] = in[tid];
   __syncthreads();
   const long long start = clock64();
-  for (unsigned s = first; s >= last; s /= 2) {
+  for (unsigned s = first; s >= last; s /= 2) {  // stride ... 4, 2, 1
     if (tid < s)
       for (unsigned turn = 0; turn < turns; ++turn) word[tid] = word[tid] + word[tid + s];
     __syncthreads();
@@ -103,12 +102,12 @@ struct Reduction {
 const Reduction reductions[] = {
     {"modulo", "modulo_steps", true,
      [](const Steps& s, unsigned blocks, unsigned* out, long long* cycles, const unsigned* in) {
-       modulo_steps<<<blocks, s.threads>>>(out, cycles, in, s.first, 2 * s.last, s.turns);
+       modulo_steps<<<blocks, s.threads>>>(out, cycles, in, s.first, s.last, s.turns);
      },
      (const void*)modulo_steps},
     {"strided", "strided_steps", true,
      [](const Steps& s, unsigned blocks, unsigned* out, long long* cycles, const unsigned* in) {
-       strided_steps<<<blocks, s.threads>>>(out, cycles, in, s.first, 2 * s.last, s.turns);
+       strided_steps<<<blocks, s.threads>>>(out, cycles, in, s.first, s.last, s.turns);
      },
      (const void*)strided_steps},
     {"descending", "descending_steps", false,
@@ -567,7 +566,11 @@ TEST_CASE("bank_steps: what is computed is judged and saved without a GPU") {
   CHECK(printed.find("06.3b  does not hold") != std::string::npos);
   CHECK(printed.find("found: 512 threads come to 16-way, 1024 to 32-way") != std::string::npos);
   const std::string csv = report.csv("2026-01-01");
-  CHECK(csv.find("\"strided, step 1, stride 1\",lanes of warp 0,0 2 4 6 8 ") != std::string::npos);
+  const std::string strided_4 = "\"strided, step 4, stride 8\",lanes of warp 0,";
+  for (const char* lanes : {"0 16 32 48 64 ", "8 24 40 56 72 ", "8 8 8 8 8 "})
+    CHECK(csv.find(strided_4 + lanes) != std::string::npos);
+  CHECK(csv.find("\"descending, step 1, stride 128\",lanes of warp 0,128 129 130 ") !=
+        std::string::npos);
   size_t saved = 0;
   for (size_t at = csv.find("lanes of warp 0"); at != std::string::npos;
        at = csv.find("lanes of warp 0", at + 1))
