@@ -545,8 +545,8 @@ constexpr size_t most_by_host = size_t(1) << 21;
 
 template <class T>
 void require_sums(const std::vector<int>& which, Words<T>& words, size_t n, Work<T>& work) {
-  const unsigned all = std::is_same_v<T, float> ? passes<T> + 1 : passes<T>;  // fractions too
-  for (unsigned pass = all; pass-- > 0;) {
+  const unsigned last = std::is_same_v<T, float> ? fractions : 0;
+  for (unsigned pass = last + 1; pass-- > 0;) {
     words.fill(pass);
     const long long exact = words.sum(n);
     if (n <= most_by_host)
@@ -556,7 +556,7 @@ void require_sums(const std::vector<int>& which, Words<T>& words, size_t n, Work
                                " words, pass " + std::to_string(pass);
       require_right(is_right(rung, words, n, exact, work), what);
       require_right(work.canaries_stand(rung, n), what + ", wrote behind its results");
-      require_right(same_bits_again(rung, words, n, work), what + ", run again");
+      if (pass == last) require_right(same_bits_again(rung, words, n, work), what + ", run again");
     }
   }
 }
@@ -679,10 +679,10 @@ void judge(const Run& run, const Times& times, size_t n) {
                     "faster, no figure", "the guide"},
                    beats(), packed, faster(packed));
   if (packed.measured())
-    run.report.finding("06.1",
-                       "a mask for %, and as much divergence, is " + faster(gain(modulo, mask)) +
-                           "; of what the strided index saves " + "the division alone costs " +
-                           share_text(share_of_gain(times, strided)));
+    run.report.finding("06.1", "a mask for %, with the same divergence, is " +
+                                   faster(gain(modulo, mask)) + ": the division alone is " +
+                                   share_text(share_of_gain(times, strided)) +
+                                   " of what the strided index gains");
 
   const Interval divergent = gain(modulo, descending);
   const Interval conflicts = gain(strided, descending);
@@ -693,10 +693,10 @@ void judge(const Run& run, const Times& times, size_t n) {
       beats(), divergent_is_near ? divergent : conflicts,
       faster(divergent) + " than the first, " + faster(conflicts) + " than the second");
   if (divergent.measured())
-    run.report.finding("06.2",
-                       "against the mask " + faster(gain(mask, descending)) +
-                           "; of what it saves against the first the division alone costs " +
-                           share_text(share_of_gain(times, descending)));
+    run.report.finding("06.2", faster(gain(mask, descending)) +
+                                   " than the mask: the division alone is " +
+                                   share_text(share_of_gain(times, descending)) +
+                                   " of what the descending stride gains on the first");
 }
 
 /// The words, the text's partial sums (less than a 254th of them), and what allocations round up.
@@ -814,7 +814,7 @@ unsigned passes_that_notice(size_t a, size_t b) {
   for (unsigned pass = 0; pass < passes<T>; ++pass) {
     words.fill(pass);
     T* const all = words.all.data();
-    CUDA_CHECK(cudaMemcpy(all + a, all + b, sizeof(T), cudaMemcpyDeviceToDevice));
+    if (a != b) CUDA_CHECK(cudaMemcpy(all + a, all + b, sizeof(T), cudaMemcpyDeviceToDevice));
     const T right = T(Words<T>::sum_by_host(pass, n));
     noticed += wrong_after(work.task(descending, words.in, n, right)) > 0;
   }
@@ -845,12 +845,12 @@ TEST_CASE("ladder: each claim compares the text's kernels, the right way round")
   judged(2.6, 1.3, 1.6, 1.25, enough);
   CHECK(says("06.1   holds  "));
   CHECK(says("here 1.62x faster"));
-  CHECK(says("a mask for %, and as much divergence, is 2.00x faster"));
-  CHECK(says("the division alone costs 130%"));
+  CHECK(says("a mask for %, with the same divergence, is 2.00x faster"));
+  CHECK(says("the division alone is 130%"));
   CHECK(says("06.2   holds  "));
   CHECK(says("2.08x faster (2.06 to 2.10) than the first, 1.28x faster (1.27 to 1.29) than the"));
-  CHECK(says("against the mask 1.04x faster"));
-  CHECK(says("the division alone costs 96%"));
+  CHECK(says("found: 1.04x faster"));
+  CHECK(says("the division alone is 96%"));
   judged(1.5, 1.3, 1.6, 1.25, enough);
   CHECK(says("06.1   does not hold"));
   CHECK(says("06.2   holds  "));
@@ -883,9 +883,10 @@ TEST_CASE("ladder: sizes go beyond a made-up L2, and beside the library up to wh
 
 TEST_CASE("ladder: every rung is right at awkward sizes and alignments") {
   if (skip_without_gpu()) return;
-  const std::vector<size_t> sizes{0, 1, 2, 31, 32, 33, 255, 257, 1009, 1023, 1025};
-  check_rungs<float>(sizes, {0, 1, 31}, one_multiprocessor);
-  check_rungs<unsigned>(sizes, {0, 3, 30}, one_multiprocessor);
+  // the sanitizers watch this case: few words, as if on one multiprocessor, are many blocks
+  const std::vector<size_t> sizes{0, 1, 2, 31, 33, 257, 1009, 1025};
+  check_rungs<float>(sizes, {0, 31}, one_multiprocessor);
+  check_rungs<unsigned>(sizes, {0, 1, 3, 30}, one_multiprocessor);
   check_rungs<float>({32768 + 35}, {0, 2}, one_multiprocessor);
   check_rungs<unsigned>({32768 + 35}, {0, 29}, one_multiprocessor);
 }

@@ -11,6 +11,10 @@ namespace reduce {
 namespace {
 
 constexpr size_t poison_words = 64;
+constexpr unsigned threads = 256;
+
+/// Enough for n words, and to fill the GPU.
+unsigned blocks_for(size_t n) { return unsigned(std::min<size_t>(n / threads + 1, 4096)); }
 
 /// Spreads i over 32 bits. Below 2^32 no two are the same: every line maps 0 to 2^32 - 1 one to one
 /// (x ^ x >> s and odd factors can be undone).
@@ -33,8 +37,8 @@ __host__ __device__ long long units_of(unsigned digit, size_t i) {
 template <class T>
 __global__ void fill_words(T* out, size_t n, unsigned digit) {
   const float unit = digit == fractions ? 0x1p-24f : 1.0f;
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads) {
+  const size_t step = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += step) {
     const long long units = units_of<T>(digit, i);
     out[i] = std::is_same_v<T, float> ? T(float(units) * unit) : T(units);
   }
@@ -44,8 +48,8 @@ __global__ void fill_words(T* out, size_t n, unsigned digit) {
 template <class T>
 __global__ void add_units(unsigned long long* sum, const T* in, size_t n, float units_in_one) {
   long long mine = 0;
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
+  const size_t step = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += step)
     mine +=
         std::is_same_v<T, float> ? (long long)(float(in[i]) * units_in_one) : (long long)(in[i]);
   atomicAdd(sum, (unsigned long long)(mine));
@@ -63,14 +67,15 @@ Words<T>::Words(size_t n, size_t offset) : all(offset + n + (offset ? poison_wor
 template <class T>
 void Words<T>::fill(unsigned which) {
   digit = which;
-  fill_words<<<1024, 256>>>(const_cast<T*>(in), n, digit);
+  fill_words<<<blocks_for(n), threads>>>(const_cast<T*>(in), n, digit);
   CUDA_CHECK_LAUNCH();
 }
 
 template <class T>
 long long Words<T>::sum(size_t count) const {
   DeviceBuffer<unsigned long long> sum(std::vector<unsigned long long>{0});
-  add_units<<<1024, 256>>>(sum.data(), in, count, digit == fractions ? 0x1p24f : 1.0f);
+  add_units<<<blocks_for(count), threads>>>(sum.data(), in, count,
+                                            digit == fractions ? 0x1p24f : 1.0f);
   CUDA_CHECK_LAUNCH();
   return (long long)(sum.to_host()[0]);
 }

@@ -276,6 +276,25 @@ TEST_CASE("ladder: instructions and wavefronts of a block, by hand") {
   }
 }
 
+TEST_CASE("ladder: the steps that wavefronts are counted from add every word of a block once") {
+  for (const int rung : {modulo, mask, strided, descending}) {
+    CAPTURE(std::string(rungs[rung].name));
+    std::vector<long long> word(block_threads);
+    for (unsigned i = 0; i < block_threads; ++i) word[i] = (i + 1) * (i + 1);
+    for (unsigned k = 0; k < rungs[rung].steps; ++k) {
+      std::vector<int> uses(block_threads, 0);
+      for (unsigned tid = 0; tid < block_threads; ++tid) {
+        const Step step = step_of_rung(rungs[rung], k, tid);
+        if (!step.active) continue;
+        CHECK(++uses.at(step.left) + ++uses.at(step.right) == 2);  // no other thread's in this step
+        word.at(step.left) += word.at(step.right);
+      }
+    }
+    CHECK(word[0] ==
+          (long long)(block_threads) * (block_threads + 1) * (2 * block_threads + 1) / 6);
+  }
+}
+
 TEST_CASE("ladder: predictions, by hand") {
   // ten multiprocessors of 1000 threads and 1 GHz, 1000 GB/s
   const Device device = made_up(10, 1024);
