@@ -584,8 +584,12 @@ template size_t wrong_after_first_launch(int, const Words<unsigned>&, Gpu);
 
 namespace {
 
+/// A rung's row; floats are not named.
 template <class T>
-const char* const type_name = std::is_same_v<T, float> ? "float" : "unsigned";
+Key key_of(int rung) {
+  if (std::is_same_v<T, float>) return {rungs[rung].name};
+  return {rungs[rung].name, "type", "unsigned"};
+}
 
 /// Times of the rungs, in turn; empty for those that were not run.
 using Times = std::vector<Readings>;
@@ -598,21 +602,20 @@ struct RungTable {
   RungTable(const Run& run, size_t n)
       : run(run),
         n(n),
-        table(run.report, "kernel",
+        table(run.report, "kernel, float",
               {compared("us", "time", "us", 1), shown("spread"),
                measured("GB/s", "bandwidth", "GB/s", 0), shown("of theory"),
                predicted("a block's instructions", "instructions of a block", "1", 0),
                predicted("wavefronts", "wavefronts of a block", "1", 0), shown("")}) {}
 
-  void add(const Rung& rung, const char* type, const Cell& us, const Readings& times) {
+  void add(const Key& key, const Rung& rung, const Cell& us, const Readings& times) {
     const Statistics gbs = gigabytes_per_second(4.0 * double(n), times.statistics());
     const double theory = run.device ? run.device->theoretical_gbs : 0;
     const double share = theory > 0 ? gbs.median / theory : NAN;
     const bool counted = rung.instructions.of_a_warp > 0;
-    table.row({rung.name, "type", type},
-              {us, spread_text(times.statistics()), gbs, percent(share),
-               counted ? Cell(instructions_of_block(rung)) : Cell(),
-               counted ? Cell(wavefronts_of_block(rung).both()) : Cell(), bar(share)});
+    table.row(key, {us, spread_text(times.statistics()), gbs, percent(share),
+                    counted ? Cell(instructions_of_block(rung)) : Cell(),
+                    counted ? Cell(wavefronts_of_block(rung).both()) : Cell(), bar(share)});
   }
 };
 
@@ -620,14 +623,10 @@ struct RungTable {
 double measure_launch(const Run& run, RungTable& table, Words<float>& words, Work<float>& work) {
   const float right = float(words.sum(1));
   const Readings times = run.time(work.task(descending, words.in, 1, right));
-  table.table.row({"descending stride, one word", "type", "float"},
-                  {Calibration{scaled(times.statistics(), 1e3)},
-                   spread_text(times.statistics()),
-                   {},
-                   {},
-                   {},
-                   {},
-                   ""});
+  const Statistics us = scaled(times.statistics(), 1e3);
+  const Cell none;
+  table.table.row({"descending stride, one word"},
+                  {Calibration{us}, spread_text(us), none, none, none, none, none});
   return times.median();
 }
 
@@ -653,7 +652,7 @@ void add_rows(const std::vector<int>& which, const Times& times, const Calibrate
                           ? Cell(Calibration{us})
                           : Cell(Compared{1e3 * predicted_ms(rungs[rung], table.n, c, device), us,
                                           model_of(rungs[rung], table.n, c, device)});
-    table.add(rungs[rung], type_name<T>, cell, times[rung]);
+    table.add(key_of<T>(rung), rungs[rung], cell, times[rung]);
   }
 }
 
@@ -757,9 +756,8 @@ void ladder(const Run& run, const Options& options) {
   RungTable table(run, n);
   Table orders = order_table(run);
   if (!run.device) {
-    for (const Rung& rung : rungs)
-      if (rung.instructions.of_a_warp > 0)
-        table.add(rung, &rung == &rungs[redux] ? "unsigned" : "float", {}, {});
+    for (int rung = 0; rungs[rung].instructions.of_a_warp > 0; ++rung)
+      table.add(rung == redux ? key_of<unsigned>(rung) : key_of<float>(rung), rungs[rung], {}, {});
     table.table.print();
     run.report.note("instructions of a block's warps, as compiled for compute capability 9.0");
     add_orders_of_any_gpu(n, orders);
@@ -924,9 +922,8 @@ TEST_CASE("ladder: large: every rung is right beyond one grid") {
   check_rungs<unsigned>(sizes, {0, 1, 2, 3}, gpu);
 }
 
-// A step whose barrier is missing reads words of warps that may be behind. The millions of blocks
-// of the next case, all multiprocessors full, give them every chance to be; that the barriers stand
-// where they must is seen in the compiled code.
+// Without its barrier a step reads words of warps that may be behind. Here millions of blocks give
+// them the chance to be; that each barrier stands where it must is seen in the compiled code.
 TEST_CASE("ladder: large: every rung is right beyond the L2 and up to 2^31 + 7 words") {
   if (skip_without_gpu()) return;
   const Gpu gpu = gpu_of(Device::current());

@@ -90,7 +90,7 @@ double instructions_of_block(const Rung& rung);
 /// The model's three constants, measured in the same run; milliseconds.
 struct Calibrated {
   double launch = NAN;   ///< a launch that has one word to sum
-  double wait = NAN;     ///< of a multiprocessor for a block, beside its instructions
+  double wait = NAN;     ///< what a block takes beside its instructions, over all multiprocessors
   double latency = NAN;  ///< of a load, while all others load too
 };
 /// From the times of one word in one launch, and of two rungs over n words.

@@ -103,12 +103,13 @@ Step step_of_rung(const Rung& rung, unsigned k, unsigned tid) {
 
 /// Milliseconds that all multiprocessors together take for a block's work. Each issues four
 /// instructions of warps a cycle (two on compute capability 6.0), and passes through shared memory
-/// once.
+/// once. Not a number where the clock is not reported.
 double work_ms(const Rung& rung, const Device& device) {
   constexpr double issued_a_cycle = 4;
   const double cycles =
       std::max(instructions_of_block(rung) / issued_a_cycle, wavefronts_of_block(rung).both());
-  return cycles / (double(device.sm_clock_khz) * device.prop.multiProcessorCount);
+  const double cycles_a_ms = double(device.sm_clock_khz) * device.prop.multiProcessorCount;
+  return cycles_a_ms > 0 ? cycles / cycles_a_ms : NAN;
 }
 
 double all_blocks(const Rung& rung, size_t n, Gpu gpu) {
@@ -140,6 +141,7 @@ double turn_ms(double bytes, double latency, const Device& device) {
   return std::hypot(latency, bytes / bytes_a_ms(device));
 }
 
+/// CUB adds blocks, and then their sums.
 double launch_count(const Rung& rung, size_t n, Gpu gpu) {
   return rung.grid == Grid::library ? 2 : double(launches(rung, n, gpu).size());
 }
@@ -181,7 +183,6 @@ Calibrated calibrate(double one_word, double of_descending, double of_several, s
   const double turn = (of_several - one_word * launch_count(loads, n, gpu)) * under_way / bytes;
   const double passed_on = under_way / bytes_a_ms(device);
   c.latency = std::sqrt(std::max(turn * turn - passed_on * passed_on, 0.0));
-  if (std::isnan(passed_on)) c.latency = NAN;
   return c;
 }
 
@@ -320,6 +321,10 @@ TEST_CASE("ladder: predictions, by hand") {
   silent.theoretical_gbs = 0;  // not reported
   CHECK(std::isnan(predicted_ms(rungs[once], n, c, silent)));
   CHECK(1e3 * predicted_ms(rungs[modulo], n, c, silent) == doctest::Approx(us(modulo)));
+  CHECK(std::isnan(calibrate(0.01, 1, 1, n, silent).latency));
+  silent.sm_clock_khz = 0;
+  CHECK(std::isnan(predicted_ms(rungs[modulo], n, c, silent)));
+  CHECK(std::isnan(calibrate(0.01, 1, 1, n, silent).wait));
 }
 
 TEST_CASE("ladder: calibrating finds the constants that a prediction was made with") {

@@ -1,5 +1,5 @@
-// What the order of the additions does to a float sum: `ladder`'s rungs add in nine orders, each of
-// them fixed, so that every run gives the same bits.
+// What the order of the additions does to a float sum. Each of `ladder`'s rungs adds in a fixed
+// order, so that every run gives the same bits; but not all in the same.
 #include <doctest/doctest.h>
 
 #include <cmath>
