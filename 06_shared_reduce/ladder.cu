@@ -122,7 +122,6 @@ __global__ void reduce_add_on_load(const T* in, size_t n, T* out) {
 
 constexpr unsigned whole_warp = 0xffffffff;
 
-// [warp_sum]
 // The sum of a warp's 32 values, in every lane: five exchanges of registers, without shared memory
 // and without a barrier. (The old way, shared words without a barrier "because a warp runs in
 // step", is wrong since warps may diverge anywhere.)
@@ -131,7 +130,6 @@ __device__ T warp_sum(T value) {
   for (unsigned lane = 16; lane > 0; lane /= 2) value += __shfl_xor_sync(whole_warp, value, lane);
   return value;
 }
-// [/warp_sum]
 
 // The steps in shared memory end at 32 words: seven of eight warps are done, and wait at no more
 // barriers.
@@ -275,7 +273,6 @@ __device__ T take(volatile Slot* slots, unsigned count) {
   return sum;
 }
 
-// [sum_once]
 // A block takes tiles of 64 KiB, one grid apart: eight 16-byte loads of each thread are under way
 // before the first addition. It leaves its sum in a slot. The last block waits for all slots and
 // adds them up; the others wait for nothing, and so find room whatever the order in which blocks
@@ -291,6 +288,7 @@ __global__ void __launch_bounds__(tile_threads, tile_blocks_each)
   const size_t tail = (n - head) % 4;
   const Quad<T>* quad = reinterpret_cast<const Quad<T>*>(in + head);
 
+  // [sum_once]
   T sum = 0;
   if (blockIdx.x == 0)
     sum = (tid < head ? in[tid] : T(0)) + (tid < tail ? in[n - tail + tid] : T(0));
@@ -311,8 +309,8 @@ __global__ void __launch_bounds__(tile_threads, tile_blocks_each)
   if (blockIdx.x < gridDim.x - 1) return;
   sum = block_sum(take<T>(slots, gridDim.x), of_grid);
   if (tid == 0) *out = sum;
+  // [/sum_once]
 }
-// [/sum_once]
 
 // Kernel 10; its loads say that what they read is the first to leave the L2 again (__ldcs). Words
 // that do not fit in there are not found there next time.
