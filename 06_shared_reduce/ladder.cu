@@ -1,378 +1,941 @@
-// ladder: the sum of n words, from the text's three reductions to one launch as fast as memory. The text says that a
-// strided index without divergence beats the divergent version, and that descending strides without bank conflicts beat
-// both. Look at the second row: the same divergent threads as in the first, without the division that % costs. Then
-// at how much is left after the text's last version, and at what the order of the additions does to a float sum.
+// ladder: the sum of n words. The vendor's guide [KP] sums a block's words in shared memory three
+// times: with divergent warps, with whole warps but bank conflicts, and with neither. It says that
+// the second beats the first and the third beats both. Look at the row of the mask: the same
+// threads diverge as in the first, without the division that % costs. Then at how much is left
+// after the text's last version, and at what each idea beyond it takes away.
+//   cmake -S 06_shared_reduce -B build/ladder -DEXPERIMENTS=ladder
+//   cmake --build build/ladder && build/ladder/06_shared_reduce
+//
+//   1  reduce_modulo       the text's first: every 2s-th thread adds its neighbour at distance s
+//   2  reduce_mask         the same threads, found without a division
+//   3  reduce_strided      the text's second: the first threads add, words 2s apart
+//   4  reduce_descending   the text's third: the first threads add, words side by side
+//   5  reduce_add_on_load  4, two words a thread, added while they are loaded
+//   6  reduce_shuffle      5, the last 32 words by exchanges of registers
+//   7  reduce_redux        5, the last 32 words by one instruction
+//   8  reduce_several      as many blocks as fit at once, each for many words
+//   9  reduce_vector        8 in 16-byte words
+//  10  sum_once            eight 16-byte words a thread under way, one launch for all
+//  11  sum_streaming       10, told that no word is used twice
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <bit>
 #include <climits>
-#include <memory>
+#include <cstring>
 
-#include "../common/first_edition.hpp"
-#include "ladder_rungs.cuh"
+#include "ladder.hpp"
+#include "options.hpp"
 
-// in ladder_cub.cu
-void cub_sum(void* scratch, size_t& scratch_bytes, const float* in, float* out, int n, cudaStream_t stream);
-void cub_sum(void* scratch, size_t& scratch_bytes, const int* in, int* out, int n, cudaStream_t stream);
+using namespace reduce;
+
+// ---- the text's reductions: a word a thread, a sum a block, launched again over the sums ----
+
+// [reduce_modulo]
+// In the first step every other thread of a warp adds, in the fifth one of 32, and all warps come
+// along. Loops run to blockDim.x, of which the compiler does not know that it is a power of two: so
+// % is a division.
+template <class T>
+__global__ void reduce_modulo(const T* in, size_t n, T* out) {
+  __shared__ T word[block_threads];
+  const unsigned tid = threadIdx.x;
+  const size_t i = blockIdx.x * size_t(blockDim.x) + tid;
+  word[tid] = i < n ? in[i] : T(0);
+  __syncthreads();
+  for (unsigned s = 1; s < blockDim.x; s *= 2) {  // stride 1, 2, 4 ...
+    if (tid % (2 * s) == 0) word[tid] += word[tid + s];
+    __syncthreads();
+  }
+  if (tid == 0) out[blockIdx.x] = word[0];
+}
+// [/reduce_modulo]
+
+// The same threads add the same words: 2 s is a power of two, and the mask knows it.
+template <class T>
+__global__ void reduce_mask(const T* in, size_t n, T* out) {
+  __shared__ T word[block_threads];
+  const unsigned tid = threadIdx.x;
+  const size_t i = blockIdx.x * size_t(blockDim.x) + tid;
+  word[tid] = i < n ? in[i] : T(0);
+  __syncthreads();
+  for (unsigned s = 1; s < blockDim.x; s *= 2) {
+    if ((tid & (2 * s - 1)) == 0) word[tid] += word[tid + s];
+    __syncthreads();
+  }
+  if (tid == 0) out[blockIdx.x] = word[0];
+}
+
+// [reduce_strided]
+// The first threads add, so that whole warps drop out. But a warp's words lie 2 s apart, and 2, 4,
+// 8 of them in one bank of shared memory, which gives them out one after the other.
+template <class T>
+__global__ void reduce_strided(const T* in, size_t n, T* out) {
+  __shared__ T word[block_threads];
+  const unsigned tid = threadIdx.x;
+  const size_t i = blockIdx.x * size_t(blockDim.x) + tid;
+  word[tid] = i < n ? in[i] : T(0);
+  __syncthreads();
+  for (unsigned s = 1; s < blockDim.x; s *= 2) {
+    const unsigned left = 2 * s * tid;
+    if (left < blockDim.x) word[left] += word[left + s];
+    __syncthreads();
+  }
+  if (tid == 0) out[blockIdx.x] = word[0];
+}
+// [/reduce_strided]
+
+// [reduce_descending]
+// The first threads add, and a warp adds 32 neighbours: every bank once.
+template <class T>
+__global__ void reduce_descending(const T* in, size_t n, T* out) {
+  __shared__ T word[block_threads];
+  const unsigned tid = threadIdx.x;
+  const size_t i = blockIdx.x * size_t(blockDim.x) + tid;
+  word[tid] = i < n ? in[i] : T(0);
+  __syncthreads();
+  for (unsigned s = blockDim.x / 2; s > 0; s /= 2) {  // stride 128, 64 ... 1
+    if (tid < s) word[tid] += word[tid + s];
+    __syncthreads();
+  }
+  if (tid == 0) out[blockIdx.x] = word[0];
+}
+// [/reduce_descending]
+
+// ---- beyond the text ----
+
+// Half of the threads would have nothing to do from the first step on: each adds two words while it
+// loads them. Both loads are under way together.
+template <class T>
+__global__ void reduce_add_on_load(const T* in, size_t n, T* out) {
+  __shared__ T word[block_threads];
+  const unsigned tid = threadIdx.x;
+  const size_t i = blockIdx.x * size_t(2 * blockDim.x) + tid;
+  const T first = i < n ? in[i] : T(0);
+  const T second = i + blockDim.x < n ? in[i + blockDim.x] : T(0);
+  word[tid] = first + second;
+  __syncthreads();
+  for (unsigned s = blockDim.x / 2; s > 0; s /= 2) {
+    if (tid < s) word[tid] += word[tid + s];
+    __syncthreads();
+  }
+  if (tid == 0) out[blockIdx.x] = word[0];
+}
+
+constexpr unsigned whole_warp = 0xffffffff;
+
+// The sum of a warp's 32 values, in every lane: five exchanges of registers, without shared memory
+// and without a barrier. (The old way, shared words without a barrier "because a warp runs in
+// step", is wrong since warps may diverge anywhere.)
+template <class T>
+__device__ T warp_sum(T value) {
+  for (unsigned lane = 16; lane > 0; lane /= 2) value += __shfl_xor_sync(whole_warp, value, lane);
+  return value;
+}
+
+// The steps in shared memory end at 32 words: seven of eight warps are done, and wait at no more
+// barriers.
+template <class T>
+__global__ void reduce_shuffle(const T* in, size_t n, T* out) {
+  __shared__ T word[block_threads];
+  const unsigned tid = threadIdx.x;
+  const size_t i = blockIdx.x * size_t(2 * blockDim.x) + tid;
+  const T first = i < n ? in[i] : T(0);
+  const T second = i + blockDim.x < n ? in[i + blockDim.x] : T(0);
+  word[tid] = first + second;
+  __syncthreads();
+  for (unsigned s = blockDim.x / 2; s >= 32; s /= 2) {
+    if (tid < s) word[tid] += word[tid + s];
+    __syncthreads();
+  }
+  if (tid < 32) word[tid] = warp_sum(word[tid]);
+  if (tid == 0) out[blockIdx.x] = word[0];
+}
+
+// Kernel 6 with one instruction for the five exchanges, which compute capability 8.0 and later have
+// for whole numbers. Code for an older one is never launched.
+__global__ void reduce_redux(const unsigned* in, size_t n, unsigned* out) {
+  __shared__ unsigned word[block_threads];
+  const unsigned tid = threadIdx.x;
+  const size_t i = blockIdx.x * size_t(2 * blockDim.x) + tid;
+  const unsigned first = i < n ? in[i] : 0;
+  const unsigned second = i + blockDim.x < n ? in[i + blockDim.x] : 0;
+  word[tid] = first + second;
+  __syncthreads();
+  for (unsigned s = blockDim.x / 2; s >= 32; s /= 2) {
+    if (tid < s) word[tid] += word[tid + s];
+    __syncthreads();
+  }
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  if (tid < 32) word[tid] = __reduce_add_sync(whole_warp, word[tid]);
+#endif
+  if (tid == 0) out[blockIdx.x] = word[0];
+}
+
+// A warp loads 32 neighbours, adds, and steps on by the whole grid. The block's steps are paid once
+// for many words. One load of 4 bytes a thread is under way.
+template <class T>
+__global__ void reduce_several(const T* in, size_t n, T* out) {
+  __shared__ T word[block_threads];
+  const unsigned tid = threadIdx.x;
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  T sum = 0;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + tid; i < n; i += threads) sum += in[i];
+  word[tid] = sum;
+  __syncthreads();
+  for (unsigned s = blockDim.x / 2; s >= 32; s /= 2) {
+    if (tid < s) word[tid] += word[tid + s];
+    __syncthreads();
+  }
+  if (tid < 32) word[tid] = warp_sum(word[tid]);
+  if (tid == 0) out[blockIdx.x] = word[0];
+}
+
+/// Four words that are loaded at once.
+template <class T>
+using Quad = std::conditional_t<std::is_same_v<T, float>, float4, uint4>;
+
+// A warp loads 512 bytes at a time instead of 128. Quads begin at the first multiple of 128 bytes,
+// so that a warp's load covers whole lines; the words before it and behind the last quad are taken
+// by the first threads of block 0.
+template <class T>
+__global__ void reduce_vector(const T* in, size_t n, T* out) {
+  __shared__ T word[block_threads];
+  const unsigned tid = threadIdx.x;
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  const size_t to_line = (128 - reinterpret_cast<size_t>(in) % 128) % 128 / 4;
+  const size_t head = to_line < n ? to_line : n;  // words before the first quad: up to 31
+  const size_t count = (n - head) / 4;
+  const size_t tail = (n - head) % 4;  // words behind the last quad
+  const Quad<T>* quad = reinterpret_cast<const Quad<T>*>(in + head);
+
+  T sum = 0;
+  if (blockIdx.x == 0)
+    sum = (tid < head ? in[tid] : T(0)) + (tid < tail ? in[n - tail + tid] : T(0));
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + tid; i < count; i += threads) {
+    const Quad<T> v = quad[i];
+    sum += (v.x + v.y) + (v.z + v.w);
+  }
+  word[tid] = sum;
+  __syncthreads();
+  for (unsigned s = blockDim.x / 2; s >= 32; s /= 2) {
+    if (tid < s) word[tid] += word[tid + s];
+    __syncthreads();
+  }
+  if (tid < 32) word[tid] = warp_sum(word[tid]);
+  if (tid == 0) out[blockIdx.x] = word[0];
+}
+
+// ---- one launch ----
+
+// The sum of a block's values, in its thread 0: each warp's by exchanges, then one warp over the
+// warps' sums. One barrier.
+template <class T>
+__device__ T block_sum(T value, T* of_warps) {
+  value = warp_sum(value);
+  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = value;
+  __syncthreads();
+  if (threadIdx.x >= 32) return T(0);
+  return warp_sum(threadIdx.x < blockDim.x / 32 ? of_warps[threadIdx.x] : T(0));
+}
+
+// Leaves a block's sum in its slot: 8 bytes, the sum's bits and above them a 1, written by one
+// store and read by one load. Nobody sees one half without the other, and no fence or atomic has to
+// order them.
+template <class T>
+__device__ void put(volatile Slot* slot, T sum) {
+  Slot marked = Slot(1) << 32;
+  memcpy(&marked, &sum, sizeof sum);  // the lower half
+  *slot = marked;
+}
+
+// Waits for the sums in a thread's slots and adds them, in a fixed order. All loads of a round are
+// issued before the first wait. Each slot is left at 0, as it was before the launch.
+template <class T>
+__device__ T take(volatile Slot* slots, unsigned count) {
+  T sum = 0;
+  for (unsigned first = threadIdx.x; first < count; first += tile_quads) {
+    Slot found[tile_loads];
+#pragma unroll
+    for (unsigned k = 0; k < tile_loads; ++k) {
+      const unsigned i = first + k * tile_threads;
+      found[k] = i < count ? slots[i] : 0;
+    }
+#pragma unroll
+    for (unsigned k = 0; k < tile_loads; ++k) {
+      const unsigned i = first + k * tile_threads;
+      if (i >= count) break;
+      while (found[k] >> 32 == 0) found[k] = slots[i];
+      slots[i] = 0;
+      T there;
+      memcpy(&there, &found[k], sizeof there);
+      sum += there;
+    }
+  }
+  return sum;
+}
+
+// A block takes tiles of 64 KiB, one grid apart: eight 16-byte loads of each thread are under way
+// before the first addition. It leaves its sum in a slot. The last block waits for all slots and
+// adds them up; the others wait for nothing, and so find room whatever the order in which blocks
+// start.
+template <class T>
+__global__ void __launch_bounds__(tile_threads, tile_blocks_each)
+    sum_once(const T* in, size_t n, T* out, Slot* slots) {
+  __shared__ T of_block[tile_threads / 32], of_grid[tile_threads / 32];
+  const unsigned tid = threadIdx.x;
+  const size_t to_line = (128 - reinterpret_cast<size_t>(in) % 128) % 128 / 4;
+  const size_t head = to_line < n ? to_line : n;
+  const size_t count = (n - head) / 4;
+  const size_t tail = (n - head) % 4;
+  const Quad<T>* quad = reinterpret_cast<const Quad<T>*>(in + head);
+
+  // [sum_once]
+  T sum = 0;
+  if (blockIdx.x == 0)
+    sum = (tid < head ? in[tid] : T(0)) + (tid < tail ? in[n - tail + tid] : T(0));
+#pragma unroll 1
+  for (size_t tile = blockIdx.x; tile * tile_quads < count; tile += gridDim.x) {
+    Quad<T> v[tile_loads];
+#pragma unroll
+    for (unsigned k = 0; k < tile_loads; ++k) {  // load
+      const size_t i = tile * tile_quads + k * tile_threads + tid;
+      v[k] = i < count ? quad[i] : Quad<T>{};
+    }
+#pragma unroll
+    for (unsigned k = 0; k < tile_loads; ++k) sum += (v[k].x + v[k].y) + (v[k].z + v[k].w);
+  }
+
+  sum = block_sum(sum, of_block);
+  if (tid == 0) put(slots + blockIdx.x, sum);
+  if (blockIdx.x < gridDim.x - 1) return;
+  sum = block_sum(take<T>(slots, gridDim.x), of_grid);
+  if (tid == 0) *out = sum;
+  // [/sum_once]
+}
+
+// Kernel 10; its loads say that what they read is the first to leave the L2 again (__ldcs). Words
+// that do not fit in there are not found there next time.
+template <class T>
+__global__ void __launch_bounds__(tile_threads, tile_blocks_each)
+    sum_streaming(const T* in, size_t n, T* out, Slot* slots) {
+  __shared__ T of_block[tile_threads / 32], of_grid[tile_threads / 32];
+  const unsigned tid = threadIdx.x;
+  const size_t to_line = (128 - reinterpret_cast<size_t>(in) % 128) % 128 / 4;
+  const size_t head = to_line < n ? to_line : n;
+  const size_t count = (n - head) / 4;
+  const size_t tail = (n - head) % 4;
+  const Quad<T>* quad = reinterpret_cast<const Quad<T>*>(in + head);
+
+  T sum = 0;
+  if (blockIdx.x == 0)
+    sum = (tid < head ? in[tid] : T(0)) + (tid < tail ? in[n - tail + tid] : T(0));
+#pragma unroll 1
+  for (size_t tile = blockIdx.x; tile * tile_quads < count; tile += gridDim.x) {
+    Quad<T> v[tile_loads];
+#pragma unroll
+    for (unsigned k = 0; k < tile_loads; ++k) {
+      const size_t i = tile * tile_quads + k * tile_threads + tid;
+      v[k] = i < count ? __ldcs(quad + i) : Quad<T>{};
+    }
+#pragma unroll
+    for (unsigned k = 0; k < tile_loads; ++k) sum += (v[k].x + v[k].y) + (v[k].z + v[k].w);
+  }
+
+  sum = block_sum(sum, of_block);
+  if (tid == 0) put(slots + blockIdx.x, sum);
+  if (blockIdx.x < gridDim.x - 1) return;
+  sum = block_sum(take<T>(slots, gridDim.x), of_grid);
+  if (tid == 0) *out = sum;
+}
+
+// ---- how each is launched ----
+
+namespace reduce {
 
 namespace {
 
-/// Result and scratch memory for up to `n` words on the current device, or as if it had `sms` multiprocessors.
 template <class T>
-struct Work {
-  cudaDeviceProp prop{};
-  unsigned sms;
-  DeviceBuffer<T> out{1}, partial;
-  DeviceBuffer<Slot> slots;
-  DeviceBuffer<char> for_library;
+using Kernel = void (*)(const T*, size_t, T*);
 
-  explicit Work(size_t n, unsigned as_if = 0) : partial(n / 255 + 8) {  // a 256th, and a 256th of that
-    int device = 0;
-    CUDA_CHECK(cudaGetDevice(&device));
-    CUDA_CHECK(cudaGetDeviceProperties(&prop, device));
-    sms = as_if ? as_if : unsigned(prop.multiProcessorCount);
-    slots = DeviceBuffer<Slot>(tile_blocks(n, sms));
-    CUDA_CHECK(cudaMemset(slots.data(), 0, slots.bytes()));
-    size_t bytes = 0;
-    cub_sum(nullptr, bytes, out.data(), out.data(), int(std::min<size_t>(n, INT_MAX)), nullptr);
-    for_library = DeviceBuffer<char>(bytes);
+/// Of the rungs that are launched again until one word is left; null for the others.
+template <class T>
+Kernel<T> kernel_of(int rung) {
+  switch (rung) {
+    case modulo:
+      return reduce_modulo<T>;
+    case mask:
+      return reduce_mask<T>;
+    case strided:
+      return reduce_strided<T>;
+    case descending:
+      return reduce_descending<T>;
+    case add_on_load:
+      return reduce_add_on_load<T>;
+    case shuffle:
+      return reduce_shuffle<T>;
+    case several:
+      return reduce_several<T>;
+    case quads:
+      return reduce_vector<T>;
+  }
+  if constexpr (std::is_same_v<T, unsigned>)
+    if (rung == redux) return reduce_redux;
+  return nullptr;
+}
+
+/// Whether the code that runs here has kernel 7's instruction: a build for an older GPU runs on
+/// this one, without it.
+bool has_redux() {
+  cudaFuncAttributes code{};
+  CUDA_CHECK(cudaFuncGetAttributes(&code, reinterpret_cast<const void*>(reduce_redux)));
+  return code.ptxVersion >= 80;
+}
+
+/// Partial sums of the rung that leaves most.
+size_t most_partial_sums(size_t n, Gpu gpu) {
+  double most = 0;
+  for (const Rung& rung : rungs)
+    if (rung.grid == Grid::one_pass || rung.grid == Grid::resident)
+      most = std::max(most, scratch_bytes(rung, n, gpu) / 4);
+  return size_t(most);
+}
+
+size_t most_slots(size_t n, Gpu gpu) { return launches(rungs[once], n, gpu)[0]; }
+
+}  // namespace
+
+template <class T>
+Work<T>::Work(size_t n, Gpu gpu)
+    : gpu(gpu),
+      out(1 + canaries),
+      partial(most_partial_sums(n, gpu) + canaries),
+      slots(most_slots(n, gpu)) {
+  CUDA_CHECK(cudaMemset(slots.data(), 0, slots.bytes()));
+  size_t bytes = 0;
+  cub_sum(nullptr, bytes, out.data(), out.data(), int(std::min<size_t>(n, INT_MAX)), nullptr);
+  for_library = DeviceBuffer<char>(bytes);
+}
+
+template <class T>
+void Work<T>::sum(int rung, const T* in, size_t n, cudaStream_t stream) const {
+  if (rung == library) {
+    size_t bytes = for_library.bytes();
+    return cub_sum(for_library.data(), bytes, in, out.data(), int(n), stream);
+  }
+  T* next = partial.data();
+  for (const size_t count : launches(rungs[rung], n, gpu)) {
+    const unsigned blocks = unsigned(count);
+    if (rung == once) {
+      sum_once<T><<<blocks, tile_threads, 0, stream>>>(in, n, out.data(), slots.data());
+    } else if (rung == streaming) {
+      sum_streaming<T><<<blocks, tile_threads, 0, stream>>>(in, n, out.data(), slots.data());
+    } else {
+      T* const to = blocks == 1 ? out.data() : next;
+      kernel_of<T>(rung)<<<blocks, block_threads, 0, stream>>>(in, n, to);
+      in = to;  // what is left is summed by the next launch
+      n = blocks;
+      next += blocks;
+    }
+  }
+  CUDA_CHECK_LAUNCH();
+}
+
+template <class T>
+void Work<T>::poison() {
+  out.poison();
+  partial.poison();
+}
+
+template <class T>
+T Work<T>::result() const {
+  T word;
+  device_memory::to_host(&word, out.data(), sizeof word);
+  return word;
+}
+
+template <class T>
+bool Work<T>::canaries_stand(int rung, size_t n) const {
+  const bool leaves_sums = kernel_of<T>(rung) != nullptr;
+  const size_t used = leaves_sums ? size_t(scratch_bytes(rungs[rung], n, gpu)) / sizeof(T) : 0;
+  std::vector<unsigned> behind(2 * canaries);
+  device_memory::to_host(behind.data(), out.data() + 1, canaries * sizeof(T));
+  device_memory::to_host(behind.data() + canaries, partial.data() + used, canaries * sizeof(T));
+  return std::count(behind.begin(), behind.end(), ~0u) == long(behind.size());
+}
+
+template <class T>
+Task Work<T>::task(int rung, const T* in, size_t n, T right) {
+  Check check;
+  check.poison = [this] { poison(); };
+  check.wrong = [this, right] { return size_t(!(result() == right)); };
+  return {std::string(rungs[rung].name) + ", " + std::to_string(n) + " words",
+          [this, rung, in, n] { sum(rung, in, n); }, std::move(check)};
+}
+
+template <class T>
+std::vector<int> rungs_for(size_t n) {
+  std::vector<int> all;
+  for (int rung = 0; rung < rung_count; ++rung) {
+    if (rung == redux && (std::is_same_v<T, float> || !has_redux())) continue;
+    if (rung == library && n > INT_MAX) continue;  // its count is an int here
+    all.push_back(rung);
+  }
+  return all;
+}
+
+// ---- what is right ----
+
+namespace {
+
+/// One sum over poison, and whether it is right. The order of the library is not known, and so not
+/// the bound of what it makes of fractions.
+template <class T>
+bool is_right(int rung, const Words<T>& words, size_t n, long long exact, Work<T>& work) {
+  work.poison();
+  work.sum(rung, words.in, n);
+  const T got = work.result();
+  if (words.digit < fractions) return got == T(exact);
+  if (rung == library) return true;
+  const double expected = double(exact) * 0x1p-24;
+  const double bound = error_bound(additions(rungs[rung], n, work.gpu));
+  return std::abs(double(got) - expected) <= bound * expected;
+}
+
+template <class T>
+bool same_bits_again(int rung, const Words<T>& words, size_t n, Work<T>& work) {
+  const T before = work.result();
+  work.poison();
+  work.sum(rung, words.in, n);
+  const T again = work.result();
+  return std::memcmp(&before, &again, sizeof again) == 0;
+}
+
+/// The block that has to take word i in a first launch of so many blocks, where quads are whole:
+/// neighbouring words in turn, or rounds of the whole grid.
+size_t block_of(const Rung& rung, size_t i, size_t blocks) {
+  if (rung.grid == Grid::one_pass) return i / (rung.words * block_threads);
+  return i / rung.words / block_threads % blocks;
+}
+
+/// Compares what each block of a first launch leaves.
+template <class T>
+size_t wrong_blocks(int rung, const Words<T>& words, size_t blocks) {
+  DeviceBuffer<T> out(blocks + Work<T>::canaries);
+  out.poison();
+  kernel_of<T>(rung)<<<unsigned(blocks), block_threads>>>(words.in, words.n, out.data());
+  CUDA_CHECK_LAUNCH();
+  std::vector<T> right(blocks, T(0));
+  const std::vector<T> in = words.all.to_host();
+  for (size_t i = 0; i < words.n; ++i) right[block_of(rungs[rung], i, blocks)] += in[i];
+  const std::vector<T> found = out.to_host();
+  size_t wrong = 0;
+  for (size_t b = 0; b < blocks; ++b) wrong += !(found[b] == right[b]);
+  for (size_t b = blocks; b < found.size(); ++b) {
+    const unsigned untouched = ~0u;
+    wrong += std::memcmp(&found[b], &untouched, sizeof untouched) != 0;
+  }
+  return wrong;
+}
+
+/// Up to here the host adds up the words too, and so proves the device's reference.
+constexpr size_t most_by_host = size_t(1) << 21;
+
+}  // namespace
+
+template <class T>
+void require_sums(const std::vector<int>& which, Words<T>& words, size_t n, Work<T>& work) {
+  const unsigned last = std::is_same_v<T, float> ? fractions : 0;
+  for (unsigned pass = last + 1; pass-- > 0;) {
+    words.fill(pass);
+    const long long exact = words.sum(n);
+    if (n <= most_by_host)
+      require_right(exact == Words<T>::sum_by_host(pass, n), "the reference of ladder's sums");
+    for (const int rung : which) {
+      const std::string what = std::string(rungs[rung].name) + ", " + std::to_string(n) +
+                               " words, pass " + std::to_string(pass);
+      require_right(is_right(rung, words, n, exact, work), what);
+      require_right(work.canaries_stand(rung, n), what + ", wrote behind its results");
+      if (pass == last) require_right(same_bits_again(rung, words, n, work), what + ", run again");
+    }
+  }
+}
+
+template <class T>
+size_t wrong_after_first_launch(int rung, const Words<T>& words, Gpu gpu) {
+  const size_t blocks = launches(rungs[rung], words.n, gpu)[0];
+  if (rungs[rung].grid != Grid::tiles) return wrong_blocks(rung, words, blocks);
+  Work<T> work(words.n, gpu);  // the first launch is the only one
+  return wrong_after(work.task(rung, words.in, words.n, T(words.sum(words.n))));
+}
+
+template struct Work<float>;
+template struct Work<unsigned>;
+template std::vector<int> rungs_for<float>(size_t);
+template std::vector<int> rungs_for<unsigned>(size_t);
+template void require_sums(const std::vector<int>&, Words<float>&, size_t, Work<float>&);
+template void require_sums(const std::vector<int>&, Words<unsigned>&, size_t, Work<unsigned>&);
+template size_t wrong_after_first_launch(int, const Words<float>&, Gpu);
+template size_t wrong_after_first_launch(int, const Words<unsigned>&, Gpu);
+
+}  // namespace reduce
+
+// ---- the experiment ----
+
+namespace {
+
+/// A rung's row; floats are not named.
+template <class T>
+Key key_of(int rung) {
+  if (std::is_same_v<T, float>) return {rungs[rung].name};
+  return {rungs[rung].name, "type", "unsigned"};
+}
+
+/// Times of the rungs, in turn; empty for those that were not run.
+using Times = std::vector<Readings>;
+
+struct RungTable {
+  const Run& run;
+  size_t n;
+  Table table;
+
+  RungTable(const Run& run, size_t n)
+      : run(run),
+        n(n),
+        table(run.report, "kernel, float",
+              {compared("us", "time", "us", 1), shown("spread"),
+               measured("GB/s", "bandwidth", "GB/s", 0), shown("of theory"),
+               predicted("a block's instructions", "instructions of a block", "1", 0),
+               predicted("wavefronts", "wavefronts of a block", "1", 0), shown("")}) {}
+
+  void add(const Key& key, const Rung& rung, const Cell& us, const Readings& times) {
+    const Statistics gbs = gigabytes_per_second(4.0 * double(n), times.statistics());
+    const double theory = run.device ? run.device->theoretical_gbs : 0;
+    const double share = theory > 0 ? gbs.median / theory : NAN;
+    const bool counted = rung.instructions.of_a_warp > 0;
+    table.row(key, {us, spread_text(times.statistics()), gbs, percent(share),
+                    counted ? Cell(instructions_of_block(rung)) : Cell(),
+                    counted ? Cell(wavefronts_of_block(rung).both()) : Cell(), bar(share)});
   }
 };
 
-/// Queues the whole sum: when it has run, `work.out` holds the result.
-template <class T>
-void sum(const Rung<T>& rung, const T* in, size_t n, const Work<T>& work, cudaStream_t stream = nullptr) {
-  T *out = work.out.data(), *partial = work.partial.data();
-  if (!rung.words) {
-    size_t bytes = work.for_library.bytes();
-    return cub_sum(work.for_library.data(), bytes, in, out, int(n), stream);
-  }
-  for (size_t blocks : launches(rung, n, work.sms))
-    if (rung.kernel) {
-      T* to = blocks == 1 ? out : partial;
-      rung.kernel<<<unsigned(blocks), block_threads, 0, stream>>>(in, n, to);
-      in = to, n = blocks, partial += blocks;
-    } else {
-      const auto kernel = n * sizeof(T) > size_t(work.prop.l2CacheSize) ? sum_once<T, true> : sum_once<T, false>;
-      kernel<<<unsigned(blocks), tile_threads, 0, stream>>>(in, n, out, work.slots.data());
-    }
-  CUDA_CHECK_LAUNCH();
+/// The time of one word in one launch: the model's first constant.
+double measure_launch(const Run& run, RungTable& table, Words<float>& words, Work<float>& work) {
+  const float right = float(words.sum(1));
+  const Readings times = run.time(work.task(descending, words.in, 1, right));
+  const Statistics us = scaled(times.statistics(), 1e3);
+  const Cell none;
+  table.table.row({"descending stride, one word"},
+                  {Calibration{us}, spread_text(us), none, none, none, none, none});
+  return times.median();
 }
 
-// ---- data and what is right -----------------------------------------------------------------------------------------
-
-/// `whole`: odd numbers on both sides of zero, so small that a float holds every partial sum exactly and each order
-/// gives the same. `fractions`: multiples of 2^-24 from 0 to 1, whose float sums round. Ints are whole in both.
-enum class Data { whole, fractions };
-
 template <class T>
-__host__ __device__ T element(Data data, size_t i) {
-  unsigned h = unsigned(i) + unsigned(i >> 32) * 0x9e3779b9u;
-  h = (h ^ (h >> 16)) * 0x7feb352du;
-  h = (h ^ (h >> 15)) * 0x846ca68bu;
-  h ^= h >> 16;
-  if (std::is_same_v<T, int>) return T(int(h % 4096) * 2 - 4095);
-  return T(data == Data::whole ? float(int(h % 16) * 2 - 15) : float(h >> 8) * 0x1p-24f);
-}
-/// Sums are exact in units of the last digit that elements have.
-template <class T>
-constexpr float units = std::is_same_v<T, int> ? 1 : 0x1p24f;
-
-template <class T>
-__global__ void fill(T* out, size_t n, Data data) {
-  for (size_t i = global_index(); i < n; i += gridDim.x * size_t(blockDim.x)) out[i] = element<T>(data, i);
-}
-template <class T>
-long long host_units(Data data, size_t n, size_t from) {
-  long long sum = 0;
-  for (size_t i = from; i < from + n; ++i) sum += (long long)(element<T>(data, i) * units<T>);
-  return sum;
-}
-// The reference for sizes that would take the host seconds: one 64-bit atomic a thread. Proved against the host's.
-template <class T>
-__global__ void add_units(const T* in, size_t n, unsigned long long* sum) {
-  long long mine = 0;
-  for (size_t i = global_index(); i < n; i += gridDim.x * size_t(blockDim.x)) mine += (long long)(in[i] * units<T>);
-  atomicAdd(sum, (unsigned long long)(mine));
-}
-template <class T>
-long long device_units(const T* in, size_t n) {
-  DeviceBuffer<unsigned long long> sum(1);
-  CUDA_CHECK(cudaMemset(sum.data(), 0, sum.bytes()));
-  add_units<<<1024, 256>>>(in, n, sum.data());
-  CUDA_CHECK_LAUNCH();
-  return (long long)(sum.to_host()[0]);
+Times measure_rungs(const Run& run, const std::vector<int>& which, Words<T>& words, Work<T>& work) {
+  const T right = T(words.sum(words.n));
+  std::vector<Task> tasks;
+  for (const int rung : which) tasks.push_back(work.task(rung, words.in, words.n, right));
+  const std::vector<Readings> readings = run.time_in_turn(tasks);
+  Times times(rung_count);
+  for (size_t i = 0; i < which.size(); ++i) times[which[i]] = readings[i];
+  return times;
 }
 
-/// The result of one run over poisoned memory.
 template <class T>
-T result(const Rung<T>& rung, const T* in, size_t n, Work<T>& work) {
-  work.out.poison();
-  work.partial.poison();
-  sum(rung, in, n, work);
-  return work.out.to_host()[0];
-}
-/// Bound of a float sum's error as a share of the sum of magnitudes: an element is rounded once in each of k additions,
-/// by at most u = 2^-24 of what it is part of, and (1 + u)^k - 1 <= ku / (1 - ku).
-double error_bound(double k) { return k * 0x1p-24 / (1 - k * 0x1p-24); }
-/// Exact sums must be met, sums of fractions within the rung's bound. The library's order is unknown: n roundings.
-template <class T>
-bool is_right(const Rung<T>& rung, T got, size_t n, long long exact, Data data, unsigned sms) {
-  const double expected = double(exact) / units<T>;
-  if (std::is_same_v<T, int> || data == Data::whole) return got == T(expected);
-  const double bound = rung.words ? error_bound(additions(rung, n, sms)) : double(n) * 0x1p-24;
-  return std::abs(double(got) - expected) <= bound * expected;
-}
-/// Throws unless every sum of each size, from each offset in words on, is right, and the same bits when run again.
-/// Leaves `words` filled with fractions.
-template <class T>
-void require_sums(const std::vector<Rung<T>>& which, const DeviceBuffer<T>& words, const std::vector<size_t>& sizes,
-                  const std::vector<size_t>& offsets, Work<T>& work) {
-  for (Data data : {Data::whole, Data::fractions}) {
-    fill<<<1024, 256>>>(words.data(), words.size(), data);
-    CUDA_CHECK_LAUNCH();
-    for (size_t n : sizes)
-      for (size_t offset : offsets) {
-        const T* in = words.data() + offset;
-        const long long exact = device_units(in, n);
-        if (n < size_t(1) << 24) require_right(exact == host_units<T>(data, n, offset), "the reference");
-        for (const Rung<T>& rung : which) {
-          const T got = result(rung, in, n, work), again = result(rung, in, n, work);
-          const std::string what =
-              std::string(rung.name) + ", " + std::to_string(n) + " words from " + std::to_string(offset);
-          require_right(is_right(rung, got, n, exact, data, work.sms), what);
-          require_right(std::bit_cast<unsigned>(again) == std::bit_cast<unsigned>(got), what + ", run again");
-        }
-      }
+void add_rows(const std::vector<int>& which, const Times& times, const Calibrated& c,
+              RungTable& table) {
+  for (const int rung : which) {
+    const Statistics us = scaled(times[rung].statistics(), 1e3);
+    const bool calibrates = std::is_same_v<T, float> && (rung == descending || rung == several);
+    const Device& device = *table.run.device;
+    const Cell cell = calibrates
+                          ? Cell(Calibration{us})
+                          : Cell(Compared{1e3 * predicted_ms(rungs[rung], table.n, c, device), us,
+                                          model_of(rungs[rung], table.n, c, device)});
+    table.add(key_of<T>(rung), rungs[rung], cell, times[rung]);
   }
 }
-/// All rungs, but CUB only for as many words as an int counts.
-template <class T>
-std::vector<Rung<T>> rungs_for(size_t n) {
-  return {rungs<T>, rungs<T> + (n <= INT_MAX ? 10 : 9)};
-}
 
-// ---- the experiment -------------------------------------------------------------------------------------------------
-
-/// Milliseconds of one sum between two events, its launches queued by the host like a caller's.
-template <class T>
-Statistics time_sum(const Run& run, const Rung<T>& rung, const T* in, size_t n, const Work<T>& work) {
-  return time_device(run.measuring, [&] { sum(rung, in, n, work); });
-}
-/// The same of many sums recorded in a graph, which the device starts one after the other without the host.
-template <class T>
-Statistics time_replayed(const Run& run, const Rung<T>& rung, const T* in, size_t n, const Work<T>& work, double once) {
-  const int copies = int(std::clamp((run.quick ? 0.5 : 2) / once, 1.0, 200.0));  // 2 ms: its start hardly counts
-  Stream stream;
-  cudaGraph_t graph;
-  cudaGraphExec_t runnable;
-  CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  for (int i = 0; i < copies; ++i) sum(rung, in, n, work, stream);
-  CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
-  const std::unique_ptr<CUgraph_st, decltype(&cudaGraphDestroy)> owner(graph, cudaGraphDestroy);
-  CUDA_CHECK(cudaGraphInstantiate(&runnable, graph, 0));
-  const std::unique_ptr<CUgraphExec_st, decltype(&cudaGraphExecDestroy)> executable(runnable, cudaGraphExecDestroy);
-  return scaled(time_device(run.measuring, [&] { CUDA_CHECK(cudaGraphLaunch(runnable, nullptr)); }), 1.0 / copies);
-}
-
-size_t typed_size = 0;
-const Claim beats_divergent{"06.1", "strided indices without divergence beat the divergent version", "vendor's guide",
-                            "no figure"};
-const Claim beats_both{"06.2", "descending strides without bank conflicts beat both", "vendor's guide", "no figure"};
-
-/// One row a rung: what it needs, and how far its sum is off at most, and here (NaN where not measured).
-void order_row(Table& table, const Rung<float>& rung, size_t n, unsigned sms, double error) {
-  table.row(Key{rung.name}, {double(launches(rung, n, sms).size()), scratch_bytes(rung, n, sms),
-                             additions(rung, n, sms), 1e9 * error_bound(additions(rung, n, sms)), 1e9 * error});
-}
-
-template <class T>
-std::vector<Statistics> time_rungs(const Run& run, size_t n, Table& orders, Table& table) {
-  const char* type = std::is_same_v<T, int> ? "int" : "float";
-  Work<T> work(n);
-  const DeviceBuffer<T> words(n);
-  const std::vector<Rung<T>> all = rungs_for<T>(n);
-  require_sums(all, words, {n}, {0}, work);
-  const double right = double(device_units(words.data(), n)) / units<T>;
-  std::vector<Statistics> ms;
-  for (const Rung<T>& rung : all) {
-    const double error = std::abs(double(result(rung, words.data(), n, work)) - right) / right;
-    if constexpr (std::is_same_v<T, float>)
-      if (rung.words) order_row(orders, rung, n, work.sms, error);
-    ms.push_back(time_sum(run, rung, words.data(), n, work));
+/// What part of the time that `better` saves against kernel 1 the mask alone saves, round by round.
+Interval share_of_gain(const Times& times, int better) {
+  std::vector<double> shares;
+  for (size_t i = 0; i < times[modulo].ms.size(); ++i) {
+    const double divided = times[modulo].ms[i];
+    shares.push_back((divided - times[mask].ms[i]) / (divided - times[better].ms[i]));
   }
-  for (size_t r = 0; r < all.size(); ++r) {
-    const Statistics gbs = gigabytes_per_second(double(n) * sizeof(T), ms[r]);
-    const double share = run.device->theoretical_gbs > 0 ? gbs.median / run.device->theoretical_gbs : NAN;
-    const std::string of_library = n <= INT_MAX ? times(ms[9].median / ms[r].median) : "-";
-    table.row(Key{all[r].name, "type", type},
-              {scaled(ms[r], 1e3), spread_text(ms[r]), gbs, percent(share), of_library, bar(share)});
-  }
-  return ms;
+  return shares.size() < Measuring::fewest_pairs ? not_measured("too few pairs")
+                                                 : interval_of_median(shares);
 }
 
-template <class T>
-void time_sizes(const Run& run, const std::vector<size_t>& sizes, Table& table) {
-  const char* type = std::is_same_v<T, int> ? "int" : "float";
-  Work<T> work(sizes.back());
-  const DeviceBuffer<T> words(sizes.back());
-  require_sums<T>({rungs<T>[best], rungs<T>[library]}, words, sizes, {0}, work);
-  for (size_t n : sizes) {
-    const double bytes = double(n) * sizeof(T), l2 = double(run.device->l2_bytes());
-    const Statistics ours = time_sum(run, rungs<T>[best], words.data(), n, work);
-    const Statistics theirs = time_sum(run, rungs<T>[library], words.data(), n, work);
-    const Statistics replayed = time_replayed(run, rungs<T>[best], words.data(), n, work, ours.median);
-    const Statistics their_replayed = time_replayed(run, rungs<T>[library], words.data(), n, work, theirs.median);
-    const Statistics gbs = gigabytes_per_second(bytes, ours);
-    const std::string where = bytes <= l2 ? "L2" : bytes <= 4 * l2 ? "partly L2" : "memory";
-    const double share = run.device->theoretical_gbs > 0 ? gbs.median / run.device->theoretical_gbs : NAN;
-    table.row(Key{type, "n", std::to_string(n)},
-              {scaled(ours, 1e3), spread_text(ours), gbs, fixed(100 * share, 1) + "%", scaled(theirs, 1e3),
-               spread_text(theirs), times(theirs.median / ours.median), scaled(replayed, 1e3),
-               scaled(their_replayed, 1e3), times(their_replayed.median / replayed.median), where,
-               scratch_bytes(rungs<T>[best], n, work.sms), double(work.for_library.bytes())});
+void judge(const Run& run, const Times& times, size_t n) {
+  const bool in_cache = run.device && !beyond_l2(*run.device, 4.0 * double(n));
+  const auto gain = [&](int slow, int fast) {
+    if (in_cache) return not_measured("the words are less than four times the L2");
+    return ratio(times[slow], times[fast]);
+  };
+  const Interval packed = gain(modulo, strided);
+  run.report.judge({"06.1", "strided indices without divergence beat the divergent version",
+                    "faster, no figure", "the guide"},
+                   beats(), packed, faster(packed));
+  if (packed.measured())
+    run.report.finding("06.1", "a mask for %, with the same divergence, is " +
+                                   faster(gain(modulo, mask)) + ": the division alone is " +
+                                   share_text(share_of_gain(times, strided)) +
+                                   " of what the strided index gains");
+
+  const Interval divergent = gain(modulo, descending);
+  const Interval conflicts = gain(strided, descending);
+  const bool divergent_is_near = divergent.value < conflicts.value;
+  run.report.judge(
+      {"06.2", "descending strides without bank conflicts beat both", "faster, no figure",
+       "the guide"},
+      beats(), divergent_is_near ? divergent : conflicts,
+      faster(divergent) + " than the first, " + faster(conflicts) + " than the second");
+  if (divergent.measured())
+    run.report.finding("06.2", faster(gain(mask, descending)) +
+                                   " than the mask: the division alone is " +
+                                   share_text(share_of_gain(times, descending)) +
+                                   " of what the descending stride gains on the first");
+}
+
+/// The words, the text's partial sums (less than a 254th of them), and what allocations round up.
+double bytes_needed(size_t n) { return 4.0 * double(n) * (1 + 1.0 / 254) + (16 << 20); }
+
+size_t default_size(const Run& run) {
+  size_t n = size_t(1) << (run.quick ? 26 : 28);
+  while (run.device && !beyond_l2(*run.device, 4.0 * double(n))) n *= 2;
+  return n;
+}
+
+/// Powers of two, and in a full run the number behind each.
+std::vector<size_t> sizes_beside_library(const Run& run, size_t typed) {
+  if (typed) return typed <= INT_MAX ? std::vector<size_t>{typed} : std::vector<size_t>{};
+  std::vector<size_t> sizes;
+  for (const int power : {20, 22, 24, 26, 28, 30}) {
+    if (power > (run.quick ? 24 : 30) || (power % 4 == 2 && power < 30 && !run.full)) continue;
+    for (const size_t size : {size_t(1) << power, (size_t(1) << power) + 1})
+      if ((size % 2 == 0 || run.full) && bytes_needed(size) <= 0.9 * run.memory_there())
+        sizes.push_back(size);
   }
+  return sizes;
+}
+
+/// The rungs over float and unsigned words. Returns the floats' times, and the model's constants.
+Times measure(const Run& run, size_t n, RungTable& table, Table& orders, Calibrated& c) {
+  Times floats;
+  {
+    Words<float> words(n);
+    Work<float> work(n, gpu_of(*run.device));
+    const std::vector<int> which = rungs_for<float>(n);
+    require_sums(which, words, n, work);
+    const double launch = measure_launch(run, table, words, work);
+    floats = measure_rungs(run, which, words, work);
+    c = calibrate(launch, floats[descending].median(), floats[several].median(), n, *run.device);
+    add_rows<float>(which, floats, c, table);
+    add_orders(words, work, orders);
+  }
+  Words<unsigned> words(n);
+  Work<unsigned> work(n, gpu_of(*run.device));
+  const std::vector<int> which = rungs_for<unsigned>(n);
+  require_sums(which, words, n, work);
+  add_rows<unsigned>(which, measure_rungs(run, which, words, work), c, table);
+  if (std::count(which.begin(), which.end(), int(redux)) == 0)
+    run.report.left_out(rungs[redux].name, "the code that runs here is for GPUs older than 8.0");
+  return floats;
 }
 
 }  // namespace
 
-void set_ladder_size(size_t elements) { typed_size = elements; }
-
-void ladder(const Run& run) {
-  // beyond the L2 of any GPU so far
-  size_t n = typed_size ? typed_size : run.quick ? size_t(1) << 26 : size_t(1) << 28;
-  // the words, the text's partial sums (less than 1/254 of them), and what allocations round up to
-  const auto bytes_needed = [](size_t n) { return 4.0 * double(n) * (1 + 1.0 / 254) + (16 << 20); };
-  const double free = run.device ? double(Device::free_bytes()) : INFINITY;
-  if (typed_size) require_fits("--size " + std::to_string(n), bytes_needed(n), free);
-  while (bytes_needed(n) > free && n > 1) n /= 2;
-  run.report.begin("ladder",
-                   "sum of " + std::to_string(n) + " words, " + bytes_text(4.0 * double(n)) + ", to the one result");
-  Table orders(run.report, "order of the float sum",
-               {predicted("launches", "launches", "1", 0), predicted("scratch bytes", "scratch", "B", 0),
-                predicted("additions in a row", "depth", "1", 0), predicted("bound 1e-9", "error bound", "1e-9", 1),
-                measured("error 1e-9", "error", "1e-9", 1)});
+void ladder(const Run& run, const Options& options) {
+  const size_t n = fitting_size("ladder of " + std::to_string(options.size) + " words",
+                                options.size, default_size(run), run.memory_there(), bytes_needed);
+  const bool in_cache = run.device && !beyond_l2(*run.device, 4.0 * double(n));
+  run.report.begin("ladder", "sum of " + std::to_string(n) + " words, " +
+                                 bytes_text(4.0 * double(n)) + ", to the one result" +
+                                 (in_cache ? ", less than four times the L2" : ""));
+  RungTable table(run, n);
+  Table orders = order_table(run);
   if (!run.device) {
-    for (const Rung<float>& rung : rungs<float>)
-      if (rung.words) order_row(orders, rung, n, 132, NAN);
+    for (int rung = 0; rungs[rung].instructions.of_a_warp > 0; ++rung)
+      table.add(rung == redux ? key_of<unsigned>(rung) : key_of<float>(rung), rungs[rung], {}, {});
+    table.table.print();
+    run.report.note("instructions of a block's warps, as compiled for compute capability 9.0");
+    add_orders_of_any_gpu(n, orders);
     orders.print();
-    run.report.note("predicted for 132 multiprocessors");
-    return run.report.left_out("all sums and times, the library, and the sizes", {beats_divergent, beats_both});
+    run.report.left_out("all sums and times, the library, and the sizes");
+    return judge(run, Times(rung_count), n);
   }
-  Table table(run.report, "kernel",
-              {measured("median us", "time", "us", 1), shown("spread"), measured("GB/s", "bandwidth", "GB/s", 0),
-               shown("of theory"), shown("of CUB"), shown("")});
-  const std::vector<Statistics> ms = time_rungs<float>(run, n, orders, table);
-  time_rungs<int>(run, n, orders, table);
+
+  Calibrated c;
+  const Times times = measure(run, n, table, orders, c);
+  table.table.print();
+  run.report.note("calibration: a launch, what a block waits beside its instructions, a load");
+  if (n > INT_MAX) run.report.note("without CUB: its count is an int here");
   orders.print();
-  run.report.note("error: a share of the sum; each row's order is fixed, so every run gives the same bits");
-  table.print();
+  run.report.note("error: of the sum; each row's order is fixed, so every run gives the same bits");
 
-  std::vector<size_t> sizes;
-  for (int power = 20; power <= (run.quick ? 24 : 30); power += run.full ? 1 : 2)
-    for (size_t size : {size_t(1) << power, (size_t(1) << power) + 1})
-      if (!typed_size && bytes_needed(size) <= free) sizes.push_back(size);
-  if (n > INT_MAX) run.report.note("without CUB: its count is an int here, as every version of it takes one");
+  const std::vector<size_t> sizes = sizes_beside_library(run, options.size);
   if (!sizes.empty()) {
-    Table by_size(run.report, "one launch: words",
-                  {measured("median us", "time", "us", 2), shown("spread"), measured("GB/s", "bandwidth", "GB/s", 0),
-                   shown("of theory"), measured("CUB us", "CUB time", "us", 2), shown("spread"), shown("of CUB"),
-                   measured("replayed us", "replayed time", "us", 2), measured("CUB us", "CUB replayed time", "us", 2),
-                   shown("of CUB"), shown("data in"), predicted("scratch bytes", "scratch", "B", 0),
-                   counted("CUB's", "CUB scratch", "B", 0)});
-    time_sizes<float>(run, sizes, by_size);
-    time_sizes<int>(run, sizes, by_size);
+    Table by_size = sizes_table(run);
+    add_sizes<float>(run, sizes, c.latency, by_size);
+    add_sizes<unsigned>(run, sizes, c.latency, by_size);
     by_size.print();
-    run.report.note("median: one call between two events, with what the host takes to launch: once here, twice in CUB");
-    run.report.note(
-        "replayed: many calls in a graph, which starts kernels without the host, so that two cost little more");
+    run.report.note("called: one after the other by the host; replayed: by a graph, without it");
   }
-
-  const Statistics &modulo = ms[0], &mask = ms[1], &strided = ms[2], &descending = ms[3];
-  const auto judge = [&](const Claim& claim, const Statistics& rival, const Statistics& changed,
-                         const std::string& here) {
-    Judgement j = judge_ratio(rival, changed);
-    j.here = here;
-    run.report.claim(claim, 4 * n > run.device->l2_bytes() ? j : not_judged("the words fit in the L2"));
-  };
-  const auto faster = [](const Statistics& a, const Statistics& b) { return a.median < b.median ? a : b; };
-  const auto ratio = [](const Statistics& a, const Statistics& b) { return times(a.median / b.median); };
-  // the divergent version is beaten if both of its forms are: otherwise the gain was the division's, not divergence's
-  judge(beats_divergent, faster(modulo, mask), strided,
-        ratio(modulo, strided) + " as fast as with %, " + ratio(mask, strided) + " as with a mask");
-  judge(beats_both, faster(faster(modulo, mask), strided), descending,
-        ratio(modulo, descending) + " as fast as with %, " + ratio(mask, descending) + " as with a mask, " +
-            ratio(strided, descending) + " as the strided index");
+  judge(run, times, n);
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks ----
 
-TEST_CASE("ladder: cutting for 16-byte loads loses no word") {
-  for (size_t offset = 0; offset < 64; ++offset)
-    for (size_t n : {0, 1, 2, 3, 4, 5, 31, 32, 33, 127, 1023, 1025}) {
-      const Cut c = cut(4096 + 4 * offset, n);
-      CHECK(c.head + 4 * c.fours + c.tail == n);
-      CHECK(std::max(c.head, 8 * c.tail) < 32);
-      if (c.fours > 0) CHECK((4 * offset + 4 * c.head) % 128 == 0);
+namespace {
+
+/// Sums by all rungs, of the first words and of words at other offsets.
+template <class T>
+void check_rungs(const std::vector<size_t>& sizes, const std::vector<size_t>& offsets, Gpu gpu) {
+  for (const size_t n : sizes)
+    for (const size_t offset : offsets) {
+      CAPTURE(n);
+      CAPTURE(offset);
+      Words<T> words(n, offset);
+      Work<T> work(n, gpu);
+      CHECK_NOTHROW(require_sums(rungs_for<T>(n), words, n, work));
     }
 }
 
-TEST_CASE("ladder: launches and scratch and additions of the rungs") {
-  const size_t n = size_t(1) << 28;
-  using Blocks = std::vector<size_t>;
-  CHECK(launches(rungs<float>[0], n, 132) == Blocks{1 << 20, 1 << 12, 16, 1});
-  CHECK(launches(rungs<float>[4], n + 1, 132) == Blocks{(1 << 19) + 1, 1025, 3, 1});
-  CHECK(launches(rungs<float>[7], n, 132) == Blocks{1056, 1});
-  CHECK(launches(rungs<float>[best], n, 132) == Blocks{n / 16384 / 4});
-  CHECK(launches(rungs<float>[best], 16384 * 100 + 1, 132) == Blocks{101});
-  CHECK(scratch_bytes(rungs<float>[0], n, 132) == 4 * ((1 << 20) + (1 << 12) + 16));
-  CHECK(scratch_bytes(rungs<float>[best], n, 132) == 8 * double(n / 16384 / 4));
-  CHECK(additions(rungs<float>[3], n, 132) == 4 * 8);
-  CHECK(additions(rungs<float>[6], size_t(1000) * 1056 * 256, 132) == 1000 + 8 + 5 + 8);
-  CHECK(additions(rungs<float>[best], n, 132) == 4 * 8 + 4 + 10 + 4096 / 512 + 10);
-  for (const auto& rung : rungs<float>)
-    for (size_t few : {0, 1, 2, 255, 256}) CHECK(launches(rung, few, 132) == Blocks{1});
-}
-
-TEST_CASE("ladder: the worst chain of additions meets the error bound and hardly") {
-  volatile float chain = 1;
-  for (int i = 0; i < 1000; ++i) chain = chain + 0x1p-24f;  // half of the last digit of 1: rounded away each time
-  const double exact = 1 + 1000 * 0x1p-24, error = exact - chain;
-  CHECK(error <= error_bound(1000) * exact);
-  CHECK_FALSE(error <= error_bound(990) * exact);
-}
-
+/// Passes that notice when a rung sums word b twice and word a not at all.
 template <class T>
-static void check_rungs(const std::vector<size_t>& sizes, const std::vector<size_t>& offsets, unsigned sms = 0) {
-  Work<T> work(sizes.back(), sms);
-  const DeviceBuffer<T> words(sizes.back() + 4);
-  CHECK_NOTHROW(require_sums(rungs_for<T>(sizes.back()), words, sizes, offsets, work));
+unsigned passes_that_notice(size_t a, size_t b) {
+  constexpr size_t n = 3000;
+  Words<T> words(n);
+  Work<T> work(n, {1, 1024});
+  unsigned noticed = 0;
+  for (unsigned pass = 0; pass < passes<T>; ++pass) {
+    words.fill(pass);
+    T* const all = words.all.data();
+    if (a != b) CUDA_CHECK(cudaMemcpy(all + a, all + b, sizeof(T), cudaMemcpyDeviceToDevice));
+    const T right = T(Words<T>::sum_by_host(pass, n));
+    noticed += wrong_after(work.task(descending, words.in, n, right)) > 0;
+  }
+  return noticed;
+}
+
+constexpr Gpu one_multiprocessor{1, 1024};  // few words are more than one grid
+
+}  // namespace
+
+TEST_CASE("ladder: each claim compares the text's kernels, the right way round") {
+  Device device;
+  device.number = -1;
+  device.prop.l2CacheSize = 1 << 20;
+  std::string printed;
+  Report report("ladder", &printed);
+  const Run run{report, &device, {}};
+  Times times(rung_count);
+  const auto judged = [&](double of_modulo, double of_mask, double of_strided, double of_descending,
+                          size_t n) {
+    const double ms[] = {of_modulo, of_mask, of_strided, of_descending};
+    for (const int rung : {modulo, mask, strided, descending}) times[rung].ms.assign(15, ms[rung]);
+    printed.clear();
+    judge(run, times, n);
+  };
+  const auto says = [&](const char* text) { return printed.find(text) != std::string::npos; };
+  constexpr size_t enough = 1 << 20;
+  judged(2.6, 1.3, 1.6, 1.25, enough);
+  CHECK(says("06.1   holds  "));
+  CHECK(says("here 1.62x faster"));
+  CHECK(says("a mask for %, with the same divergence, is 2.00x faster"));
+  CHECK(says("the division alone is 130%"));
+  CHECK(says("06.2   holds  "));
+  CHECK(says("2.08x faster (2.06 to 2.10) than the first, 1.28x faster (1.27 to 1.29) than the"));
+  CHECK(says("found: 1.04x faster"));
+  CHECK(says("the division alone is 96%"));
+  judged(1.5, 1.3, 1.6, 1.25, enough);
+  CHECK(says("06.1   does not hold"));
+  CHECK(says("06.2   holds  "));
+  judged(2.6, 1.3, 1.6, 1.6, enough);  // beats the first only
+  CHECK(says("06.2   does not hold"));
+  judged(1.2, 1.3, 1.6, 1.25, enough);  // and here the second only
+  CHECK(says("06.2   does not hold"));
+  judged(2.6, 1.3, 1.6, 1.25, 1000);
+  CHECK(says("06.1   not judged"));
+  CHECK(says("06.2   not judged"));
+}
+
+TEST_CASE("ladder: sizes go beyond a made-up L2, and beside the library up to what fits") {
+  Device device;
+  device.number = -1;
+  device.prop.l2CacheSize = 126 << 20;
+  device.prop.totalGlobalMem = size_t(3) << 30;
+  Report report("ladder");
+  Run run{report, &device, {}, true};
+  CHECK(default_size(run) == 1 << 27);
+  CHECK(sizes_beside_library(run, 0) == std::vector<size_t>{1 << 20, 1 << 24});
+  run.quick = false;
+  CHECK(default_size(run) == 1 << 28);
+  CHECK(sizes_beside_library(run, 0) == std::vector<size_t>{1 << 20, 1 << 24, 1 << 28});
+  CHECK(sizes_beside_library(run, 77) == std::vector<size_t>{77});
+  CHECK(sizes_beside_library(run, size_t(1) << 31).empty());
+  run.full = true;
+  CHECK(sizes_beside_library(run, 0).size() == 10);  // 20, 22 ... 28, and one more of each
 }
 
 TEST_CASE("ladder: every rung is right at awkward sizes and alignments") {
   if (skip_without_gpu()) return;
-  // as if on one multiprocessor, so that few words are more than one grid: a sanitizer is to watch all this
-  const std::vector<size_t> sizes{0, 1, 2, 31, 32, 33, 1009, 1023, 1025, 32768 + 35};
-  check_rungs<float>(sizes, {0, 1}, 1);
-  check_rungs<int>(sizes, {0, 3}, 1);
-  check_rungs<float>({1025}, {2, 3}, 1);
-  check_rungs<int>({1025}, {1, 2}, 1);
+  // the sanitizers watch this case: few words, as if on one multiprocessor, are many blocks
+  const std::vector<size_t> sizes{0, 1, 2, 31, 33, 257, 1009, 1025};
+  check_rungs<float>(sizes, {0, 31}, one_multiprocessor);
+  check_rungs<unsigned>(sizes, {0, 1, 3, 30}, one_multiprocessor);
+  check_rungs<float>({32768 + 35}, {0, 2}, one_multiprocessor);
+  check_rungs<unsigned>({32768 + 35}, {0, 29}, one_multiprocessor);
+}
+
+TEST_CASE("ladder: every block's sum is that of its own words") {
+  if (skip_without_gpu()) return;
+  for (const int rung : rungs_for<unsigned>(1)) {
+    if (rung == library) continue;
+    for (const size_t n : {4, 1000, 1024, 7 * 256 + 4, 50000}) {
+      CAPTURE(std::string(rungs[rung].name));
+      CAPTURE(n);
+      CHECK(wrong_after_first_launch(rung, Words<unsigned>(n), one_multiprocessor) == 0);
+      if (rung == redux) continue;
+      CHECK(wrong_after_first_launch(rung, Words<float>(n), one_multiprocessor) == 0);
+    }
+  }
+}
+
+TEST_CASE("ladder: the check finds a word left out and another taken twice") {
+  if (skip_without_gpu()) return;
+  for (const size_t a : {0, 1, 17, 255, 2999})
+    for (const size_t b : {0, 2, 256, 1234}) {
+      CAPTURE(a);
+      CAPTURE(b);
+      CHECK(passes_that_notice<unsigned>(a, b) == (a == b ? 0 : 1));
+      CHECK((passes_that_notice<float>(a, b) > 0) == (a != b));
+    }
 }
 
 TEST_CASE("ladder: large: every rung is right beyond one grid") {
   if (skip_without_gpu()) return;
-  const std::vector<size_t> sizes{3, 127, 257, 16385, 65537, 1000003, 5000011};
-  check_rungs<float>(sizes, {0, 1, 2, 3});
-  check_rungs<int>(sizes, {0, 1, 2, 3});
+  const Gpu gpu = gpu_of(Device::current());
+  const std::vector<size_t> sizes{16385, 65537, 1000003, 5000011};
+  check_rungs<float>(sizes, {0, 1, 2, 3}, gpu);
+  check_rungs<unsigned>(sizes, {0, 1, 2, 3}, gpu);
 }
 
+// Without its barrier a step reads words of warps that may be behind. Here millions of blocks give
+// them the chance to be; that each barrier stands where it must is seen in the compiled code.
 TEST_CASE("ladder: large: every rung is right beyond the L2 and up to 2^31 + 7 words") {
   if (skip_without_gpu()) return;
+  const Gpu gpu = gpu_of(Device::current());
   const size_t beyond_l2 = (size_t(1) << 26) + 12345, beyond_int = (size_t(1) << 31) + 7;
-  if (double(Device::free_bytes()) < 4.1 * double(beyond_int)) return skip_self_check("needs 8.2 GiB of device memory");
-  check_rungs<float>({beyond_l2}, {0, 1});
-  check_rungs<int>({beyond_l2}, {0, 3});
-  check_rungs<float>({beyond_int}, {0, 1});
-  check_rungs<int>({beyond_int}, {0, 3});
+  if (double(Device::free_bytes()) < 1.1 * bytes_needed(beyond_int))
+    return skip_self_check("needs " + bytes_text(1.1 * bytes_needed(beyond_int)) +
+                           " of device memory");
+  check_rungs<float>({beyond_l2}, {0, 1}, gpu);
+  check_rungs<unsigned>({beyond_l2}, {0, 3}, gpu);
+  check_rungs<float>({beyond_int}, {0, 1}, gpu);
+  check_rungs<unsigned>({beyond_int}, {0, 3}, gpu);
+}
+
+TEST_CASE("plausible: ladder" * doctest::skip()) {
+  const Options by_default;
+  check_plausible([&](const Run& run) { ladder(run, by_default); });
 }

@@ -1,10 +1,10 @@
 // Shared memory, seen through one task: the sum of an array. Options and the list of experiments; each stands in its
 // own file.
 #include "../common/command_line.hpp"
+#include "options.hpp"
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
-[[gnu::weak]] void ladder(const Run&);
-[[gnu::weak]] void set_ladder_size(size_t elements);
+[[gnu::weak]] void ladder(const Run&, const Options&);
 [[gnu::weak]] void divergence(const Run&);
 [[gnu::weak]] void bank_steps(const Run&);
 [[gnu::weak]] void bank_strides(const Run&);
@@ -12,12 +12,14 @@
 [[gnu::weak]] void shared_size(const Run&);
 
 int main(int argc, char** argv) {
+  Options options;
   return run_sample(
       {.topic = "06_shared_reduce",
        .about = "Divergence, bank conflicts, and a sum as fast as memory",
        .experiments =
            {
-               {"ladder", "the text's three reductions, and on to one launch that beats the library", &ladder},
+               {"ladder", "the text's three reductions, and on to one launch that beats the library",
+                with(options, ladder)},
                {"divergence", "active threads and divergent warps in every step of the three", &divergence},
                {"bank_steps", "bank conflicts in every step of the three, and what they cost", &bank_steps},
                {"bank_strides", "reads at strides 1 to 33, in words of 4, 8 and 16 bytes", &bank_strides},
@@ -28,9 +30,9 @@ int main(int argc, char** argv) {
                     "elements to sum, 4-byte words",
                     "268435456",
                     {"ladder"},
-                    [](const std::string& text) {
-                      const long long size = parse_number("--size", text, 1, 1ll << 40);
-                      if (set_ladder_size) set_ladder_size(size_t(size));
+                    [&](const std::string& text) {
+                      const long long most = (long long)Options::largest_size;
+                      options.size = size_t(parse_number("--size", text, 1, most));
                     }}}},
       argc, argv);
 }

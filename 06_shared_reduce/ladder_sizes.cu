@@ -1,0 +1,197 @@
+// The best rung beside the library, CUB's DeviceReduce, by size.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "ladder.hpp"
+
+namespace reduce {
+
+namespace {
+
+/// Sums recorded in a graph, which starts one after the other without the host.
+struct Replay {
+  static constexpr double ms = 2;  ///< of a graph: its own start then hardly counts
+
+  int copies;
+  std::shared_ptr<CUgraphExec_st> graph;
+
+  template <class T>
+  Replay(int rung, const T* in, size_t n, const Work<T>& work, double once_ms)
+      : copies(int(std::clamp(ms / once_ms, 1.0, 200.0))) {
+    const Stream stream;
+    cudaGraph_t recorded = nullptr;
+    CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    for (int i = 0; i < copies; ++i) work.sum(rung, in, n, stream);
+    CUDA_CHECK(cudaStreamEndCapture(stream, &recorded));
+    const std::unique_ptr<CUgraph_st, decltype(&cudaGraphDestroy)> owner(recorded,
+                                                                         cudaGraphDestroy);
+    cudaGraphExec_t runnable = nullptr;
+    CUDA_CHECK(cudaGraphInstantiate(&runnable, recorded, 0));
+    graph = std::shared_ptr<CUgraphExec_st>(runnable, cudaGraphExecDestroy);
+  }
+  void launch() const { CUDA_CHECK(cudaGraphLaunch(graph.get(), nullptr)); }
+};
+
+/// A sum's share of a graph's times.
+Readings of_one(Readings times, int copies) {
+  for (double& ms : times.ms) ms /= copies;
+  return times;
+}
+
+/// The one launch that suits the data: what does not fit in the L2 is not found there again.
+int best_for(size_t n, const Device& device) {
+  return 4 * n > device.l2_bytes() ? streaming : once;
+}
+
+/// Ours and the library's.
+struct Pair {
+  Readings ours, theirs;
+};
+
+template <class T>
+Task replaying(int rung, const Replay& replay, const T* in, size_t n, T right, Work<T>& work) {
+  Task task = work.task(rung, in, n, right);
+  task.name += ", replayed";
+  task.launch = [replay] { replay.launch(); };
+  return task;
+}
+
+template <class T>
+Pair called(const Run& run, int best, size_t n, const Words<T>& words, Work<T>& work) {
+  const T right = T(words.sum(n));
+  std::vector<Task> tasks;
+  for (const int rung : {best, int(library)}) tasks.push_back(work.task(rung, words.in, n, right));
+  std::vector<Readings> times = run.time_in_turn(tasks);
+  return {std::move(times[0]), std::move(times[1])};
+}
+
+template <class T>
+Pair replayed(const Run& run, int best, size_t n, const Words<T>& words, Work<T>& work,
+              const Pair& once) {
+  const T right = T(words.sum(n));
+  const Replay ours(best, words.in, n, work, once.ours.median());
+  const Replay theirs(library, words.in, n, work, once.theirs.median());
+  std::vector<Task> tasks;
+  tasks.push_back(replaying(best, ours, words.in, n, right, work));
+  tasks.push_back(replaying(library, theirs, words.in, n, right, work));
+  const std::vector<Readings> times = run.time_in_turn(tasks);
+  return {of_one(times[0], ours.copies), of_one(times[1], theirs.copies)};
+}
+
+/// Milliseconds of a sum of one word: what starting costs.
+template <class T>
+Pair start_costs(const Run& run, const Words<T>& words, Work<T>& work) {
+  const Pair times = called(run, once, 1, words, work);
+  return {times.ours, replayed(run, once, 1, words, work, times).ours};
+}
+
+Statistics saved(const Interval& r) { return {r.value, r.low, r.high, r.pairs}; }
+
+void add_pair(const Run& run, const Key& key, size_t n, const Cell& us, const Pair& pair,
+              Table& table) {
+  const double bytes = 4.0 * double(n);
+  const double l2 = double(run.device->l2_bytes());
+  const Interval r = ratio(pair.theirs, pair.ours);
+  const Statistics gbs = gigabytes_per_second(bytes, pair.ours.statistics());
+  const double theory = run.device->theoretical_gbs;
+  const std::string share = theory > 0 ? fixed(100 * gbs.median / theory, 1) + "%" : "-";
+  table.row(key, {us, scaled(pair.theirs.statistics(), 1e3), saved(r), range_text(r, 3), gbs, share,
+                  bytes <= l2                     ? "L2"
+                  : beyond_l2(*run.device, bytes) ? "memory"
+                                                  : "partly L2"});
+}
+
+}  // namespace
+
+Table sizes_table(const Run& run) {
+  return Table(run.report, "one launch, words",
+               {compared("us", "time", "us", 2), measured("CUB us", "CUB time", "us", 2),
+                saved_only(measured("", "CUB over ours", "x", 3)), shown("CUB takes x (95%)"),
+                measured("GB/s", "bandwidth", "GB/s", 0), shown("of theory"), shown("data in")});
+}
+
+template <class T>
+void add_sizes(const Run& run, const std::vector<size_t>& sizes, double latency, Table& table) {
+  const std::string type = std::is_same_v<T, float> ? "float" : "unsigned";
+  const std::string names[] = {type + ", called", type + ", replayed"};
+  const size_t most = *std::max_element(sizes.begin(), sizes.end());
+  Words<T> words(most);
+  Work<T> work(most, gpu_of(*run.device));
+  const Pair start = start_costs(run, words, work);
+  const Readings* const starts[] = {&start.ours, &start.theirs};
+  for (int how = 0; how < 2; ++how)
+    table.row({names[how], "n", "1"},
+              {Calibration{scaled(starts[how]->statistics(), 1e3)}, {}, {}, "", {}, "", ""});
+
+  Progress progress("ladder beside CUB, " + type, int(sizes.size()));
+  for (const size_t n : sizes) {
+    const int best = best_for(n, *run.device);
+    require_sums({best, library}, words, n, work);
+    Pair pair = called(run, best, n, words, work);
+    for (int how = 0; how < 2; ++how) {
+      if (how == 1) pair = replayed(run, best, n, words, work, pair);
+      const Calibrated c{starts[how]->median(), 0, latency};
+      const double expected = 1e3 * predicted_ms(rungs[best], n, c, *run.device);
+      const Compared us{expected, scaled(pair.ours.statistics(), 1e3),
+                        model_of(rungs[best], n, c, *run.device)};
+      add_pair(run, {names[how], "n", std::to_string(n)}, n, us, pair, table);
+    }
+    progress.step();
+  }
+}
+
+template void add_sizes<float>(const Run&, const std::vector<size_t>&, double, Table&);
+template void add_sizes<unsigned>(const Run&, const std::vector<size_t>&, double, Table&);
+
+}  // namespace reduce
+
+// ---- self-checks ----
+
+using namespace reduce;
+
+TEST_CASE("ladder: the best beside the library follows a made-up L2") {
+  Device device;
+  device.number = -1;
+  device.prop.l2CacheSize = 50 << 20;
+  CHECK(best_for(1 << 20, device) == once);
+  CHECK(best_for(size_t(50 << 20) / 4, device) == once);
+  CHECK(best_for(size_t(50 << 20) / 4 + 1, device) == streaming);
+}
+
+TEST_CASE("ladder: a row beside the library shows who takes longer") {
+  Device device;
+  device.number = -1;
+  device.prop.l2CacheSize = 1 << 20;
+  device.theoretical_gbs = 1000;
+  std::string printed;
+  Report report("ladder", &printed);
+  const Run run{report, &device, {}};
+  Table table = sizes_table(run);
+  const Readings ours{std::vector<double>(15, 0.5)};
+  const Pair pair{ours, {std::vector<double>(15, 0.6)}};  // CUB takes 1.2 times as long
+  add_pair(run, {"float, called", "n", "100000000"}, 100000000,
+           Compared{550, scaled(ours.statistics(), 1e3)}, pair, table);
+  table.print();
+  for (const char* text :
+       {"550.00", "500.00", "0.91", "600.00", "1.200 (1.188 to 1.212)", "800", "80.0%", "memory"}) {
+    CAPTURE(std::string(text));
+    CHECK(printed.find(text) != std::string::npos);
+  }
+  CHECK(of_one(Readings{{3, 6}}, 3).ms == std::vector<double>{1, 2});
+}
+
+TEST_CASE("ladder: sums that a graph replays are right") {
+  if (skip_without_gpu()) return;
+  const size_t n = 100003;
+  const Words<float> words(n);
+  Work<float> work(n, {2, 1024});
+  const float right = float(words.sum(n));
+  for (const int rung : {int(once), int(streaming), int(library)}) {
+    const Replay replay(rung, words.in, n, work, 0.5);  // four of them
+    CHECK(replay.copies == 4);
+    CHECK(wrong_after(replaying(rung, replay, words.in, n, right, work)) == 0);
+    CHECK(wrong_after(replaying(rung, replay, words.in, n, right + 1, work)) == 1);
+  }
+}
