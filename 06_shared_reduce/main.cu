@@ -6,6 +6,8 @@
 [[gnu::weak]] void ladder(const Run&);
 [[gnu::weak]] void set_ladder_size(size_t elements);
 [[gnu::weak]] void divergence(const Run&);
+[[gnu::weak]] void branches(const Run&);
+[[gnu::weak]] void barriers(const Run&);
 [[gnu::weak]] void bank_conflicts(const Run&);
 [[gnu::weak]] void shared_size(const Run&);
 
@@ -16,7 +18,9 @@ int main(int argc, char** argv) {
        .experiments =
            {
                {"ladder", "the text's three reductions, and on to one launch that beats the library", &ladder},
-               {"divergence", "active threads and divergent warps in every step of the three", &divergence},
+               {"divergence", "divided warps in every step of the three, and what they cost", &divergence},
+               {"branches", "1 to 32 paths of real work, in a warp and aligned to warps", &branches},
+               {"barriers", "words that go wrong without one, and how long warps wait at one", &barriers},
                {"bank_conflicts", "conflicts in every step, strided reads, and two cures", &bank_conflicts},
                {"shared_size", "resident blocks and bandwidth against shared memory a block", &shared_size},
            },
