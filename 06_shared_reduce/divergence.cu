@@ -658,7 +658,7 @@ TEST_CASE("divergence: and where blocks crowd the multiprocessors, so that warps
       CAPTURE(std::string(sum.name));
       CAPTURE(n);
       const unsigned resident = unsigned(prop.maxThreadsPerMultiProcessor) / n;
-      Blocks blocks(unsigned(prop.multiProcessorCount) * resident + 7, n, 10);
+      Blocks blocks(unsigned(prop.multiProcessorCount) * resident + 7, n, 5);
       CHECK(wrong_after(blocks.task(sum)) == 0);
     }
 }
