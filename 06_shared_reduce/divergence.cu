@@ -1,269 +1,702 @@
-// divergence: a warp whose threads disagree about an `if` goes both ways, one after the other. The guide's first
-// reduction splits every warp in its first step; the second packs the adding threads together, and diverges from the
-// fourth step on. Look at the divergent warps of the three, counted by the warps themselves, at how few steps that
-// touches, and at what else a step costs: its barrier, which the last warp can do without, since it waits for nobody.
+// divergence: the guide walks through a block of 256 threads, warp by warp [KP]. Its first
+// reduction divides every warp in its first step; its second packs the adding threads together, and
+// divides none before the fourth. Look at the divided warps of the three, counted by the warps
+// themselves; and at how little that changes of the cycles that a sum takes. What changes them is
+// the number of steps, each with its barrier, and the banks. (`branches` has paths that do cost
+// their sum.)
+//   cmake -S 06_shared_reduce -B build/divergence -DEXPERIMENTS=divergence
+//   cmake --build build/divergence && build/divergence/06_shared_reduce
+//
+//   1  vote_modulo      every 2s-th thread adds: the text's first
+//   2  vote_strided     the first threads add words that lie 2s apart: its second
+//   3  vote_descending  the first threads add words side by side: its third
+//   4  sum_mask         1 without votes, over and over; and with a mask, as % s takes a division
+//   5  sum_strided      2, over and over
+//   6  sum_descending   3, over and over
+//   7  sum_last_warp    6, but the last warp that adds no longer waits for the others
 #include <doctest/doctest.h>
 
-#include "../common/first_edition.hpp"
-#include "reduce_steps.hpp"
+#include <algorithm>
+
+#include "../common/report.hpp"
 
 namespace {
 
 constexpr unsigned max_threads = 1024;
 constexpr unsigned full_warp = 0xffffffff;
 
-// ---- kernels --------------------------------------------------------------------------------------------------------
+// ---- kernels: a block sums its words, one a thread; it has 32, 64 ... 1024 threads ----
 
-// The text's reductions in shared memory; in each step every warp votes, and writes down how many of its threads add.
-__global__ void reduce_and_vote(unsigned* sum, unsigned* adding, const unsigned* in, Reduction which) {
+// [vote_modulo]
+// In each step s every warp votes which of its lanes add, and notes how many. At s = 1 it is every
+// other lane of every warp.
+__global__ void vote_modulo(unsigned* out, unsigned* adding, const unsigned* in) {
   __shared__ unsigned word[max_threads];
-  const unsigned tid = threadIdx.x, n = blockDim.x;
+  const unsigned tid = threadIdx.x;
   word[tid] = in[tid];
   __syncthreads();
-  for (unsigned k = 0; k < step_count(n); ++k) {
-    const Step step = step_of(which, k, tid, n);
-    const unsigned votes = __ballot_sync(full_warp, step.active);
-    if (tid % 32 == 0) adding[k * (n / 32) + tid / 32] = __popc(votes);
-    if (step.active) word[step.left] += word[step.right];
+  for (unsigned s = 1; s < blockDim.x; s *= 2) {
+    const bool adds = tid % (2 * s) == 0;
+    const unsigned votes = __ballot_sync(full_warp, adds);
+    if (tid % 32 == 0) adding[tid / 32] = __popc(votes);
+    adding += blockDim.x / 32;  // the next step's
+    if (adds) word[tid] += word[tid + s];
     __syncthreads();
   }
-  if (tid == 0) *sum = word[0];
+  out[tid] = word[tid];
 }
+// [/vote_modulo]
 
-constexpr unsigned barriers_a_turn = 16;  // so that the loop around them hardly counts
-
-// Warps that touch no memory and do nothing but meet.
-__global__ void meet(long long* cycles, unsigned turns) {
-  __syncthreads();
-  const long long start = clock64();
-#pragma unroll 1
-  for (unsigned turn = 0; turn < turns; ++turn)
-#pragma unroll
-    for (unsigned i = 0; i < barriers_a_turn; ++i) __syncthreads();
-  if (threadIdx.x == 0) *cycles = clock64() - start;
-}
-
-constexpr unsigned last_steps = 5;  // at descending strides 16 to 1 the first warp adds nothing but its own words
-struct Sum {
-  long long cycles;
-  unsigned total;
-};
-
-// One block sums its words in shared memory again and again, each time one more than the last. Each step ends with the
-// block's barrier, or the last five with one of the warp only.
-template <Reduction which, bool last_warp_alone>
-__global__ void sum_often(Sum* result, const unsigned* in, unsigned times) {
+// The first half of the threads adds, then the first quarter: whole warps, as long as they fill
+// one.
+__global__ void vote_strided(unsigned* out, unsigned* adding, const unsigned* in) {
   __shared__ unsigned word[max_threads];
-  const unsigned tid = threadIdx.x, n = blockDim.x, steps = step_count(n);
-  const unsigned mine = in[tid];
+  const unsigned tid = threadIdx.x;
+  word[tid] = in[tid];
+  __syncthreads();
+  for (unsigned s = 1; s < blockDim.x; s *= 2) {
+    const unsigned index = 2 * s * tid;
+    const bool adds = index < blockDim.x;
+    const unsigned votes = __ballot_sync(full_warp, adds);
+    if (tid % 32 == 0) adding[tid / 32] = __popc(votes);
+    adding += blockDim.x / 32;  // the next step's
+    if (adds) word[index] += word[index + s];
+    __syncthreads();
+  }
+  out[tid] = word[tid];
+}
+
+// The same threads.
+__global__ void vote_descending(unsigned* out, unsigned* adding, const unsigned* in) {
+  __shared__ unsigned word[max_threads];
+  const unsigned tid = threadIdx.x;
+  word[tid] = in[tid];
+  __syncthreads();
+  for (unsigned s = blockDim.x / 2; s > 0; s /= 2) {
+    const bool adds = tid < s;
+    const unsigned votes = __ballot_sync(full_warp, adds);
+    if (tid % 32 == 0) adding[tid / 32] = __popc(votes);
+    adding += blockDim.x / 32;  // the next step's
+    if (adds) word[tid] += word[tid + s];
+    __syncthreads();
+  }
+  out[tid] = word[tid];
+}
+
+// [sum_mask]
+// Each word is one more than the last time, so that a word left from then is a wrong one. Each
+// thread adds up what became of its word; the first one's is the block's sum.
+__global__ void sum_mask(unsigned* out, long long* cycles, const unsigned* in, unsigned times) {
+  __shared__ unsigned word[max_threads];
+  const unsigned tid = threadIdx.x;
+  const unsigned i = blockIdx.x * blockDim.x + tid;
+  const unsigned mine = in[i];
   unsigned total = 0;
   __syncthreads();
   const long long start = clock64();
+#pragma unroll 1
+  for (unsigned time = 0; time < times; ++time) {
+    word[tid] = mine + time;  // nobody reads it any more: all have passed the last barrier
+    __syncthreads();
+#pragma unroll 1
+    for (unsigned s = 1; s < blockDim.x; s *= 2) {
+      if ((tid & (2 * s - 1)) == 0) word[tid] += word[tid + s];
+      __syncthreads();
+    }
+    total += word[tid];
+  }
+  if (i == 0) *cycles = clock64() - start;
+  out[i] = total;
+}
+// [/sum_mask]
+
+// The adding lanes of a warp want words that lie 2s apart, and so share banks.
+__global__ void sum_strided(unsigned* out, long long* cycles, const unsigned* in, unsigned times) {
+  __shared__ unsigned word[max_threads];
+  const unsigned tid = threadIdx.x;
+  const unsigned i = blockIdx.x * blockDim.x + tid;
+  const unsigned mine = in[i];
+  unsigned total = 0;
+  __syncthreads();
+  const long long start = clock64();
+#pragma unroll 1
   for (unsigned time = 0; time < times; ++time) {
     word[tid] = mine + time;
     __syncthreads();
-    for (unsigned k = 0; k < steps; ++k) {
-      const Step step = step_of(which, k, tid, n);
-      if (step.active) word[step.left] += word[step.right];
-      if (last_warp_alone && k + last_steps >= steps)
-        __syncwarp();
-      else
-        __syncthreads();
+#pragma unroll 1
+    for (unsigned s = 1; s < blockDim.x; s *= 2) {
+      const unsigned index = 2 * s * tid;
+      if (index < blockDim.x) word[index] += word[index + s];
+      __syncthreads();
     }
-    total += word[tid];  // of thread 0 it is the sum; each thread reads the word that none but it writes next
+    total += word[tid];
   }
-  if (tid == 0) *result = {clock64() - start, total};
+  if (i == 0) *cycles = clock64() - start;
+  out[i] = total;
 }
 
-struct Way {
-  std::string name;
-  void (*kernel)(Sum*, const unsigned*, unsigned);
-  bool last_warp_alone;
-};
-const Way ways[] = {
-    {"modulo", sum_often<Reduction::modulo, false>, false},
-    {"strided", sum_often<Reduction::strided, false>, false},
-    {"descending", sum_often<Reduction::descending, false>, false},
-    {"descending, __syncwarp at last", sum_often<Reduction::descending, true>, true},
-};
-
-// ---- prediction -----------------------------------------------------------------------------------------------------
-
-/// Threads of each warp that add in step k.
-std::vector<unsigned> adding_threads(Reduction which, unsigned k, unsigned n) {
-  std::vector<unsigned> adding(n / 32, 0);
-  for (unsigned tid = 0; tid < n; ++tid) adding[tid / 32] += step_of(which, k, tid, n).active;
-  return adding;
+// Each lane has a bank of its own.
+__global__ void sum_descending(unsigned* out, long long* cycles, const unsigned* in,
+                               unsigned times) {
+  __shared__ unsigned word[max_threads];
+  const unsigned tid = threadIdx.x;
+  const unsigned i = blockIdx.x * blockDim.x + tid;
+  const unsigned mine = in[i];
+  unsigned total = 0;
+  __syncthreads();
+  const long long start = clock64();
+#pragma unroll 1
+  for (unsigned time = 0; time < times; ++time) {
+    word[tid] = mine + time;
+    __syncthreads();
+#pragma unroll 1
+    for (unsigned s = blockDim.x / 2; s > 0; s /= 2) {
+      if (tid < s) word[tid] += word[tid + s];
+      __syncthreads();
+    }
+    total += word[tid];
+  }
+  if (i == 0) *cycles = clock64() - start;
+  out[i] = total;
 }
 
-/// Threads that add in a step, the warps that they are in, and those of these warps in which others do not add.
-struct Activity {
-  unsigned threads = 0, warps = 0, divergent = 0;
-
-  explicit Activity(const std::vector<unsigned>& adding) {
-    for (unsigned n : adding) threads += n, warps += n > 0, divergent += n > 0 && n < 32;
+// [sum_last_warp]
+// At s = 16 to 1 one warp adds words that no other touches: it waits for its own lanes only.
+__global__ void sum_last_warp(unsigned* out, long long* cycles, const unsigned* in,
+                              unsigned times) {
+  __shared__ unsigned word[max_threads];
+  const unsigned tid = threadIdx.x;
+  const unsigned i = blockIdx.x * blockDim.x + tid;
+  const unsigned mine = in[i];
+  unsigned total = 0;
+  __syncthreads();
+  const long long start = clock64();
+#pragma unroll 1
+  for (unsigned time = 0; time < times; ++time) {
+    word[tid] = mine + time;
+    __syncthreads();
+#pragma unroll 1
+    for (unsigned s = blockDim.x / 2; s >= 32; s /= 2) {
+      if (tid < s) word[tid] += word[tid + s];
+      __syncthreads();
+    }
+    if (tid < 32) {
+#pragma unroll
+      for (unsigned s = 16; s > 0; s /= 2) {
+        if (tid < s) word[tid] += word[tid + s];
+        __syncwarp();
+      }
+    }
+    total += word[tid];
   }
-};
+  if (i == 0) *cycles = clock64() - start;
+  out[i] = total;
+}
+// [/sum_last_warp]
 
-std::vector<unsigned> divergent_warps(Reduction which, unsigned n) {
+// ---- what is right ----
+
+constexpr size_t canaries = 64;  // elements behind each output
+
+/// Word i of the input, without pattern.
+unsigned word_at(unsigned i) {
+  const unsigned x = (i + 1) * 0x9e3779b1u;
+  return x ^ x >> 15;
+}
+
+enum class Strides { ascending, descending };
+
+/// Which words of a block of n end up in word i. Ascending strides: its neighbours, as many as the
+/// largest power of two that divides i; descending: every so many-th, by the least that is larger
+/// than i.
+std::vector<unsigned> summed_in(Strides strides, unsigned i, unsigned n) {
   std::vector<unsigned> all;
-  for (unsigned k = 0; k < step_count(n); ++k) all.push_back(Activity(adding_threads(which, k, n)).divergent);
+  if (strides == Strides::ascending) {
+    unsigned many = 1;
+    while (many < n && i % (2 * many) == 0) many *= 2;
+    for (unsigned j = i; j < i + many; ++j) all.push_back(j);
+  } else {
+    unsigned apart = 1;
+    while (apart <= i) apart *= 2;
+    for (unsigned j = i; j < n; j += apart) all.push_back(j);
+  }
   return all;
 }
-/// Barriers of the block in one sum of n words: behind the words' store, and behind each step that has one.
-unsigned barriers(const Way& way, unsigned n) { return 1 + step_count(n) - (way.last_warp_alone ? last_steps : 0); }
 
-// ---- the experiment -------------------------------------------------------------------------------------------------
-
-/// n words, and their sum modulo 2^32, as on the device.
-struct Words {
+/// What every thread must find of a block's words, if they are summed so many times, each word one
+/// more than the last time.
+std::vector<unsigned> totals(Strides strides, const std::vector<unsigned>& words, unsigned times) {
   std::vector<unsigned> all;
-  unsigned sum = 0;
+  const unsigned n = unsigned(words.size());
+  for (unsigned i = 0; i < n; ++i) {
+    unsigned total = 0;
+    for (const unsigned j : summed_in(strides, i, n))
+      total += times * words[j] + times * (times - 1) / 2;
+    all.push_back(total);
+  }
+  return all;
+}
 
-  explicit Words(unsigned n) {
-    for (unsigned i = 0; i < n; ++i) all.push_back(0x9e3779b1u * (i + 1)), sum += all[i];
+// ---- the story in order ----
+
+enum class Reduction { modulo, strided, descending };
+
+struct Vote {
+  const char* name;
+  Reduction which;
+  void (*kernel)(unsigned*, unsigned*, const unsigned*);
+};
+const Vote votes[] = {
+    {"modulo", Reduction::modulo, vote_modulo},
+    {"strided", Reduction::strided, vote_strided},
+    {"descending", Reduction::descending, vote_descending},
+};
+
+struct Sum {
+  const char* name;
+  Reduction which;
+  void (*kernel)(unsigned*, long long*, const unsigned*, unsigned);
+};
+const Sum sums[] = {
+    {"every 2s-th thread (mask)", Reduction::modulo, sum_mask},
+    {"strided", Reduction::strided, sum_strided},
+    {"descending", Reduction::descending, sum_descending},
+    {"descending, last warp alone", Reduction::descending, sum_last_warp},
+};
+constexpr size_t descending = 2, last_warp = 3;  // indices into it
+
+Strides strides_of(Reduction which) {
+  return which == Reduction::descending ? Strides::descending : Strides::ascending;
+}
+
+/// Blocks that sum their words at the same time, each the words of a stretch of its own.
+struct Blocks {
+  unsigned count, threads, times;
+  std::vector<unsigned> words;
+  DeviceBuffer<unsigned> in, out;
+  DeviceBuffer<long long> cycles{1};
+
+  Blocks(unsigned count, unsigned threads, unsigned times)
+      : count(count), threads(threads), times(times) {
+    for (unsigned i = 0; i < count * threads; ++i) words.push_back(word_at(i));
+    in = DeviceBuffer<unsigned>(words);
+    out = DeviceBuffer<unsigned>(words.size() + canaries);
+  }
+  /// Threads whose total is wrong, and canaries that are gone.
+  size_t wrong(Strides strides) const {
+    const std::vector<unsigned> found = out.to_host();
+    std::vector<unsigned> right;
+    for (unsigned block = 0; block < count; ++block) {
+      const auto first = words.begin() + block * threads;
+      for (const unsigned total : totals(strides, {first, first + threads}, times))
+        right.push_back(total);
+    }
+    right.resize(found.size(), ~0u);
+    size_t wrong = 0;
+    for (size_t i = 0; i < found.size(); ++i) wrong += found[i] != right[i];
+    return wrong;
+  }
+  Task task(const Sum& sum) {
+    Check check;
+    check.poison = [this] {
+      out.poison();
+      cycles.poison();
+    };
+    check.wrong = [this, &sum] { return wrong(strides_of(sum.which)); };
+    return {std::string(sum.name) + ", " + std::to_string(threads) + " threads",
+            [this, &sum] {
+              sum.kernel<<<count, threads>>>(out.data(), cycles.data(), in.data(), times);
+            },
+            std::move(check)};
   }
 };
 
-/// How many threads of each warp added, step by step, as the warps counted themselves. Throws if the sum is wrong.
-std::vector<std::vector<unsigned>> counted_adding(Reduction which, unsigned n) {
-  const Words words(n);
-  const DeviceBuffer<unsigned> in(words.all);
-  DeviceBuffer<unsigned> sum(1), adding(step_count(n) * (n / 32));
-  sum.poison();
+/// How many threads of each warp added, step by step, as the warps counted themselves. Throws if a
+/// word is wrong afterwards.
+std::vector<std::vector<unsigned>> counted_adding(const Vote& vote, unsigned threads) {
+  Blocks block(1, threads, 1);
+  const unsigned warps = threads / 32;
+  unsigned steps = 0;
+  while (threads >> (steps + 1)) ++steps;
+  DeviceBuffer<unsigned> adding(steps * warps + canaries);
   adding.poison();
-  reduce_and_vote<<<1, n>>>(sum.data(), adding.data(), in.data(), which);
+  block.out.poison();
+  vote.kernel<<<1, threads>>>(block.out.data(), adding.data(), block.in.data());
   CUDA_CHECK_LAUNCH();
-  require_right(sum.to_host()[0] == words.sum, "reduce_and_vote, " + reduction_names[int(which)]);
+  require_right(block.wrong(strides_of(vote.which)) == 0, "votes, " + std::string(vote.name));
   const std::vector<unsigned> all = adding.to_host();
-  std::vector<std::vector<unsigned>> steps;
-  for (auto at = all.begin(); at != all.end(); at += n / 32) steps.emplace_back(at, at + n / 32);
+  require_right(std::count(all.end() - canaries, all.end(), ~0u) == long(canaries),
+                "votes beyond their end, " + std::string(vote.name));
+  std::vector<std::vector<unsigned>> each;
+  for (unsigned step = 0; step < steps; ++step)
+    each.emplace_back(all.begin() + step * warps, all.begin() + (step + 1) * warps);
+  return each;
+}
+
+// ---- what to expect ----
+
+/// Steps until one word is left of n.
+unsigned step_count(unsigned n) {
+  unsigned steps = 0;
+  while (n >> (steps + 1)) ++steps;
   return steps;
 }
 
-/// Cycles that a barrier of so many warps takes.
-Statistics barrier_cycles(int repeats, unsigned warps, unsigned turns) {
-  DeviceBuffer<long long> cycles(repeats);
-  meet<<<1, 32 * warps>>>(cycles.data(), turns);  // to warm up
-  cycles.poison();
-  for (int r = 0; r < repeats; ++r) meet<<<1, 32 * warps>>>(cycles.data() + r, turns);
-  CUDA_CHECK_LAUNCH();
-  std::vector<double> each;
-  for (long long c : cycles.to_host())
-    require_right(c > 0, "meet wrote no cycles"), each.push_back(double(c) / (turns * barriers_a_turn));
-  return summarize(each);
+/// Whether thread `tid` of n adds in a step (the first is 0), and to which word which.
+struct Addition {
+  bool adds;
+  unsigned left, right;
+};
+
+Addition addition(Reduction which, unsigned step, unsigned tid, unsigned n) {
+  const unsigned s = which == Reduction::descending ? n >> (step + 1) : 1u << step;
+  if (which == Reduction::modulo) return {tid % (2 * s) == 0, tid, tid + s};
+  if (which == Reduction::strided) return {2 * s * tid < n, 2 * s * tid, 2 * s * tid + s};
+  return {tid < s, tid, tid + s};
 }
 
-/// Cycles that one block takes for a sum of n words. Throws if any total is wrong.
-Statistics sum_cycles(int repeats, const Way& way, unsigned n, unsigned times) {
-  const Words words(n);
-  const DeviceBuffer<unsigned> in(words.all);
-  DeviceBuffer<Sum> results(repeats);
-  way.kernel<<<1, n>>>(results.data(), in.data(), times);  // to warm up
-  results.poison();
-  for (int r = 0; r < repeats; ++r) way.kernel<<<1, n>>>(results.data() + r, in.data(), times);
-  CUDA_CHECK_LAUNCH();
-  const unsigned total = times * words.sum + n * (times * (times - 1) / 2);
-  std::vector<double> each;
-  for (const Sum& result : results.to_host())
-    require_right(result.total == total, "sum_often, " + way.name), each.push_back(double(result.cycles) / times);
-  return summarize(each);
+/// Threads of each warp that add in a step.
+std::vector<unsigned> adding_threads(Reduction which, unsigned step, unsigned n) {
+  std::vector<unsigned> adding(n / 32, 0);
+  for (unsigned tid = 0; tid < n; ++tid) adding[tid / 32] += addition(which, step, tid, n).adds;
+  return adding;
+}
+
+/// Threads that add in a step, the warps that they are in, and those of these warps that are
+/// divided: others of their lanes do not add.
+struct Activity {
+  unsigned threads = 0, warps = 0, divided = 0;
+
+  explicit Activity(const std::vector<unsigned>& adding) {
+    for (const unsigned n : adding) {
+      threads += n;
+      warps += n > 0;
+      divided += n > 0 && n < 32;
+    }
+  }
+};
+
+/// Passes through shared memory beyond one for each access of a warp, in all steps: as many as the
+/// fullest of the 32 banks has further words. A step loads two words and stores one.
+unsigned conflicts(Reduction which, unsigned n) {
+  unsigned passes = 0;
+  for (unsigned step = 0; step < step_count(n); ++step)
+    for (unsigned warp = 0; warp < n / 32; ++warp) {
+      unsigned left[32] = {}, right[32] = {};  // words that are wanted of each bank
+      for (unsigned tid = 32 * warp; tid < 32 * (warp + 1); ++tid) {
+        const Addition a = addition(which, step, tid, n);
+        if (!a.adds) continue;
+        ++left[a.left % 32];
+        ++right[a.right % 32];
+      }
+      const unsigned loads = std::max(*std::max_element(left, left + 32), 1u) +
+                             std::max(*std::max_element(right, right + 32), 1u) - 2;
+      const unsigned stores = std::max(*std::max_element(left, left + 32), 1u) - 1;
+      passes += loads + stores;
+    }
+  return passes;
+}
+
+/// Cycles of a step that ends with a barrier: to load, to add, to store and to meet, and more for
+/// each warp that has to issue all that and to arrive. From two sizes of a block without conflicts.
+struct StepCost {
+  double alone = NAN, a_warp = NAN;
+
+  /// Cycles of a whole sum with descending strides, of blocks of 256 and of 1024 threads.
+  static StepCost of(double cycles_256, double cycles_1024) {
+    const double of_8 = cycles_256 / (1 + step_count(256));
+    const double of_32 = cycles_1024 / (1 + step_count(1024));
+    const double a_warp = (of_32 - of_8) / (32 - 8);
+    return {of_8 - 8 * a_warp, a_warp};
+  }
+  double cycles(unsigned warps) const { return alone + a_warp * warps; }
+};
+
+/// Cycles of one block's sum. To store the words and to meet is a step, too; a pass is a cycle. It
+/// does not matter how many lanes of how many warps add: those that do not sit it out.
+double predicted_cycles(size_t sum, unsigned n, const StepCost& step) {
+  const unsigned with_barrier = 1 + step_count(n) - (sum == last_warp ? 5 : 0);
+  const unsigned alone = sum == last_warp ? 5 : 0;
+  return with_barrier * step.cycles(n / 32) + alone * step.cycles(1) +
+         conflicts(sums[sum].which, n);
+}
+
+// ---- the experiment ----
+
+constexpr unsigned text_threads = 256;
+constexpr unsigned block_sizes[] = {128, 256, 512, 1024};
+
+void show_votes(const Run& run) {
+  Table table(run.report, "reduction, step",
+              {predicted("adding threads", "adding threads", "threads", 0),
+               counted("counted", "adding threads", "threads", 0),
+               predicted("their warps", "their warps", "warps", 0),
+               counted("counted", "their warps", "warps", 0),
+               predicted("divided", "divided warps", "warps", 0),
+               counted("counted", "divided warps", "warps", 0)});
+  for (const Vote& vote : votes) {
+    std::vector<std::vector<unsigned>> seen;
+    if (run.device) seen = counted_adding(vote, text_threads);
+    for (unsigned step = 0; step < step_count(text_threads); ++step) {
+      const Activity expected(adding_threads(vote.which, step, text_threads));
+      std::vector<Cell> cells{double(expected.threads), {}, double(expected.warps), {},
+                              double(expected.divided), {}};
+      if (run.device) {
+        const Activity is(seen[step]);
+        cells[1] = double(is.threads);
+        cells[3] = double(is.warps);
+        cells[5] = double(is.divided);
+      }
+      table.row({vote.name, "step", std::to_string(step + 1)}, cells);
+    }
+  }
+  table.print();
+}
+
+/// Cycles of one sum, where launches took `cycles` for `times` of them.
+Statistics of_one_sum(const std::vector<double>& cycles, unsigned times) {
+  return scaled(summarize(cycles), 1.0 / times);
+}
+
+/// Checks the block's totals, then lets it sum again and again. A clock of the multiprocessor's own
+/// counts, so that it need not be warm.
+Statistics sum_cycles(const Run& run, const Sum& sum, unsigned threads, unsigned times) {
+  Blocks block(1, threads, times);
+  const Task task = block.task(sum);
+  require_right(task);
+  std::vector<double> cycles;
+  for (int r = 0; r < run.measuring.repeats; ++r) {
+    task.launch();
+    CUDA_CHECK_LAUNCH();
+    cycles.push_back(double(block.cycles.to_host()[0]));
+  }
+  return of_one_sum(cycles, times);
+}
+
+/// Sum k of a block of block_sizes[b] threads: `cycles[b][k]`; none where there is no GPU.
+using SumCycles = std::vector<std::vector<Statistics>>;
+
+void show_sums(const Run& run, const SumCycles& cycles) {
+  Table table(
+      run.report, "one block's sum, threads",
+      {predicted("barriers", "barriers", "barriers", 0),
+       predicted("conflicts", "passes beyond one", "passes", 0),
+       compared("cycles", "cycles a sum", "cycles", 0), shown("spread"), shown("to descending")});
+  StepCost step;
+  if (!cycles.empty())
+    step = StepCost::of(cycles[1][descending].median, cycles[3][descending].median);
+  for (size_t b = 0; b < std::size(block_sizes); ++b)
+    for (size_t k = 0; k < std::size(sums); ++k) {
+      const unsigned n = block_sizes[b];
+      const Statistics is = cycles.empty() ? Statistics{} : cycles[b][k];
+      const bool calibrates = k == descending && (n == 256 || n == 1024);
+      const Cell time =
+          calibrates ? Cell(Calibration{is}) : Cell(Compared{predicted_cycles(k, n, step), is});
+      const double barriers = 1 + step_count(n) - (k == last_warp ? 5 : 0);
+      const double to_descending = cycles.empty() ? NAN : is.median / cycles[b][descending].median;
+      table.row({sums[k].name, "threads", std::to_string(n)},
+                {barriers, double(conflicts(sums[k].which, n)), time, spread_text(is),
+                 cycles.empty() ? "-" : times(to_descending)});
+    }
+  table.print();
 }
 
 }  // namespace
 
 void divergence(const Run& run) {
-  constexpr unsigned n = 256;  // the text's block
   run.report.begin("divergence", "one block of 256 threads sums 256 words, 1 KiB, in 8 steps");
-  Table table(
-      run.report, "reduction, step",
-      {predicted("adding threads", "adding threads", "threads", 0), counted("counted", "adding threads", "threads", 0),
-       predicted("their warps", "their warps", "warps", 0), counted("counted", "their warps", "warps", 0),
-       predicted("divergent", "divergent warps", "warps", 0), counted("counted", "divergent warps", "warps", 0)});
-  for (Reduction which : reductions) {
-    const auto seen = run.device ? counted_adding(which, n) : std::vector<std::vector<unsigned>>{};
-    for (unsigned k = 0; k < step_count(n); ++k) {
-      const Activity expected(adding_threads(which, k, n));
-      std::vector<Cell> cells{double(expected.threads), {}, double(expected.warps), {}, double(expected.divergent), {}};
-      if (run.device) {
-        const Activity is(seen[k]);
-        cells[1] = double(is.threads), cells[3] = double(is.warps), cells[5] = double(is.divergent);
-      }
-      table.row({reduction_names[int(which)], "step", std::to_string(k + 1)}, cells);
-    }
+  show_votes(run);
+  SumCycles cycles;
+  for (const unsigned n : block_sizes) {
+    if (!run.device) break;
+    cycles.emplace_back();
+    for (const Sum& sum : sums)
+      cycles.back().push_back(sum_cycles(run, sum, n, run.quick ? 16 : 64));
   }
-  table.print();
-  if (!run.device) return run.report.left_out("the warps' own count, cycles of barriers and of whole sums");
-
-  const unsigned turns = run.quick ? 8 : 64;
-  Table meeting(run.report, "warps in the block",
-                {measured("cycles a barrier", "cycles a barrier", "cycles", 1), shown("spread")});
-  for (unsigned warps = 1; warps <= 32; warps *= 2) {
-    const Statistics cycles = barrier_cycles(run.measuring.repeats, warps, turns);
-    meeting.row({"", "warps", std::to_string(warps)}, {cycles, spread_text(cycles)});
-  }
-  meeting.print();
-
-  Table sums(run.report, "one block's sum, threads",
-             {predicted("barriers", "barriers", "barriers", 0), measured("cycles", "cycles a sum", "cycles", 0),
-              shown("spread"), shown("to modulo")});
-  std::string saved;
-  for (unsigned threads : {256u, 1024u}) {
-    std::vector<Statistics> all;
-    for (const Way& way : ways) {
-      all.push_back(sum_cycles(run.measuring.repeats, way, threads, turns));
-      sums.row({way.name, "threads", std::to_string(threads)},
-               {double(barriers(way, threads)), all.back(), spread_text(all.back()),
-                times(all.back().median / all[0].median)});
-    }
-    saved += (saved.empty() ? "" : ", ") + fixed((all[2].median - all[3].median) / last_steps, 1) +
-             " cycles in a block of " + std::to_string(threads);
-  }
-  sums.print();
-  run.report.note("each of the five barriers that __syncwarp replaces costs " + saved);
+  show_sums(run, cycles);
+  if (run.device)
+    run.report.note("calibration: a step's cycles, by two sizes of a block without conflicts");
+  else
+    run.report.left_out("the warps' own count, and the cycles of whole sums");
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks ----
 
 TEST_CASE("divergence: the strided reduction goes as the text walks through it") {
   using Warps = std::vector<unsigned>;
-  CHECK(adding_threads(Reduction::strided, 0, 256) == Warps{32, 32, 32, 32, 0, 0, 0, 0});  // warps 0 to 3
-  CHECK(adding_threads(Reduction::strided, 1, 256) == Warps{32, 32, 0, 0, 0, 0, 0, 0});    // warps 0 and 1
-  CHECK(adding_threads(Reduction::strided, 2, 256) == Warps{32, 0, 0, 0, 0, 0, 0, 0});     // warp 0
-  for (unsigned tid = 0; tid < 256; ++tid)  // the first 16 threads of warp 0
-    CHECK(step_of(Reduction::strided, 3, tid, 256).active == (tid < 16));
-  CHECK(divergent_warps(Reduction::strided, 256) == Warps{0, 0, 0, 1, 1, 1, 1, 1});
+  CHECK(adding_threads(Reduction::strided, 0, 256) == Warps{32, 32, 32, 32, 0, 0, 0, 0});
+  CHECK(adding_threads(Reduction::strided, 1, 256) == Warps{32, 32, 0, 0, 0, 0, 0, 0});
+  CHECK(adding_threads(Reduction::strided, 2, 256) == Warps{32, 0, 0, 0, 0, 0, 0, 0});
+  for (unsigned tid = 0; tid < 256; ++tid)  // in the fourth step the first 16 threads of warp 0
+    CHECK(addition(Reduction::strided, 3, tid, 256).adds == (tid < 16));
 }
 
-TEST_CASE("divergence: the modulo reduction splits every warp in its first five steps") {
-  CHECK(divergent_warps(Reduction::modulo, 256) == std::vector<unsigned>{8, 8, 8, 8, 8, 4, 2, 1});
-  CHECK(adding_threads(Reduction::modulo, 0, 256) == std::vector<unsigned>(8, 16));
-  CHECK(adding_threads(Reduction::modulo, 4, 256) == std::vector<unsigned>(8, 1));
-  CHECK(Activity({0, 1, 31, 32}).divergent == 2);  // some of its threads add, but not all
+namespace {
+
+std::vector<unsigned> divided_warps(Reduction which, unsigned n) {
+  std::vector<unsigned> all;
+  for (unsigned step = 0; step < step_count(n); ++step)
+    all.push_back(Activity(adding_threads(which, step, n)).divided);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("divergence: divided warps of the three reductions, by hand") {
+  using Warps = std::vector<unsigned>;
+  CHECK(divided_warps(Reduction::modulo, 256) == Warps{8, 8, 8, 8, 8, 4, 2, 1});
+  CHECK(divided_warps(Reduction::strided, 256) == Warps{0, 0, 0, 1, 1, 1, 1, 1});
+  CHECK(divided_warps(Reduction::descending, 256) == Warps{0, 0, 0, 1, 1, 1, 1, 1});
+  CHECK(adding_threads(Reduction::modulo, 0, 256) == Warps(8, 16));
+  CHECK(adding_threads(Reduction::modulo, 4, 256) == Warps(8, 1));
+  CHECK(Activity({0, 1, 31, 32}).divided == 2);  // some of its lanes add, but not all
   CHECK(Activity({0, 1, 31, 32}).warps == 3);
+  CHECK(Activity({0, 1, 31, 32}).threads == 64);
+  for (unsigned n = 32; n <= max_threads; n *= 2)  // all three do the same work
+    for (unsigned step = 0; step < step_count(n); ++step)
+      for (const Vote& vote : votes)
+        CHECK(Activity(adding_threads(vote.which, step, n)).threads == n >> (step + 1));
 }
 
-TEST_CASE("divergence: descending strides diverge as little as strided indices and all do the same work") {
+TEST_CASE("divergence: what every thread must find is what the steps leave") {
   for (unsigned n = 32; n <= max_threads; n *= 2)
-    for (unsigned k = 0; k < step_count(n); ++k) {
-      CHECK(adding_threads(Reduction::descending, k, n) == adding_threads(Reduction::strided, k, n));
-      for (Reduction which : reductions) CHECK(Activity(adding_threads(which, k, n)).threads == n >> (k + 1));
+    for (const Vote& vote : votes) {
+      std::vector<unsigned> words;
+      for (unsigned i = 0; i < n; ++i) words.push_back(word_at(i));
+      std::vector<unsigned> left = words;
+      for (unsigned step = 0; step < step_count(n); ++step)
+        for (unsigned tid = 0; tid < n; ++tid) {
+          const Addition a = addition(vote.which, step, tid, n);
+          if (a.adds) left[a.left] += left[a.right];
+        }
+      CHECK(totals(strides_of(vote.which), words, 1) == left);
+      const std::vector<unsigned> thrice = totals(strides_of(vote.which), words, 3);
+      CHECK(thrice[n - 1] == 3 * words[n - 1] + 3);  // it, one more, two more
+      CHECK(thrice[0] == 3 * left[0] + 3 * n);
     }
+}
+
+TEST_CASE("divergence: conflicts and predicted cycles, by hand") {
+  CHECK(conflicts(Reduction::modulo, 256) == 0);
+  CHECK(conflicts(Reduction::descending, 1024) == 0);
+  // ways: 2, 4, 8, 8, 8, 4, 2, 1 in 4, 2, 1, 1, 1, 1, 1, 1 warps; three accesses
+  CHECK(conflicts(Reduction::strided, 256) == 3 * (4 * 1 + 2 * 3 + 7 + 7 + 7 + 3 + 1));
+  const StepCost step = StepCost::of(9 * 100, 11 * 148);
+  CHECK(step.alone == doctest::Approx(84));
+  CHECK(step.a_warp == doctest::Approx(2));
+  CHECK(predicted_cycles(descending, 256, step) == doctest::Approx(900));
+  CHECK(predicted_cycles(descending, 1024, step) == doctest::Approx(11 * 148));
+  CHECK(predicted_cycles(0, 128, step) == doctest::Approx(8 * 92));
+  CHECK(predicted_cycles(1, 256, step) == doctest::Approx(900 + 105));
+  CHECK(predicted_cycles(last_warp, 256, step) == doctest::Approx(4 * 100 + 5 * 86));
+}
+
+TEST_CASE("divergence: the model, and what was measured on an NVIDIA H200") {
+  const StepCost step = StepCost::of(694.0, 1658);  // by kernels of the same steps
+  const auto close = [&](size_t sum, unsigned n, double measured) {
+    const double off = measured / predicted_cycles(sum, n, step);
+    return off < 1.1 && off > 1 / 1.1;
+  };
+  CHECK(close(0, 256, 731.5));
+  CHECK(close(1, 256, 826.9));
+  CHECK(close(0, 1024, 1786));
+  CHECK(close(1, 1024, 2191));
+}
+
+TEST_CASE("divergence: a made-up sum's cycles, and the table of made-up ones") {
+  CHECK(of_one_sum({4800, 6400, 9600}, 64).median == doctest::Approx(100));
+  CHECK(of_one_sum({4800, 6400, 9600}, 64).low == doctest::Approx(80));
+  std::string printed;
+  Report report("divergence", &printed);
+  const Run run{report, nullptr, {}};
+  const StepCost step = StepCost::of(900, 1628);
+  SumCycles cycles;
+  for (const unsigned n : block_sizes) {
+    cycles.emplace_back();
+    for (size_t k = 0; k < std::size(sums); ++k)
+      cycles.back().push_back({2 * predicted_cycles(k, n, step), NAN, NAN, 1});
+  }
+  show_sums(run, cycles);
+  REQUIRE(report.predictions().size() == 14);
+  for (const Prediction& p : report.predictions()) {
+    CAPTURE(p.row);
+    const bool conflicting = p.row.find("strided") == 0;  // whose conflicts are not twice as many
+    if (!conflicting) CHECK(p.measured == doctest::Approx(p.predicted));
+    if (conflicting) CHECK(p.measured > p.predicted);
+  }
 }
 
 TEST_CASE("divergence: the warps count what was predicted") {
   if (skip_without_gpu()) return;
   for (unsigned n = 32; n <= max_threads; n *= 2)
-    for (Reduction which : reductions) {
-      const std::vector<std::vector<unsigned>> seen = counted_adding(which, n);
-      for (unsigned k = 0; k < step_count(n); ++k) CHECK(seen[k] == adding_threads(which, k, n));
+    for (const Vote& vote : votes) {
+      const std::vector<std::vector<unsigned>> seen = counted_adding(vote, n);
+      REQUIRE(seen.size() == step_count(n));
+      for (unsigned step = 0; step < seen.size(); ++step)
+        CHECK(seen[step] == adding_threads(vote.which, step, n));
     }
 }
 
-TEST_CASE("divergence: every way of waiting gives the sum") {
+TEST_CASE("divergence: every thread of every block finds its total") {
   if (skip_without_gpu()) return;
   for (unsigned n = 32; n <= max_threads; n *= 2)
-    for (const Way& way : ways)
-      for (unsigned times : {1u, 2u, 7u}) CHECK_NOTHROW(sum_cycles(2, way, n, times));
-  for (unsigned warps : {1u, 3u, 32u}) CHECK(barrier_cycles(3, warps, 5).low > 0);
+    for (const Sum& sum : sums)
+      for (const unsigned times : {0u, 1u, 2u, 7u}) {
+        CAPTURE(std::string(sum.name));
+        CAPTURE(n);
+        Blocks blocks(3, n, times);
+        CHECK(wrong_after(blocks.task(sum)) == 0);
+        CHECK(blocks.cycles.to_host()[0] > 0);
+      }
+}
+
+TEST_CASE("divergence: and where blocks crowd the multiprocessors, so that warps drift apart") {
+  if (skip_without_gpu()) return;
+  const cudaDeviceProp prop = Device::current().prop;
+  for (const unsigned n : {64u, 256u, 1024u})
+    for (const Sum& sum : sums) {
+      CAPTURE(std::string(sum.name));
+      CAPTURE(n);
+      const unsigned resident = unsigned(prop.maxThreadsPerMultiProcessor) / n;
+      Blocks blocks(unsigned(prop.multiProcessorCount) * resident + 7, n, 5);
+      CHECK(wrong_after(blocks.task(sum)) == 0);
+    }
+}
+
+TEST_CASE("divergence: the check finds a total that is one off, and a word too far") {
+  if (skip_without_gpu()) return;
+  Blocks blocks(3, 64, 2);
+  const Task task = blocks.task(sums[0]);
+  task.check.poison();
+  CHECK(task.check.wrong() == 3 * 64);
+  REQUIRE(wrong_after(task) == 0);
+  std::vector<unsigned> found = blocks.out.to_host();
+  found[77] += 1;
+  blocks.out.copy_from(found);
+  CHECK(task.check.wrong() == 1);
+  found.back() = 0;
+  blocks.out.copy_from(found);
+  CHECK(task.check.wrong() == 2);
+}
+
+TEST_CASE("plausible: divergence, cycles by events and the clock's rate" * doctest::skip()) {
+  if (skip_without_gpu()) return;
+  const Device device = Device::current();
+  if (device.sm_clock_khz == 0) return skip_self_check("the clock's rate is not reported");
+  std::string printed;
+  Report report("plausible", &printed);
+  const Run run{report, &device, {}};
+  constexpr unsigned times = 4096;  // milliseconds, of which a launch is next to nothing
+  Blocks block(1, text_threads, times);
+  const double ms = run.time(block.task(sums[descending])).median();
+  const double cycles = sum_cycles(run, sums[descending], text_threads, times).median;
+  const double off = cycles / (ms / times * device.sm_clock_khz);
+  CAPTURE(cycles);
+  CAPTURE(ms);
+  CHECK(off < 1.4);
+  CHECK(off > 1 / 1.4);
+}
+
+TEST_CASE("plausible: divergence" * doctest::skip()) {
+  check_plausible([](const Run& run) { divergence(run); });
 }

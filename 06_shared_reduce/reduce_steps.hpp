@@ -1,7 +1,7 @@
-// Who adds what to what in each step of the text's three reductions of a block in shared memory: `ladder` runs these
-// functions in its kernels, `divergence` and `bank_conflicts` predict from them. A block of n threads (n a power of
-// two) holds one word a thread; in a step with stride s an active thread does word[left] += word[right], and after
-// step_count(n) steps word[0] is the sum.
+// Who adds what to what in each step of the text's three reductions of a block in shared memory:
+// `ladder` runs these functions in its kernels, `divergence` and `bank_conflicts` predict from
+// them. A block of n threads (n a power of two) holds one word a thread; in a step with stride s an
+// active thread does word[left] += word[right], and after step_count(n) steps word[0] is the sum.
 #pragma once
 
 #include <string>
@@ -29,11 +29,18 @@ REDUCE_STEP unsigned ascending_stride(unsigned k) { return 1u << k; }
 /// Stride of step k where strides descend: n / 2, ... 4, 2, 1.
 REDUCE_STEP unsigned descending_stride(unsigned k, unsigned n) { return n >> (k + 1); }
 
-/// The text's first: every 2s-th thread adds its neighbour at distance s. Every warp has both kinds of threads.
-REDUCE_STEP Step step_modulo(unsigned tid, unsigned s) { return {tid % (2 * s) == 0, tid, tid + s}; }
-/// The same threads and words, without the division that % costs where the compiler does not know s.
-REDUCE_STEP Step step_mask(unsigned tid, unsigned s) { return {(tid & (2 * s - 1)) == 0, tid, tid + s}; }
-/// The text's second: the first n / 2s threads add, but their words lie 2s apart, and so share banks.
+/// The text's first: every 2s-th thread adds its neighbour at distance s. Every warp has both kinds
+/// of threads.
+REDUCE_STEP Step step_modulo(unsigned tid, unsigned s) {
+  return {tid % (2 * s) == 0, tid, tid + s};
+}
+/// The same threads and words, without the division that % costs where the compiler does not know
+/// s.
+REDUCE_STEP Step step_mask(unsigned tid, unsigned s) {
+  return {(tid & (2 * s - 1)) == 0, tid, tid + s};
+}
+/// The text's second: the first n / 2s threads add, but their words lie 2s apart, and so share
+/// banks.
 REDUCE_STEP Step step_strided(unsigned tid, unsigned s, unsigned n) {
   const unsigned index = 2 * s * tid;
   return {index < n, index, index + s};
@@ -43,7 +50,8 @@ REDUCE_STEP Step step_descending(unsigned tid, unsigned s) { return {tid < s, ti
 
 /// The three of them by name.
 enum class Reduction { modulo, strided, descending };
-inline constexpr Reduction reductions[] = {Reduction::modulo, Reduction::strided, Reduction::descending};
+inline constexpr Reduction reductions[] = {Reduction::modulo, Reduction::strided,
+                                           Reduction::descending};
 inline const std::string reduction_names[] = {"modulo", "strided", "descending"};
 
 /// What thread `tid` of n does in step k (from 0) of a reduction.

@@ -1,36 +1,46 @@
-// shared_size: a multiprocessor has one shared memory for all its blocks, so a block that asks for more of it leaves
-// room for fewer neighbours (the wiki: over-using it limits the active warps). Here a block asks and never touches it:
-// all that changes is how many blocks are resident, and with them how many bytes of a copy are in flight. Look at how
-// few blocks the bandwidth needs, and at the 48 KiB beyond which a kernel must be allowed to ask.
+// shared_size: "each SM has a limited amount of shared memory that is partitioned among thread
+// blocks. Over-utilizing shared memory will limit the number of active warps" [LC 1]. Here the
+// blocks of a copy ask for shared memory and never touch it, so that all that changes is how many
+// of them are resident, and with them how many bytes are under way. Look at how few blocks the
+// bandwidth needs, and at the 48 KiB beyond which a kernel must be allowed to ask.
+//   cmake -S 06_shared_reduce -B build/shared_size -DEXPERIMENTS=shared_size
+//   cmake --build build/shared_size && build/shared_size/06_shared_reduce
+//
+//   1  copy             a thread copies one word of 16 bytes
+//   2  count_residents  blocks sign in and out on their multiprocessor
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "../common/first_edition.hpp"
+#include "../common/report.hpp"
 
 namespace {
 
-constexpr int threads = 256;
+constexpr unsigned block_threads = 256;
 constexpr size_t kib = 1024;
 
-// ---- kernels --------------------------------------------------------------------------------------------------------
+// ---- kernels ----
 
-// Each warp reads and writes 32 neighbouring 16-byte words, one a thread, which is all that a thread has in flight.
-__global__ void copy(float4* out, const float4* in, size_t n) {
+// [copy]
+// Each warp reads and writes 32 neighbouring words of 16 bytes, one a lane, which is all that a
+// thread ever has under way.
+__global__ void copy(uint4* out, const uint4* in, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   if (i < n) out[i] = in[i];
 }
+// [/copy]
 
 constexpr unsigned sm_slots = 1024;  // more than any GPU has multiprocessors
+
 /// How many blocks are on each multiprocessor now and were at most, and how many have come in all.
 struct Residents {
   unsigned now[sm_slots], peak[sm_slots], arrived;
 };
 
-// Each block's first thread signs in on its multiprocessor by atomics, stays until all `expected` blocks have come
-// (some 0.1 s at most, so that a wrong expectation ends too) and some 20 us more, in which one block too many would
-// show.
+// Each block's first thread signs in on its multiprocessor, stays until all `expected` blocks have
+// come (some 0.1 s at most, so that a wrong expectation ends too) and some 20 us more, in which one
+// block too many would show.
 __global__ void count_residents(Residents* residents, unsigned expected) {
   if (threadIdx.x == 0) {
     unsigned sm;
@@ -39,7 +49,8 @@ __global__ void count_residents(Residents* residents, unsigned expected) {
     atomicMax(&residents->peak[sm], atomicAdd(&residents->now[sm], 1u) + 1);
     atomicAdd(&residents->arrived, 1u);
     long long start = clock64();
-    while (atomicAdd(&residents->arrived, 0u) < expected && clock64() - start < 200'000'000) continue;
+    while (atomicAdd(&residents->arrived, 0u) < expected && clock64() - start < 200'000'000)
+      continue;
     start = clock64();
     while (clock64() - start < 40'000) continue;
     atomicSub(&residents->now[sm], 1u);
@@ -47,52 +58,147 @@ __global__ void count_residents(Residents* residents, unsigned expected) {
   __syncthreads();  // the block's other warps stay as long
 }
 
-// ---- prediction -----------------------------------------------------------------------------------------------------
+// ---- what is right ----
 
-/// What a multiprocessor has: bytes of shared memory, of which the system takes `reserved` for each block and hands out
-/// multiples of `unit`.
-struct Multiprocessor {
-  size_t shared, reserved, unit;
-  int max_threads, max_blocks;
-  static Multiprocessor of(const cudaDeviceProp& prop) {
-    return {prop.sharedMemPerMultiprocessor, prop.reservedSharedMemPerBlock, size_t(prop.major >= 8 ? 128 : 256),
-            prop.maxThreadsPerMultiProcessor, prop.maxBlocksPerMultiProcessor};
+/// Word i of the input, without pattern.
+__host__ __device__ uint4 word_at(size_t i) {
+  unsigned x = (unsigned(i) ^ unsigned(i >> 32) * 0x9e3779b1u) * 0x85ebca6bu;
+  x ^= x >> 15;
+  return {x, x * 3 + 1, x ^ 0x5bd1e995u, ~x};
+}
+
+__host__ __device__ bool same(const uint4& a, const uint4& b) {
+  return a.x == b.x && a.y == b.y && a.z == b.z && a.w == b.w;
+}
+
+__global__ void fill(uint4* in, size_t n) {
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
+    in[i] = word_at(i);
+}
+
+/// The first n words are those of the input, the others the poison.
+__global__ void count_wrong(const uint4* out, size_t n, size_t all, unsigned* wrong) {
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < all; i += threads)
+    if (!same(out[i], i < n ? word_at(i) : uint4{~0u, ~0u, ~0u, ~0u})) atomicAdd(wrong, 1u);
+}
+
+/// Two arrays of n words, and canaries behind each.
+struct Arrays {
+  static constexpr size_t canaries = 16;
+
+  size_t n;
+  DeviceBuffer<uint4> in, out;
+  DeviceBuffer<unsigned> wrong_words{1};
+
+  explicit Arrays(size_t n) : n(n), in(n), out(n + canaries) {
+    fill<<<1024, 256>>>(in.data(), n);
+    CUDA_CHECK_LAUNCH();
+  }
+  static double bytes(size_t n) { return 2.0 * sizeof(uint4) * double(n); }
+
+  unsigned blocks() const { return unsigned((n + block_threads - 1) / block_threads); }
+  /// A launch whose blocks ask for `shared` bytes each.
+  void launch(size_t shared) {
+    copy<<<blocks(), block_threads, shared>>>(out.data(), in.data(), n);
+  }
+  /// Words that are no copy, or that lie behind the copy and were written.
+  size_t wrong() {
+    wrong_words.copy_from({0});
+    count_wrong<<<1024, 256>>>(out.data(), n, out.size(), wrong_words.data());
+    CUDA_CHECK_LAUNCH();
+    return wrong_words.to_host()[0];
+  }
+  Task task(size_t shared) {
+    Check check;
+    check.poison = [this] { out.poison(); };
+    check.wrong = [this] { return wrong(); };
+    return {"copy, " + std::to_string(shared) + " shared bytes a block",
+            [this, shared] { launch(shared); }, std::move(check)};
   }
 };
-constexpr Multiprocessor h200{228 * kib, 1 * kib, 128, 2048, 32};
-constexpr Multiprocessor gtx_1080_ti{96 * kib, 0, 256, 2048, 32};
 
-/// Blocks that fit at once, and what of the multiprocessor they use up first.
+// ---- what to expect ----
+
+/// What a multiprocessor has: bytes of shared memory, of which the system takes `reserved` for each
+/// block and hands out multiples of `unit`.
+struct Multiprocessor {
+  size_t shared, reserved, unit, limit;  ///< `limit`: the most that one block can ask for
+  int max_threads, max_blocks;
+
+  static Multiprocessor of(const cudaDeviceProp& prop) {
+    return {prop.sharedMemPerMultiprocessor,
+            prop.reservedSharedMemPerBlock,
+            size_t(prop.major >= 8 ? 128 : 256),
+            std::max(prop.sharedMemPerBlock, prop.sharedMemPerBlockOptin),
+            prop.maxThreadsPerMultiProcessor,
+            prop.maxBlocksPerMultiProcessor};
+  }
+};
+
+// the programming guide's tables, by compute capability
+constexpr Multiprocessor cc_61{96 * kib, 0, 256, 48 * kib, 2048, 32};
+constexpr Multiprocessor cc_75{64 * kib, 0, 256, 64 * kib, 1024, 16};
+constexpr Multiprocessor cc_86{100 * kib, 1 * kib, 128, 99 * kib, 1536, 16};
+constexpr Multiprocessor cc_90{228 * kib, 1 * kib, 128, 227 * kib, 2048, 32};
+
+/// How many blocks fit at once, and what of the multiprocessor they use up first.
 struct Fit {
   int blocks;
   std::string limited_by;
 };
 
-/// How many blocks of `block` threads fit when each asks for `bytes`. Registers set no limit here: these kernels need
-/// at most 32 a thread, of which every multiprocessor has enough for all its threads.
-Fit resident_blocks(const Multiprocessor& has, int block, size_t bytes) {
+/// Blocks of `threads` threads, each of which asks for `bytes`. Registers set no limit here: these
+/// kernels need at most 32 a thread, of which every multiprocessor has enough for all its threads.
+Fit resident_blocks(const Multiprocessor& has, int threads, size_t bytes) {
   const size_t taken = (bytes + has.reserved + has.unit - 1) / has.unit * has.unit;
-  const int by_warps = has.max_threads / 32 / ((block + 31) / 32);
+  const int by_threads = has.max_threads / 32 / ((threads + 31) / 32);
   const int by_shared = taken ? int(has.shared / taken) : has.max_blocks;
-  const int blocks = std::min({by_warps, has.max_blocks, by_shared});
-  return {blocks, blocks == by_warps ? "threads" : blocks == has.max_blocks ? "blocks" : "shared memory"};
+  const int blocks = std::min({by_threads, has.max_blocks, by_shared});
+  if (blocks == by_threads) return {blocks, "threads"};
+  return {blocks, blocks == has.max_blocks ? "blocks" : "shared memory"};
 }
 
-/// The sizes of the table: every `step` up to the limit, the last bytes without asking and the first with, the limit.
-std::vector<size_t> sizes_up_to(size_t limit, size_t step) {
-  std::set<size_t> sizes{48 * kib, limit};
-  if (limit > 48 * kib) sizes.insert(48 * kib + 1);
+/// Bytes that a multiprocessor's threads have under way, one word each.
+double in_flight(int blocks) { return double(blocks) * block_threads * sizeof(uint4); }
+
+/// What limits a copy: the time until a thread's word is there and the next block's thread takes
+/// its place, and the memory's rate. Found from two numbers of resident blocks; nanoseconds, GB/s.
+struct Limits {
+  double latency = NAN, memory = NAN;
+
+  /// `bytes` under way on the whole GPU, and what came of it.
+  struct Seen {
+    double bytes, gbs;
+  };
+  static Limits of(const Seen& few, const Seen& many) {
+    if (!(many.bytes > few.bytes)) return {};
+    const double few_2 = 1 / (few.bytes * few.bytes), many_2 = 1 / (many.bytes * many.bytes);
+    const double latency_2 =
+        (1 / (few.gbs * few.gbs) - 1 / (many.gbs * many.gbs)) / (few_2 - many_2);
+    const double memory_2 = 1 / (many.gbs * many.gbs) - latency_2 * many_2;
+    return {std::sqrt(latency_2), 1 / std::sqrt(memory_2)};
+  }
+  /// GB/s, if all that is under way comes in a turn. It lasts no less than a word's latency, and no
+  /// less than the memory needs for the bytes: between the longer of the two and their sum, and is
+  /// taken as the root of the sum of their squares (04_bandwidth in_flight looks into that).
+  double gbs(double bytes) const { return bytes / std::hypot(latency, bytes / memory); }
+};
+
+/// The sizes of the table: every `step` up to the limit, the last bytes without asking and the
+/// first with, the limit.
+std::vector<size_t> sizes_up_to(size_t limit, size_t unasked, size_t step) {
+  std::set<size_t> sizes{unasked, limit};
+  if (limit > unasked) sizes.insert(unasked + 1);
   for (size_t bytes = 0; bytes < limit; bytes += step) sizes.insert(bytes);
   return {sizes.begin(), sizes.end()};
 }
 
-// ---- the experiment -------------------------------------------------------------------------------------------------
+// ---- the experiment ----
 
-/// The most that a block may ask for if its kernel is allowed to.
-size_t opt_in_limit(const cudaDeviceProp& p) { return std::max(p.sharedMemPerBlock, p.sharedMemPerBlockOptin); }
-
-/// Allows `kernel` to ask for up to `bytes`. Of the memory that shared memory and L1 divide, shared memory gets all it
-/// can have, so that the division is the same for every size.
+/// Allows `kernel` to ask for up to `bytes`. Of the memory that shared memory and L1 divide, shared
+/// memory gets all it can have, so that the division is the same for every size.
 template <class Kernel>
 void allow(Kernel* kernel, size_t bytes) {
   CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes)));
@@ -101,133 +207,158 @@ void allow(Kernel* kernel, size_t bytes) {
 }
 
 /// What the runtime's occupancy calculator says of the copy.
-int calculated_blocks(int block, size_t bytes) {
+int calculated_blocks(int threads, size_t bytes) {
   int blocks = 0;
-  CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, copy, block, bytes));
+  CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, copy, threads, bytes));
   return blocks;
 }
 
-/// The most blocks that were seen on one multiprocessor at once, of twice as many launched as all of them should hold.
-int counted_blocks(const cudaDeviceProp& prop, int block, size_t bytes, int expected) {
+/// The most blocks that were seen on one multiprocessor at once, of twice as many launched as all
+/// of them should hold.
+int counted_blocks(const cudaDeviceProp& prop, int threads, size_t bytes, int expected) {
   DeviceBuffer<Residents> residents(std::vector<Residents>{Residents{}});
   const unsigned all = unsigned(expected) * unsigned(prop.multiProcessorCount);
-  count_residents<<<2 * all, block, bytes>>>(residents.data(), all);
+  count_residents<<<2 * all, threads, bytes>>>(residents.data(), all);
   CUDA_CHECK_LAUNCH();
   const Residents seen = residents.to_host()[0];
   require_right(seen.arrived == 2 * all, "count_residents: blocks went missing");
   return int(*std::max_element(std::begin(seen.peak), std::end(seen.peak)));
 }
 
-/// Two arrays of n 16-byte words, the first with a pattern.
-struct Work {
-  std::vector<float4> words;
-  DeviceBuffer<float4> in, out;
+/// What the error is if a kernel that was not allowed to asks for a byte more.
+std::string refused(size_t unasked) {
+  allow(copy, unasked);
+  Arrays(1).launch(unasked + 1);
+  return cudaGetErrorName(cudaGetLastError());
+}
 
-  explicit Work(size_t n) : words(n), in(n), out(n) {
-    for (size_t i = 0; i < n; ++i)
-      words[i] = {float(i % 8191) + 1, float(i % 127) - 0.5f, float(i % 1021) * 0.25f, -1.0f - float(i % 3)};
-    in.copy_from(words);
-    out.poison();
-  }
-  void launch(size_t bytes) {
-    const size_t n = words.size();
-    copy<<<unsigned((n + threads - 1) / threads), threads, bytes>>>(out.data(), in.data(), n);
-  }
-  bool right() const { return std::memcmp(out.to_host().data(), words.data(), out.bytes()) == 0; }
-};
+/// Words of 16 bytes: an array of them is more than the L2 can keep, or all that fits.
+size_t words_of(const Run& run) {
+  size_t by_default = 1 << 23;
+  while (run.device && !beyond_l2(*run.device, double(by_default) * sizeof(uint4))) by_default *= 2;
+  return fitting_size("shared_size", 0, by_default, run.memory_there(), Arrays::bytes);
+}
 
-/// GB/s of the copy of n words when its blocks ask for each of the sizes.
-std::vector<Statistics> copy_rates(const Run& run, size_t n, const std::vector<size_t>& sizes) {
-  Work work(n);
-  work.launch(sizes.back());
-  CUDA_CHECK_LAUNCH();
-  require_right(work.right(), "copy");  // what a block asks for changes no address: one size stands for all
-  Measuring measuring = run.measuring;
-  measuring.budget_ms = std::min(measuring.budget_ms, 10.0);  // a row: sixteen stay well below half a second
-  std::vector<Statistics> rates;
-  for (size_t bytes : sizes) {
-    const Statistics ms = time_device(measuring, [&] { work.launch(bytes); });
-    CUDA_CHECK_LAUNCH();
-    rates.push_back(gigabytes_per_second(2.0 * double(work.in.bytes()), ms));
+/// GB/s of the copy with each of the sizes, timed in turn.
+std::vector<Statistics> measure(const Run& run, size_t n, const std::vector<size_t>& sizes) {
+  Arrays arrays(n);
+  std::vector<Task> tasks;
+  for (const size_t bytes : sizes) tasks.push_back(arrays.task(bytes));
+  std::vector<Statistics> gbs;
+  for (const Readings& ms : run.time_in_turn(tasks))
+    gbs.push_back(gigabytes_per_second(Arrays::bytes(n), ms.statistics()));
+  return gbs;
+}
+
+/// `gbs`: of each size; empty where there is no GPU.
+void show(const Run& run, const Multiprocessor& has, const std::vector<size_t>& sizes,
+          const std::vector<Statistics>& gbs, const std::vector<int>& calculated,
+          const std::vector<int>& counted_ones) {
+  Table table(
+      run.report, "shared bytes a block",
+      {predicted("blocks", "resident blocks", "blocks", 0),
+       counted("calculated", "calculated blocks", "blocks", 0),
+       counted("counted", "counted blocks", "blocks", 0), shown("limited by"),
+       predicted("KiB in flight", "in flight", "KiB", 0), compared("GB/s", "rate", "GB/s", 0),
+       shown("spread"), shown("of the first"), shown("")});
+  const auto bytes_of = [&](size_t size) {
+    const int multiprocessors = run.device ? run.device->prop.multiProcessorCount : 1;
+    return multiprocessors * in_flight(resident_blocks(has, block_threads, size).blocks);
+  };
+  Limits limits;
+  if (!gbs.empty())
+    limits = Limits::of({bytes_of(sizes.back()), gbs.back().median},
+                        {bytes_of(sizes.front()), gbs.front().median});
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const Fit fit = resident_blocks(has, block_threads, sizes[i]);
+    std::vector<Cell> cells{
+        double(fit.blocks), {}, {}, fit.limited_by, in_flight(fit.blocks) / kib, {}, {}, {}, ""};
+    if (!gbs.empty()) {
+      const double share = gbs[i].median / gbs.front().median;
+      cells[1] = double(calculated[i]);
+      cells[2] = double(counted_ones[i]);
+      cells[5] = i == 0 || i + 1 == sizes.size()
+                     ? Cell(Calibration{gbs[i]})
+                     : Cell(Compared{limits.gbs(bytes_of(sizes[i])), gbs[i]});
+      cells[6] = spread_text(gbs[i]);
+      cells[7] = fixed(100 * share, 0) + "%";
+      cells[8] = bar(share);
+    }
+    table.row({"", "shared bytes", std::to_string(sizes[i])}, cells);
   }
-  return rates;
+  table.print();
 }
 
 }  // namespace
 
 void shared_size(const Run& run) {
-  size_t n = size_t(1) << (run.quick ? 20 : 23);  // 16-byte words: 2 x 128 MiB, beyond the L2 of any GPU so far
-  if (run.device) n = std::min(n, Device::free_bytes() / 4 / sizeof(float4));
-  run.report.begin("shared_size", "a copy of " + std::to_string(n) + " words of 16 bytes, " + bytes_text(32.0 * n) +
-                                      " moved, in blocks of " + std::to_string(threads) + " threads");
-  const Multiprocessor has = run.device ? Multiprocessor::of(run.device->prop) : h200;
-  const size_t limit = run.device ? opt_in_limit(run.device->prop) : 227 * kib;
-  const std::vector<size_t> sizes = sizes_up_to(limit, run.full ? 4 * kib : run.quick ? 32 * kib : 16 * kib);
-  run.report.note((run.device ? "a multiprocessor has " : "on an H200 a multiprocessor has ") +
-                  bytes_text(double(has.shared)) + ", of which the system takes " + bytes_text(double(has.reserved)) +
-                  " for each block; a block can ask for up to " + bytes_text(double(limit)));
-  std::vector<Statistics> rates;
+  const size_t n = words_of(run);
+  run.report.begin("shared_size", "a copy of " + std::to_string(n) + " words of 16 bytes, " +
+                                      bytes_text(Arrays::bytes(n)) + " moved, in blocks of " +
+                                      std::to_string(block_threads) + " threads");
+  const Multiprocessor has = run.device ? Multiprocessor::of(run.device->prop) : cc_90;
+  const size_t unasked = run.device ? run.device->prop.sharedMemPerBlock : 48 * kib;
+  const size_t step = run.full ? 4 * kib : run.quick ? 32 * kib : 16 * kib;
+  const std::vector<size_t> sizes = sizes_up_to(has.limit, unasked, step);
+  run.report.note(std::string(run.device ? "" : "as published for compute capability 9.0: ") +
+                  "a multiprocessor has " + bytes_text(double(has.shared)) +
+                  ", of which the system takes " + bytes_text(double(has.reserved)) +
+                  " for each block; a block can ask for up to " + bytes_text(double(has.limit)));
+  std::vector<Statistics> gbs;
+  std::vector<int> calculated, counted_ones;
   if (run.device) {
-    const size_t unasked = run.device->prop.sharedMemPerBlock;
-    allow(copy, unasked);
-    Work(1).launch(unasked + 1);
     run.report.note("a kernel that asks for a byte more than " + bytes_text(double(unasked)) +
-                    " and was not allowed to: " + cudaGetErrorName(cudaGetLastError()));
-    allow(copy, limit);
-    allow(count_residents, limit);
-    rates = copy_rates(run, n, sizes);
-  }
-  double best = 0;
-  for (const Statistics& rate : rates) best = std::max(best, rate.median);
-  Table table(
-      run.report, "blocks of a multiprocessor, by shared bytes each",
-      {predicted("predicted", "resident blocks", "blocks", 0), counted("calculated", "calculated blocks", "blocks", 0),
-       counted("counted", "counted blocks", "blocks", 0), shown("limited by"),
-       predicted("KiB in flight", "in flight", "KiB", 0), measured("GB/s", "rate", "GB/s", 0), shown("spread"),
-       shown("of best"), shown("")});
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    const Fit fit = resident_blocks(has, threads, sizes[i]);
-    const double in_flight = double(fit.blocks) * threads * sizeof(float4) / kib;
-    std::vector<Cell> cells{double(fit.blocks), {}, {}, fit.limited_by, in_flight, {}, {}, {}, ""};
-    if (run.device) {
-      cells[1] = double(calculated_blocks(threads, sizes[i]));
-      cells[2] = double(counted_blocks(run.device->prop, threads, sizes[i], std::max(fit.blocks, 1)));
-      cells[5] = rates[i], cells[6] = spread_text(rates[i]);
-      cells[7] = fixed(100 * rates[i].median / best, 0) + "%", cells[8] = bar(rates[i].median / best);
+                    " and was not allowed to: " + refused(unasked));
+    allow(copy, has.limit);
+    allow(count_residents, has.limit);
+    gbs = measure(run, n, sizes);
+    for (const size_t bytes : sizes) {
+      const int expected = std::max(resident_blocks(has, block_threads, bytes).blocks, 1);
+      calculated.push_back(calculated_blocks(block_threads, bytes));
+      counted_ones.push_back(counted_blocks(run.device->prop, block_threads, bytes, expected));
     }
-    table.row({"", "shared bytes", std::to_string(sizes[i])}, cells);
   }
-  table.print();
-  if (!run.device) run.report.left_out("what the runtime calculates, blocks counted, bandwidth");
+  show(run, has, sizes, gbs, calculated, counted_ones);
+  if (!run.device)
+    return run.report.left_out("what the runtime calculates, blocks counted, bandwidth");
+  run.report.note("predicted: a turn takes the root of latency^2 + (bytes / memory's rate)^2");
+  if (!beyond_l2(*run.device, double(n) * sizeof(uint4)))
+    run.report.note("an array is less than four times the L2: part of this is the cache's rate");
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks ----
 
 TEST_CASE("shared_size: predicted blocks are those of the published tables") {
-  const auto fit = [](int block, size_t bytes) {
-    const Fit fit = resident_blocks(h200, block, bytes);
+  const auto fit = [](const Multiprocessor& has, int threads, size_t bytes) {
+    const Fit fit = resident_blocks(has, threads, bytes);
     return std::to_string(fit.blocks) + " by " + fit.limited_by;
   };
-  CHECK(fit(256, 0) == "8 by threads");
-  CHECK(fit(32, 0) == "32 by blocks");
-  CHECK(fit(96, 0) == "21 by threads");
-  CHECK(fit(1024, 0) == "2 by threads");
-  CHECK(fit(256, 48 * kib) == "4 by shared memory");  // the reserved KiB makes 49 of it
-  CHECK(fit(256, 227 * kib) == "1 by shared memory");
-  CHECK(fit(256, 227 * kib + 1) == "0 by shared memory");
-  CHECK(resident_blocks(gtx_1080_ti, 256, 48 * kib).blocks == 2);
-  CHECK(resident_blocks(gtx_1080_ti, 256, 32 * kib).blocks == 3);
-  CHECK(resident_blocks(gtx_1080_ti, 256, 32 * kib + 1).blocks == 2);
+  CHECK(fit(cc_90, 256, 0) == "8 by threads");
+  CHECK(fit(cc_90, 32, 0) == "32 by blocks");
+  CHECK(fit(cc_90, 96, 0) == "21 by threads");
+  CHECK(fit(cc_90, 1024, 0) == "2 by threads");
+  CHECK(fit(cc_90, 256, 48 * kib) == "4 by shared memory");  // the reserved KiB makes 49 of it
+  CHECK(fit(cc_90, 256, 227 * kib) == "1 by shared memory");
+  CHECK(fit(cc_90, 256, 227 * kib + 1) == "0 by shared memory");
+  CHECK(fit(cc_86, 256, 0) == "6 by threads");
+  CHECK(fit(cc_86, 32, 0) == "16 by blocks");
+  CHECK(fit(cc_86, 256, 48 * kib) == "2 by shared memory");
+  CHECK(fit(cc_75, 256, 0) == "4 by threads");
+  CHECK(fit(cc_75, 256, 32 * kib) == "2 by shared memory");
+  CHECK(fit(cc_75, 1024, 64 * kib) == "1 by threads");
+  CHECK(fit(cc_61, 256, 48 * kib) == "2 by shared memory");
+  CHECK(fit(cc_61, 256, 32 * kib) == "3 by shared memory");
+  CHECK(fit(cc_61, 256, 32 * kib + 1) == "2 by shared memory");
   for (int blocks = 1; blocks <= 8; ++blocks) {  // a block more fits exactly up to its share
-    const size_t share = h200.shared / blocks / h200.unit * h200.unit - h200.reserved;
-    CHECK(resident_blocks(h200, 256, share).blocks == blocks);
-    CHECK(resident_blocks(h200, 256, share + 1).blocks == blocks - 1);
+    const size_t share = cc_90.shared / blocks / cc_90.unit * cc_90.unit - cc_90.reserved;
+    CHECK(resident_blocks(cc_90, 256, share).blocks == blocks);
+    CHECK(resident_blocks(cc_90, 256, share + 1).blocks == blocks - 1);
   }
 }
 
 TEST_CASE("shared_size: the sizes ascend to the limit and hold both sides of 48 KiB") {
-  for (size_t limit : {48 * kib, 64 * kib, 99 * kib, 227 * kib}) {
-    const std::vector<size_t> sizes = sizes_up_to(limit, 16 * kib);
+  for (const size_t limit : {48 * kib, 64 * kib, 99 * kib, 227 * kib}) {
+    const std::vector<size_t> sizes = sizes_up_to(limit, 48 * kib, 16 * kib);
     CHECK(sizes.front() == 0);
     CHECK(sizes.back() == limit);
     CHECK(std::count(sizes.begin(), sizes.end(), 48 * kib) == 1);
@@ -235,47 +366,154 @@ TEST_CASE("shared_size: the sizes ascend to the limit and hold both sides of 48 
   }
 }
 
+TEST_CASE("shared_size: limits from two rows, and predictions, by hand") {
+  const Limits made{300, 1000};                    // 300 ns, 1000 bytes a nanosecond
+  CHECK(made.gbs(400e3) == doctest::Approx(800));  // 3, 4, 5
+  CHECK(made.gbs(3e3) == doctest::Approx(10).epsilon(0.001));
+  const Limits found = Limits::of({100e3, made.gbs(100e3)}, {800e3, made.gbs(800e3)});
+  CHECK(found.latency == doctest::Approx(300));
+  CHECK(found.memory == doctest::Approx(1000));
+  CHECK_FALSE(Limits::of({1, 1}, {1, 1}).gbs(1) > 0);  // one number of blocks says nothing
+  CHECK(in_flight(8) == 32 * kib);
+  CHECK(Arrays::bytes(10) == 320);
+}
+
+TEST_CASE("shared_size: the model, and what was measured on an NVIDIA H200") {
+  const double whole = 132 * 256 * 16;  // bytes of one block on each multiprocessor
+  const Limits limits = Limits::of({whole, 1317}, {8 * whole, 3916});
+  const double measured[][2] = {{2, 2272}, {3, 2994}, {4, 3441}, {6, 3703}};
+  for (const auto& [blocks, gbs] : measured)
+    CHECK(limits.gbs(blocks * whole) == doctest::Approx(gbs).epsilon(0.05));
+}
+
+namespace {
+
+Device made_up(const Multiprocessor& has, size_t l2, size_t memory) {
+  Device device;
+  device.number = -1;
+  device.prop.multiProcessorCount = 40;
+  device.prop.l2CacheSize = int(l2);
+  device.prop.totalGlobalMem = memory;
+  device.prop.maxThreadsPerMultiProcessor = has.max_threads;
+  return device;
+}
+
+}  // namespace
+
+TEST_CASE("shared_size: arrays are beyond the L2 of made-up devices, or all that fits") {
+  std::string printed;
+  Report report("shared_size", &printed);
+  const auto words = [&](size_t l2, size_t memory) {
+    const Device device = made_up(cc_90, l2, memory);
+    return words_of({report, &device, {}});
+  };
+  constexpr size_t mib = kib * kib, gib = kib * mib;
+  CHECK(words(4 * mib, 16 * gib) == 1 << 23);  // a T4's: 128 MiB an array
+  CHECK(words(24 * mib, 8 * gib) == 1 << 23);
+  CHECK(words(60 * mib, 80 * gib) == 1 << 24);    // 256 MiB
+  CHECK(words(126 * mib, 180 * gib) == 1 << 25);  // 512 MiB
+  CHECK(words(0, 16 * gib) == 1 << 25);           // no L2 reported: as large as any
+  CHECK(words(60 * mib, gib / 4) == 1 << 22);     // all that fits
+  CHECK(words_of({report, nullptr, {}}) == 1 << 23);
+}
+
+TEST_CASE("shared_size: the table of made-up rates, on multiprocessors of three kinds") {
+  for (const Multiprocessor& has : {cc_75, cc_86, cc_90}) {
+    std::string printed;
+    Report report("shared_size", &printed);
+    const Device device = made_up(has, 1 << 22, size_t(1) << 34);
+    const Run run{report, &device, {}};
+    const std::vector<size_t> sizes = sizes_up_to(has.limit, 48 * kib, 16 * kib);
+    std::vector<Statistics> gbs;
+    std::vector<int> blocks;
+    for (const size_t size : sizes) {
+      blocks.push_back(resident_blocks(has, block_threads, size).blocks);
+      gbs.push_back({Limits{400, 1000}.gbs(40 * in_flight(blocks.back())), NAN, NAN, 1});
+    }
+    show(run, has, sizes, gbs, blocks, blocks);
+    REQUIRE(report.predictions().size() == sizes.size() - 2);
+    for (const Prediction& p : report.predictions())
+      CHECK(p.measured == doctest::Approx(p.predicted));
+    CHECK(printed.find("100%") != std::string::npos);
+  }
+}
+
 TEST_CASE("shared_size: prediction equals the occupancy calculator and the blocks counted") {
   if (skip_without_gpu()) return;
   const cudaDeviceProp prop = Device::current().prop;
   const Multiprocessor has = Multiprocessor::of(prop);
-  const size_t limit = opt_in_limit(prop);
-  allow(copy, limit);
-  allow(count_residents, limit);
-  for (int block : {1, 32, 33, 96, 256, 416, 1024}) {
-    CAPTURE(block);
+  allow(copy, has.limit);
+  allow(count_residents, has.limit);
+  for (const int threads : {1, 32, 33, 96, 256, 416, 1024}) {
+    CAPTURE(threads);
     size_t differ = 0;
-    for (size_t bytes = 0; bytes <= limit; bytes += 64)
-      differ += resident_blocks(has, block, bytes).blocks != calculated_blocks(block, bytes);
+    for (size_t bytes = 0; bytes <= has.limit; bytes += 64)
+      differ += resident_blocks(has, threads, bytes).blocks != calculated_blocks(threads, bytes);
     CHECK(differ == 0);
-    for (size_t bytes : {size_t(0), 7 * kib + 1, 31 * kib, 48 * kib, limit}) {
-      const int blocks = resident_blocks(has, block, bytes).blocks;
-      // half of the threads at most: a tool that adds registers to the kernel then takes no block's place
-      if (blocks * ((block + 31) / 32 * 32) > has.max_threads / 2) continue;
-      CHECK(counted_blocks(prop, block, bytes, blocks) == blocks);
+    for (const size_t bytes : {size_t(0), 7 * kib + 1, 31 * kib, 48 * kib, has.limit}) {
+      const int blocks = resident_blocks(has, threads, bytes).blocks;
+      // half of the threads at most: a tool that adds registers to the kernel then takes no block's
+      // place
+      if (blocks * ((threads + 31) / 32 * 32) > has.max_threads / 2) continue;
+      CHECK(counted_blocks(prop, threads, bytes, blocks) == blocks);
     }
   }
 }
 
-TEST_CASE("shared_size: the copy is right whatever its blocks ask for and more than is allowed is refused") {
+TEST_CASE("shared_size: the copy is right whatever its blocks ask for") {
   if (skip_without_gpu()) return;
-  const cudaDeviceProp prop = Device::current().prop;
-  const size_t limit = opt_in_limit(prop);
-  for (size_t allowed : {prop.sharedMemPerBlock, limit}) {
+  const Device device = Device::current();
+  const size_t unasked = device.prop.sharedMemPerBlock;
+  for (const size_t allowed : {unasked, Multiprocessor::of(device.prop).limit}) {
     allow(copy, allowed);
-    for (size_t n : {1, 31, 257, 1009, 65537, 1000003})
-      for (size_t bytes : {size_t(0), size_t(1), allowed}) {
-        Work work(n);
-        work.launch(bytes);
-        CUDA_CHECK_LAUNCH();
-        CHECK(work.right());
+    for (const size_t n : {1, 31, 256, 257, 1009, 65537, 1000003})
+      for (const size_t bytes : {size_t(0), size_t(1), allowed}) {
+        CAPTURE(n);
+        CAPTURE(bytes);
+        Arrays arrays(n);
+        CHECK(wrong_after(arrays.task(bytes)) == 0);
+        const std::vector<uint4> found = arrays.out.to_host();
+        size_t differing = 0;
+        for (size_t i = 0; i < n; ++i) differing += !same(found[i], word_at(i));
+        CHECK(differing == 0);
       }
-    Work work(1009);
-    work.launch(allowed + 1);
-    CHECK(cudaGetLastError() != cudaSuccess);
-    for (const float4& word : work.out.to_host()) CHECK(word.x != word.x);  // still the poison, which is no number
   }
-  CHECK(cudaFuncSetAttribute(copy, cudaFuncAttributeMaxDynamicSharedMemorySize, int(limit) + 1) != cudaSuccess);
+}
+
+TEST_CASE("shared_size: the check finds a word that is no copy, and one too far") {
+  if (skip_without_gpu()) return;
+  Arrays arrays(1009);
+  const Task task = arrays.task(0);
+  task.check.poison();
+  CHECK(task.check.wrong() == 1009);
+  REQUIRE(wrong_after(task) == 0);
+  std::vector<uint4> found = arrays.out.to_host();
+  found[77].w ^= 1;
+  arrays.out.copy_from(found);
+  CHECK(task.check.wrong() == 1);
+  found[1009] = word_at(1009);  // as an index one too far would leave it
+  arrays.out.copy_from(found);
+  CHECK(task.check.wrong() == 2);
+}
+
+TEST_CASE("shared_size: more than is allowed is refused, and nothing is written") {
+  if (skip_without_gpu()) return;
+  const Device device = Device::current();
+  const size_t limit = Multiprocessor::of(device.prop).limit;
+  for (const size_t allowed : {device.prop.sharedMemPerBlock, limit}) {
+    allow(copy, allowed);
+    Arrays arrays(1009);
+    arrays.out.poison();
+    arrays.launch(allowed + 1);
+    CHECK(cudaGetLastError() != cudaSuccess);
+    CHECK(arrays.wrong() == 1009);
+  }
+  CHECK(cudaFuncSetAttribute(copy, cudaFuncAttributeMaxDynamicSharedMemorySize, int(limit) + 1) !=
+        cudaSuccess);
   CHECK(cudaGetLastError() != cudaSuccess);  // it stays until it is read, as here
   CHECK(cudaGetLastError() == cudaSuccess);
+}
+
+TEST_CASE("plausible: shared_size" * doctest::skip()) {
+  check_plausible([](const Run& run) { shared_size(run); });
 }

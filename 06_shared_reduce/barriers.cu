@@ -1,0 +1,582 @@
+// barriers: "access to shared memory must be synchronized using __syncthreads()", says the wiki,
+// and that this "may affect performance by forcing the SM to idle frequently" [LC 1]. Both are
+// tried: a block that turns its words round with and without the barrier between its stores and its
+// loads; and warps that work by themselves, with and without a barrier that nobody needs. Look at
+// how many words are wrong, in which blocks none is; and at what a barrier costs where all warps
+// come at the same time, and where one of them keeps the others waiting.
+//   cmake -S 06_shared_reduce -B build/barriers -DEXPERIMENTS=barriers
+//   cmake --build build/barriers && build/barriers/06_shared_reduce
+//
+//   1  reverse            words go through shared memory, with a barrier between store and load
+//   2  unguarded_reverse  1 without the barrier: a race, on purpose
+//   3  meet               warps that do nothing but meet
+//   4  apart              warps that work by themselves
+//   5  together           4 with a barrier after every turn
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "../common/report.hpp"
+
+namespace {
+
+constexpr unsigned max_threads = 1024;
+
+// ---- kernels ----
+
+// [reverse]
+// Each thread stores its word and takes the one that the thread opposite stored: of another warp,
+// if the block has more than one.
+__global__ void reverse(unsigned* out, const unsigned* in) {
+  __shared__ unsigned word[max_threads];
+  const unsigned tid = threadIdx.x;
+  const unsigned i = blockIdx.x * blockDim.x + tid;
+  word[tid] = in[i];  // store
+  __syncthreads();    // all words of the block are there
+  out[i] = word[blockDim.x - 1 - tid];
+}
+// [/reverse]
+
+// [unguarded_reverse]
+// A warp loads as soon as it has stored, whether the opposite warp has stored or not. Shared memory
+// then still holds what an earlier block has left there.
+__global__ void unguarded_reverse(unsigned* out, const unsigned* in) {
+  __shared__ unsigned word[max_threads];
+  const unsigned tid = threadIdx.x;
+  const unsigned i = blockIdx.x * blockDim.x + tid;
+  word[tid] = in[i];
+  out[i] = word[blockDim.x - 1 - tid];  // a race
+}
+// [/unguarded_reverse]
+
+constexpr unsigned barriers_a_turn = 16;  // so that the loop around them hardly counts
+
+// [meet]
+// Warps that touch no memory and meet. The last of them may be made to come `late`, so that one can
+// see whether the others wait: each warp notes how many cycles it was there.
+__global__ void meet(long long* cycles, unsigned turns, long long late) {
+  const unsigned warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  const long long start = clock64();
+  if (warp == warps - 1)
+    while (clock64() - start < late) continue;
+#pragma unroll 1
+  for (unsigned turn = 0; turn < turns; ++turn)
+#pragma unroll
+    for (unsigned k = 0; k < barriers_a_turn; ++k) __syncthreads();
+  if (threadIdx.x % 32 == 0) cycles[blockIdx.x * warps + warp] = clock64() - start;
+}
+// [/meet]
+
+constexpr unsigned factor = 1664525, addend = 1013904223;
+
+// [apart]
+// In a turn each warp goes `steps` steps, one that waits for the other; and when it is its turn,
+// one warp after another, `more` of them. No thread ever needs another's word.
+__global__ void apart(unsigned* out, const unsigned* in, unsigned turns, unsigned steps,
+                      unsigned more) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned warps = blockDim.x / 32;
+  unsigned long_turn = threadIdx.x / 32;
+  unsigned x = in[i];
+#pragma unroll 1
+  for (unsigned turn = 0; turn < turns; ++turn) {
+    unsigned count = steps;
+    if (turn == long_turn) {
+      count += more;
+      long_turn += warps;
+    }
+#pragma unroll 1
+    for (unsigned step = 0; step < count; ++step) x = x * factor + addend;
+  }
+  out[i] = x;
+}
+// [/apart]
+
+// [together]
+// The same work. At the end of a turn every warp waits for the last.
+__global__ void together(unsigned* out, const unsigned* in, unsigned turns, unsigned steps,
+                         unsigned more) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned warps = blockDim.x / 32;
+  unsigned long_turn = threadIdx.x / 32;
+  unsigned x = in[i];
+#pragma unroll 1
+  for (unsigned turn = 0; turn < turns; ++turn) {
+    unsigned count = steps;
+    if (turn == long_turn) {
+      count += more;
+      long_turn += warps;
+    }
+#pragma unroll 1
+    for (unsigned step = 0; step < count; ++step) x = x * factor + addend;
+    __syncthreads();  // for nothing
+  }
+  out[i] = x;
+}
+// [/together]
+
+// ---- what is right ----
+
+constexpr size_t canaries = 64;  // elements behind each output
+
+/// Word i of the input with number `seed`, without pattern.
+unsigned word_at(unsigned i, unsigned seed) {
+  unsigned x = i * 0x9e3779b1u + seed * 0x85ebca6bu + 1;
+  x = (x ^ x >> 16) * 0xc2b2ae35u;
+  return x ^ x >> 15;
+}
+
+std::vector<unsigned> words(unsigned n, unsigned seed) {
+  std::vector<unsigned> all;
+  for (unsigned i = 0; i < n; ++i) all.push_back(word_at(i, seed));
+  return all;
+}
+
+/// Elements that differ from what is right, and canaries behind them that are gone.
+size_t differing(const std::vector<unsigned>& found, const std::vector<unsigned>& right) {
+  size_t wrong = 0;
+  for (size_t i = 0; i < found.size(); ++i)
+    wrong += found[i] != (i < right.size() ? right[i] : ~0u);
+  return wrong;
+}
+
+/// Blocks whose words are turned round, each by itself.
+struct Reversal {
+  unsigned blocks, threads, seed;
+
+  std::vector<unsigned> right() const {
+    std::vector<unsigned> all = words(blocks * threads, seed);
+    for (unsigned block = 0; block < blocks; ++block)
+      std::reverse(all.begin() + block * threads, all.begin() + (block + 1) * threads);
+    return all;
+  }
+  /// Words that come out wrong; of kernel 2 there may be any number.
+  size_t wrong_words(void (*kernel)(unsigned*, const unsigned*)) const {
+    const DeviceBuffer<unsigned> in(words(blocks * threads, seed));
+    DeviceBuffer<unsigned> out(in.size() + canaries);
+    out.poison();
+    kernel<<<blocks, threads>>>(out.data(), in.data());
+    CUDA_CHECK_LAUNCH();
+    return differing(out.to_host(), right());
+  }
+};
+
+/// Warps that meet, in one block on each multiprocessor.
+struct Meeting {
+  static constexpr long long lateness = 100'000;  ///< cycles by which one warp is late when checked
+
+  unsigned blocks, warps, turns;
+  long long late = 0;  ///< as the next launch has it
+  DeviceBuffer<long long> cycles{size_t(blocks) * warps + canaries};
+
+  Meeting(unsigned blocks, unsigned warps, unsigned turns)
+      : blocks(blocks), warps(warps), turns(turns) {}
+  double barriers() const { return double(turns) * barriers_a_turn; }
+  /// Warps that did not wait for the late one, or wrote where nobody should.
+  size_t wrong() const {
+    const std::vector<long long> found = cycles.to_host();
+    size_t wrong = 0;
+    for (size_t w = 0; w < found.size(); ++w)
+      wrong += w < size_t(blocks) * warps ? found[w] < lateness : found[w] != -1;
+    return wrong;
+  }
+  Task task() {
+    Check check;
+    check.poison = [this] {
+      cycles.poison();
+      late = lateness;
+    };
+    check.wrong = [this] {
+      late = 0;
+      return wrong();
+    };
+    return {"meet, " + std::to_string(warps) + " warps",
+            [this] { meet<<<blocks, 32 * warps>>>(cycles.data(), turns, late); }, std::move(check)};
+  }
+};
+
+/// x -> factor * x + addend, modulo 2^32.
+struct Step {
+  unsigned factor, addend;
+
+  unsigned of(unsigned x) const { return factor * x + addend; }
+  /// This step, then the other.
+  Step then(Step next) const { return {next.factor * factor, next.of(addend)}; }
+};
+
+/// Many steps are one step, found by doubling: not by going them.
+Step steps_of(unsigned count) {
+  Step all{1, 0};
+  for (Step some{factor, addend}; count; count /= 2, some = some.then(some))
+    if (count % 2) all = all.then(some);
+  return all;
+}
+
+constexpr unsigned steps_a_turn = 8;               // about as long as a step of a reduction
+constexpr unsigned more_steps = 3 * steps_a_turn;  // the long turn has four times the work
+
+/// Warps that work, in one block on each multiprocessor.
+struct Work {
+  bool barrier;
+  unsigned blocks, warps, turns, more;
+  DeviceBuffer<unsigned> in, out;
+
+  Work(bool barrier, unsigned blocks, unsigned warps, unsigned turns, unsigned more)
+      : barrier(barrier), blocks(blocks), warps(warps), turns(turns), more(more) {
+    in = DeviceBuffer<unsigned>(words(blocks * 32 * warps, 1));
+    out = DeviceBuffer<unsigned>(in.size() + canaries);
+  }
+  /// Steps that a warp of each block goes: its turns, and those that are long for it.
+  unsigned steps(unsigned warp) const {
+    return turns * steps_a_turn + (turns + warps - 1 - warp) / warps * more;
+  }
+  std::vector<unsigned> right() const {
+    std::vector<Step> of_warp;
+    for (unsigned warp = 0; warp < warps; ++warp) of_warp.push_back(steps_of(steps(warp)));
+    std::vector<unsigned> all = words(blocks * 32 * warps, 1);
+    for (size_t i = 0; i < all.size(); ++i) all[i] = of_warp[i / 32 % warps].of(all[i]);
+    return all;
+  }
+  Task task() {
+    Check check;
+    check.poison = [this] { out.poison(); };
+    check.wrong = [this] { return differing(out.to_host(), right()); };
+    return {(barrier ? "together, " : "apart, ") + std::to_string(warps) + " warps",
+            [this] {
+              (barrier ? together : apart)<<<blocks, 32 * warps>>>(out.data(), in.data(), turns,
+                                                                   steps_a_turn, more);
+            },
+            std::move(check)};
+  }
+};
+
+// ---- what to expect ----
+
+constexpr unsigned warp_counts[] = {1, 2, 4, 8, 16, 32};
+constexpr size_t text_block = 3;  // index of 8 warps: the texts' block of 256 threads
+
+/// Each part of `count` that was done in so many milliseconds; nanoseconds.
+Statistics ns_each(const Readings& ms, double count) {
+  return scaled(ms.statistics(), 1e6 / count);
+}
+
+/// A barrier's nanoseconds: those of a lone warp's, and as much again for each other warp, whose
+/// arrivals are taken one by one. Both from the smallest and the largest block.
+struct BarrierCost {
+  double of_one = NAN, of_32 = NAN;
+
+  double ns(unsigned warps) const { return of_one + (of_32 - of_one) / 31 * (warps - 1); }
+};
+
+/// Nanoseconds of a turn of one kind of work by so many warps.
+struct Turn {
+  unsigned warps;
+  bool barrier, uneven;
+};
+
+/// `alone_ns`: a turn of as many warps with even work and no barrier, which is measured. The long
+/// turn of one warp is a long one for all if they wait for it; else it is its share of the time.
+double predicted_ns(const Turn& turn, double alone_ns, const BarrierCost& cost) {
+  double ns = alone_ns;
+  if (turn.uneven) ns += alone_ns * more_steps / steps_a_turn / (turn.barrier ? 1 : turn.warps);
+  return turn.barrier ? ns + cost.ns(turn.warps) : ns;
+}
+
+// ---- the experiment ----
+
+void count_wrong_words(const Run& run) {
+  constexpr unsigned n = 1 << 20;
+  Table table(run.report, "a block's threads",
+              {counted("wrong with a barrier", "wrong words with a barrier", "words", 0),
+               counted("without", "wrong words without", "words", 0), shown("of all")});
+  for (const unsigned warps : warp_counts) {
+    const unsigned threads = 32 * warps;
+    const size_t with = Reversal{n / threads, threads, 2 * warps}.wrong_words(reverse);
+    require_right(with == 0, "reverse, " + std::to_string(threads) + " threads");
+    const Reversal other{n / threads, threads, 2 * warps + 1};  // other words: see kernel 2
+    const double without = double(other.wrong_words(unguarded_reverse));
+    table.row({"", "threads", std::to_string(threads)},
+              {double(with), without, percent(without / n)});
+  }
+  table.print();
+  run.report.note("turning round " + std::to_string(n) + " words; without a barrier it is a race");
+}
+
+BarrierCost measure_meetings(const Run& run, unsigned multiprocessors) {
+  Table table(run.report, "warps that meet",
+              {compared("ns a barrier", "a barrier", "ns", 2), shown("spread"),
+               measured("cycles", "cycles a barrier", "cycles", 1)});
+  std::vector<Statistics> ns;
+  std::vector<double> cycles;
+  for (const unsigned warps : warp_counts) {
+    Meeting meeting(multiprocessors, warps, run.quick ? 256 : 1024);
+    ns.push_back(ns_each(run.time(meeting.task()), meeting.barriers()));
+    cycles.push_back(double(meeting.cycles.to_host()[0]) / meeting.barriers());
+  }
+  const BarrierCost cost{ns.front().median, ns.back().median};
+  for (size_t i = 0; i < ns.size(); ++i) {
+    const unsigned warps = warp_counts[i];
+    const Cell time = warps == 1 || warps == 32
+                          ? Cell(Calibration{ns[i]})
+                          : Cell(Compared{cost.ns(warps), ns[i], Model::latency});
+    table.row({"", "warps", std::to_string(warps)}, {time, spread_text(ns[i]), cycles[i]});
+  }
+  table.print();
+  return cost;
+}
+
+/// Readings of the same work with and without barriers, in turn.
+struct Pair {
+  Turn with;
+  Readings apart, together;
+
+  Interval slowdown() const { return ratio(together, apart); }
+};
+
+std::vector<Pair> measure_turns(const Run& run, unsigned multiprocessors, unsigned turns) {
+  std::vector<Pair> pairs;
+  for (const unsigned warps : warp_counts) pairs.push_back({{warps, true, false}, {}, {}});
+  pairs.push_back({{warp_counts[text_block], true, true}, {}, {}});
+
+  std::vector<Work> work;
+  std::vector<Task> tasks;
+  work.reserve(2 * pairs.size());  // tasks keep their addresses
+  for (const Pair& pair : pairs)
+    for (const bool barrier : {false, true}) {
+      const unsigned more = pair.with.uneven ? more_steps : 0;
+      work.emplace_back(barrier, multiprocessors, pair.with.warps, turns, more);
+      tasks.push_back(work.back().task());
+    }
+  const std::vector<Readings> times = run.time_in_turn(tasks);
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    pairs[i].apart = times[2 * i];
+    pairs[i].together = times[2 * i + 1];
+  }
+  return pairs;
+}
+
+void show(const Run& run, const std::vector<Pair>& pairs, const BarrierCost& cost, unsigned turns) {
+  Table table(run.report, "work, warps",
+              {compared("ns a turn", "a turn", "ns", 1), shown("spread"), shown("slower")});
+  const double alone_8 = ns_each(pairs[text_block].apart, turns).median;
+  for (const Pair& pair : pairs) {
+    const std::string name = pair.with.uneven ? "one has four times the work" : "even";
+    const Statistics apart_ns = ns_each(pair.apart, turns);
+    const double alone = pair.with.uneven ? alone_8 : apart_ns.median;
+    const Turn without{pair.with.warps, false, pair.with.uneven};
+    const Cell time = pair.with.uneven
+                          ? Cell(Compared{predicted_ns(without, alone, cost), apart_ns})
+                          : Cell(Calibration{apart_ns});
+    const std::string warps = std::to_string(pair.with.warps);
+    table.row({name + ", apart", "warps", warps}, {time, spread_text(apart_ns), "-"});
+    const Statistics ns = ns_each(pair.together, turns);
+    table.row({name + ", together", "warps", warps},
+              {Compared{predicted_ns(pair.with, alone, cost), ns}, spread_text(ns),
+               factor_text(pair.slowdown().value)});
+  }
+  table.print();
+  run.report.note("a turn has " + std::to_string(steps_a_turn) +
+                  " steps, each a multiplication and an addition");
+}
+
+/// `pairs` in the order of measure_turns; none where there is no GPU.
+void judge_waiting(const Run& run, const std::vector<Pair>& pairs) {
+  const Part part{"06.5", "barriers make the warps of a block wait, though all have the same work",
+                  "no figure", "the wiki"};
+  if (pairs.empty()) return run.report.judge(part, beats(), {}, "");
+  const Interval slowdown = pairs[text_block].slowdown();
+  run.report.judge(part, beats(), slowdown, slower(slowdown) + " with 8 warps");
+  std::string by_warps;
+  for (size_t i = 0; i < std::size(warp_counts); ++i)
+    by_warps += (i ? ", " : "") + factor_text(pairs[i].slowdown().value);
+  run.report.finding("06.5", by_warps + " with 1, 2, 4, 8, 16, 32 warps");
+  run.report.finding("06.5", "with 8 warps, one of which has four times the work: " +
+                                 slower(pairs.back().slowdown()));
+}
+
+}  // namespace
+
+void barriers(const Run& run) {
+  run.report.begin("barriers", "a block on each multiprocessor, of up to 1024 threads");
+  if (!run.device) {
+    run.report.left_out("wrong words without a barrier, and what barriers cost");
+    return judge_waiting(run, {});
+  }
+  const unsigned multiprocessors = unsigned(run.device->prop.multiProcessorCount);
+  count_wrong_words(run);
+  const BarrierCost cost = measure_meetings(run, multiprocessors);
+  const unsigned turns = run.quick ? 512 : 2048;  // a multiple of 32: every warp's turn comes round
+  const std::vector<Pair> pairs = measure_turns(run, multiprocessors, turns);
+  show(run, pairs, cost, turns);
+  judge_waiting(run, pairs);
+}
+
+// ---- self-checks ----
+
+TEST_CASE("barriers: many steps at once are the steps of the loop") {
+  for (const unsigned count : {0u, 1u, 2u, 3u, 31u, 1000u}) {
+    unsigned x = 12345;
+    for (unsigned step = 0; step < count; ++step) x = x * factor + addend;
+    CHECK(steps_of(count).of(12345) == x);
+  }
+}
+
+TEST_CASE("barriers: predictions, by hand") {
+  const BarrierCost cost{10, 72};  // 10 ns of one warp, 2 ns for each other one
+  CHECK(cost.ns(1) == doctest::Approx(10));
+  CHECK(cost.ns(8) == doctest::Approx(24));
+  CHECK(cost.ns(32) == doctest::Approx(72));
+  CHECK(predicted_ns({8, true, false}, 100, cost) == doctest::Approx(124));
+  CHECK(predicted_ns({8, false, true}, 100, cost) == doctest::Approx(137.5));  // 300 ns, by eight
+  CHECK(predicted_ns({8, true, true}, 100, cost) == doctest::Approx(424));
+  CHECK(ns_each(Readings{{2, 2.5, 3}}, 5000).median == doctest::Approx(500));
+  CHECK(ns_each(Readings{{2, 2.5, 3}}, 5000).low == doctest::Approx(420));
+}
+
+TEST_CASE("barriers: an NVIDIA H200 takes a barrier's warps one by one, two cycles each") {
+  const double cycles[] = {14.73, 16.73, 20.74, 28.75, 44.78, 76.83};
+  const BarrierCost cost{cycles[0], cycles[5]};
+  for (size_t i = 0; i < std::size(warp_counts); ++i)
+    CHECK(cost.ns(warp_counts[i]) == doctest::Approx(cycles[i]).epsilon(0.001));
+}
+
+namespace {
+
+/// As if barriers made the even work of each block slower by `even`, and the other by 3.
+std::vector<Pair> made_up(double even) {
+  std::vector<Pair> pairs;
+  const auto always = [](double ms) { return Readings{std::vector<double>(15, ms)}; };
+  for (const unsigned warps : warp_counts)
+    pairs.push_back({{warps, true, false}, always(0.1), always(0.1 * even)});
+  pairs.push_back({{warp_counts[text_block], true, true}, always(0.1375), always(0.4125)});
+  return pairs;
+}
+
+}  // namespace
+
+TEST_CASE("barriers: the claim compares with and without, the right way round") {
+  std::string printed;
+  Report report("barriers", &printed);
+  const Run run{report, nullptr, {}};
+  judge_waiting(run, made_up(1.25));
+  CHECK(printed.find("06.5   holds ") != std::string::npos);
+  CHECK(printed.find("here 1.25x slower") != std::string::npos);
+  CHECK(printed.find("four times the work: 3.00x slower") != std::string::npos);
+  printed.clear();
+  judge_waiting(run, made_up(1));
+  CHECK(printed.find("06.5   does not hold") != std::string::npos);
+}
+
+TEST_CASE("barriers: the table of made-up turns, predicted and measured") {
+  std::string printed;
+  Report report("barriers", &printed);
+  const Device device;
+  const Run run{report, &device, {}};
+  show(run, made_up(1.25), {10, 10}, 1000);  // 100 ns apart, 125 together; barriers take 10
+  REQUIRE(report.predictions().size() == 8);
+  for (size_t i = 0; i < 6; ++i) {
+    CHECK(report.predictions()[i].predicted == doctest::Approx(110));
+    CHECK(report.predictions()[i].measured == doctest::Approx(125));
+  }
+  CHECK(report.predictions()[6].predicted == doctest::Approx(137.5));
+  CHECK(report.predictions()[6].measured == doctest::Approx(137.5));
+  CHECK(report.predictions()[7].predicted == doctest::Approx(410));
+  CHECK(report.predictions()[7].measured == doctest::Approx(412.5));
+}
+
+TEST_CASE("barriers: with a barrier every word is turned round") {
+  if (skip_without_gpu()) return;
+  for (const unsigned threads : {1u, 32u, 33u, 97u, 256u, 1000u, 1024u})
+    for (const unsigned blocks : {1u, 7u, 1009u}) {
+      CAPTURE(threads);
+      CAPTURE(blocks);
+      CHECK(Reversal{blocks, threads, threads}.wrong_words(reverse) == 0);
+    }
+}
+
+TEST_CASE("barriers: race: without one no word is lost or written too far") {
+  if (skip_without_gpu()) return;
+  CHECK(Reversal{1009, 1, 1}.wrong_words(unguarded_reverse) == 0);  // a lone thread races nobody
+  for (const unsigned threads : {32u, 97u, 1024u}) {
+    const Reversal all{1009, threads, threads};
+    const DeviceBuffer<unsigned> in(words(all.blocks * threads, all.seed));
+    DeviceBuffer<unsigned> out(in.size() + canaries);
+    out.poison();
+    unguarded_reverse<<<all.blocks, threads>>>(out.data(), in.data());
+    CUDA_CHECK_LAUNCH();
+    std::vector<unsigned> found = out.to_host();
+    CHECK(std::count(found.end() - canaries, found.end(), ~0u) == long(canaries));
+    found.resize(in.size());
+    const size_t wrong = differing(found, all.right());
+    MESSAGE(threads << " threads: " << wrong << " of " << in.size() << " words are wrong");
+    CHECK(wrong <= in.size());  // any number of them
+  }
+}
+
+TEST_CASE("barriers: the check of reversed words finds one of them, and a word too far") {
+  const std::vector<unsigned> right = Reversal{3, 33, 5}.right();
+  CHECK(right[0] == word_at(32, 5));
+  CHECK(right[33 + 2] == word_at(33 + 30, 5));
+  std::vector<unsigned> found = right;
+  found.resize(right.size() + canaries, ~0u);
+  CHECK(differing(found, right) == 0);
+  found[40] ^= 1;
+  CHECK(differing(found, right) == 1);
+  found.back() = 0;
+  CHECK(differing(found, right) == 2);
+}
+
+TEST_CASE("barriers: warps that meet wait for the last") {
+  if (skip_without_gpu()) return;
+  for (const unsigned warps : {1u, 3u, 8u, 32u})
+    for (const unsigned blocks : {1u, 5u}) {
+      CAPTURE(warps);
+      Meeting meeting(blocks, warps, 3);
+      CHECK(wrong_after(meeting.task()) == 0);
+      CHECK(meeting.barriers() == 3 * 16);
+      std::vector<long long> cycles = meeting.cycles.to_host();
+      cycles[0] = Meeting::lateness - 1;  // a warp that did not wait
+      cycles.back() = 0;                  // a word too far
+      meeting.cycles.copy_from(cycles);
+      CHECK(meeting.wrong() == 2);
+    }
+}
+
+TEST_CASE("barriers: every warp goes all its steps, with and without barriers") {
+  if (skip_without_gpu()) return;
+  for (const bool barrier : {false, true})
+    for (const unsigned warps : {1u, 3u, 8u, 32u})
+      for (const unsigned turns : {0u, 1u, 7u, 64u})
+        for (const unsigned more : {0u, more_steps}) {
+          CAPTURE(warps);
+          CAPTURE(turns);
+          Work work(barrier, 5, warps, turns, more);
+          CHECK(wrong_after(work.task()) == 0);
+          std::vector<unsigned> one_off = work.right();
+          one_off.resize(one_off.size() + canaries, ~0u);
+          one_off[17] += 1;
+          work.out.copy_from(one_off);
+          CHECK(work.task().check.wrong() == 1);
+        }
+}
+
+TEST_CASE("plausible: barriers, nanoseconds and cycles by the clock's rate" * doctest::skip()) {
+  if (skip_without_gpu()) return;
+  const Device device = Device::current();
+  if (device.sm_clock_khz == 0) return skip_self_check("the clock's rate is not reported");
+  std::string printed;
+  Report report("plausible", &printed);
+  const Run run{report, &device, {}};
+  Meeting meeting(unsigned(device.prop.multiProcessorCount), 8, 1024);
+  const double ns = ns_each(run.time(meeting.task()), meeting.barriers()).median;
+  const double cycles = double(meeting.cycles.to_host()[0]) / meeting.barriers();
+  const double off = cycles / ns / (device.sm_clock_khz * 1e-6);
+  CAPTURE(ns);
+  CAPTURE(cycles);
+  CHECK(off < 1.4);
+  CHECK(off > 1 / 1.4);
+}
+
+TEST_CASE("plausible: barriers" * doctest::skip()) {
+  check_plausible([](const Run& run) { barriers(run); });
+}
