@@ -508,6 +508,34 @@ TEST_CASE("in_flight: grids fill made-up multiprocessors, and read whole turns")
   CHECK(whole_turns(1000, 2500, 10) == 1000);
 }
 
+TEST_CASE("in_flight: every row of a made-up device but the fullest is predicted") {
+  Device device;
+  device.number = -1;
+  device.prop.multiProcessorCount = 132;
+  device.prop.maxThreadsPerMultiProcessor = 2048;
+  device.prop.l2CacheSize = 60 << 20;
+  std::string printed;
+  Report report("in_flight", &printed);
+  const Run run{report, &device, {}};
+  const std::vector<Row> rows = rows_of(run, size_t(1) << 30, 300);
+  REQUIRE(rows.size() == 25);
+  std::vector<Statistics> gbs;
+  double most = 0;
+  for (const Row& row : rows) {
+    CHECK(row.bytes % size_t(row.in_flight()) == 0);
+    CHECK(row.bytes <= size_t(1) << 30);
+    CHECK(beyond_l2(device, double(row.bytes)));
+    most = std::max(most, row.in_flight());
+    gbs.push_back({predicted_gbs(row.in_flight(), {300, 4500}), NAN, NAN, 1});
+  }
+  CHECK(rows.back().in_flight() == most);
+  gbs.back().median = 4500;
+  show(run, rows, gbs, {300, 4500});
+  REQUIRE(report.predictions().size() == rows.size() - 1);
+  for (const Prediction& p : report.predictions()) CHECK(close(p.measured / p.predicted, 1.001));
+  CHECK(printed.find("calibration") != std::string::npos);
+}
+
 TEST_CASE("in_flight: every load is right at awkward sizes and grids") {
   if (skip_without_gpu()) return;
   for (const size_t bytes : awkward_bytes)

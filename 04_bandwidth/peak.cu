@@ -233,13 +233,15 @@ size_t readers(size_t n, int loads, unsigned threads) {
   return n / each * threads + std::min<size_t>(n % each, threads);
 }
 
-/// Takes each number away from the sum of the thread that had to read it. Nothing is left of right
+/// Takes each vector away from the sum of the thread that had to read it. Nothing is left of right
 /// sums.
 __global__ void take_away(unsigned* sums, size_t n, int loads, unsigned block_threads) {
   const size_t threads = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
-    for (int k = 0; k < 4; ++k)
-      atomicSub(&sums[reader_of(i, loads, block_threads)], __float_as_uint(a_at(4 * i + k)));
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads) {
+    unsigned sum = 0;
+    for (int k = 0; k < 4; ++k) sum += __float_as_uint(a_at(4 * i + k));
+    atomicSub(&sums[reader_of(i, loads, block_threads)], sum);
+  }
 }
 
 __global__ void count_left(const unsigned* sums, size_t n, unsigned* wrong) {
@@ -358,8 +360,9 @@ struct RateTable {
         table(run.report, "kernel, MiB an array",
               {predicted("arrays read", "arrays read", "arrays", 0),
                predicted("written", "arrays written", "arrays", 0), compared("ms", "time", "ms", 4),
-               shown("spread"), measured("GB/s", "rate", "GB/s", 0), shown("of theory"),
-               shown("vectors x threads"), shown("")}) {}
+               shown("spread"), measured("GB/s", "rate", "GB/s", 0),
+               measured("% of theory", "share of theory", "%", 1), shown("vectors x threads"),
+               shown("")}) {}
 
   void add(const Operation& o, size_t vectors, const Cell& time, const Readings& times,
            const std::string& launch) {
@@ -367,9 +370,8 @@ struct RateTable {
     const Statistics gbs = gigabytes_per_second(bytes_moved(o, vectors), ms);
     const double theory = run.device ? run.device->theoretical_gbs : 0;
     const double share = theory > 0 ? gbs.median / theory : NAN;
-    const std::string of_theory = std::isfinite(share) ? fixed(100 * share, 1) + "%" : "-";
     table.row({o.name, "MiB", std::to_string(16 * vectors >> 20)},
-              {double(o.reads), double(o.writes), time, spread_text(ms), gbs, of_theory, launch,
+              {double(o.reads), double(o.writes), time, spread_text(ms), gbs, 100 * share, launch,
                bar(share)});
   }
 };
