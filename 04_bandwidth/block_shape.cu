@@ -93,11 +93,7 @@ constexpr Block shapes[] = {{8, 8},   {8, 16},  {8, 32}, {16, 8},  {16, 16}, {16
 constexpr size_t shapes_of_the_chart = 9;
 
 /// Beyond the L2 a launch takes up to 17 ms: these only, unless --full.
-bool measured_beyond_l2(Block b, bool full) {
-  for (const Block some : {Block{8, 8}, {8, 32}, {16, 16}, {32, 8}, {4, 64}, {256, 1}})
-    if (b.x == some.x && b.y == some.y) return true;
-  return full;
-}
+constexpr Block shapes_beyond_l2[] = {{8, 8}, {8, 32}, {16, 16}, {32, 8}, {64, 4}, {4, 64}};
 
 struct Matrix {
   unsigned nx, ny;  ///< words in a row; rows
@@ -493,8 +489,10 @@ void beyond_the_cache(const Run& run, Matrix m) {
   Run brief = run;
   brief.measuring.pairs = Measuring::fewest_pairs;
   std::vector<ShapeTimes> times;
-  for (const Block b : shapes)
-    if (measured_beyond_l2(b, run.full)) times.push_back({b, {}});
+  if (run.full)
+    for (const Block b : shapes) times.push_back({b, {}});
+  else
+    for (const Block b : shapes_beyond_l2) times.push_back({b, {}});
   Matrices matrices(m);
   measure(brief, matrices, times);
   const Calibrated c = calibrate(times, m);

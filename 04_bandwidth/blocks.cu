@@ -34,8 +34,8 @@ constexpr unsigned chart_end = 1024;                ///< of the text's sawtooth
 constexpr unsigned named[] = {256, 512, 640, 768};  ///< the text's best
 constexpr Launch few[] = {{32, 256}, {64, 128}};    ///< near the best, as the text says
 
-/// Few blocks read a part of the rows, 96 each: one alone would take 0.3 s for the array.
-constexpr unsigned most_rows_a_block = 96;
+/// Few blocks read a part of the rows, 48 each: one alone would take 0.3 s for the array.
+constexpr unsigned most_rows_a_block = 48;
 unsigned part_of(unsigned rows, unsigned blocks) {
   return std::min(rows, blocks * most_rows_a_block);
 }
@@ -341,19 +341,19 @@ TEST_CASE("blocks: rows in turn and their balance") {
 }
 
 TEST_CASE("blocks: few blocks read a part of the rows, each launch the next one") {
-  CHECK(part_of(12288, 1) == 96);
-  CHECK(part_of(12288, 127) == 127 * 96);
-  CHECK(part_of(12288, 128) == 12288);
+  CHECK(part_of(12288, 1) == 48);
+  CHECK(part_of(12288, 255) == 255 * 48);
+  CHECK(part_of(12288, 256) == 12288);
   CHECK(part_of(12288, 2048) == 12288);
   NextPart next;
   std::set<unsigned> firsts;
-  for (int launch = 0; launch < 128; ++launch) {
-    const unsigned first = next.take(96, 12288);
-    CHECK(first + 96 <= 12288);
+  for (int launch = 0; launch < 256; ++launch) {
+    const unsigned first = next.take(48, 12288);
+    CHECK(first + 48 <= 12288);
     firsts.insert(first);
   }
-  CHECK(firsts.size() == 128);       // no rows twice before all were read
-  CHECK(next.take(96, 12288) == 0);  // then from the start
+  CHECK(firsts.size() == 256);       // no rows twice before all were read
+  CHECK(next.take(48, 12288) == 0);  // then from the start
   CHECK(next.take(12288, 12288) == 0);
   CHECK(next.take(12288, 12288) == 0);
 }
@@ -433,13 +433,13 @@ TEST_CASE("blocks: a row says what was read, over its time, beside its predictio
   const Run run{report, &device, {}};
   BlocksTable table(run, text_size, {16, 64});
   table.trip = 1e-4;
-  table.add(1, always(4.718592));       // 96 rows of 48 KiB
+  table.add(1, always(2.359296));       // 48 rows of 48 KiB
   table.add(1024, always(603.979776));  // all rows
   table.add(16, always(1));
   const std::string csv = report.csv("");
   for (const char* line :
        {",by rows,blocks,1,measured,bandwidth,GB/s,1,",
-        ",by rows,blocks,1,predicted,time,ms,0.6144,", ",1024,measured,bandwidth,GB/s,1,",
+        ",by rows,blocks,1,predicted,time,ms,0.3072,", ",1024,measured,bandwidth,GB/s,1,",
         ",1024,predicted,time,ms,6.03979776,", ",1024,predicted,rounds,,16,",
         ",1024,predicted,rows a block,,12,", ",16,calibration,time,ms,1,"}) {
     CAPTURE(std::string(line));
