@@ -89,8 +89,9 @@ std::string text_of(Block b) { return std::to_string(b.x) + " x " + std::to_stri
 
 /// From 8 x 8 to 32 x 32, as in the chart; then flat and upright ones.
 constexpr Block shapes[] = {{8, 8},   {8, 16},  {8, 32}, {16, 8},  {16, 16}, {16, 32}, {32, 8},
-                            {32, 16}, {32, 32}, {64, 4}, {128, 2}, {256, 1}, {4, 64},  {1, 256}};
+                            {32, 16}, {32, 32}, {64, 4}, {256, 1}, {4, 64},  {128, 2}, {1, 256}};
 constexpr size_t shapes_of_the_chart = 9;
+constexpr size_t shapes_by_default = 12;  ///< --full: all of them
 
 /// Beyond the L2 a launch takes up to 17 ms: these only, unless --full.
 constexpr Block shapes_beyond_l2[] = {{8, 8}, {8, 32}, {16, 16}, {32, 8}, {64, 4}, {4, 64}};
@@ -104,17 +105,17 @@ std::string sides(Matrix m) { return std::to_string(m.ny) + " x " + std::to_stri
 double bytes_moved(Matrix m) { return 8.0 * double(m.words()); }
 
 struct Kernel {
-  const char *name, *symbol;  ///< as shown; as in the code
+  const char* name;
   void (*kernel)(float*, const float*, unsigned, unsigned);
   bool x_counts_rows;  ///< of the input: blockIdx.x and threadIdx.x go down, not across
   bool wiki_order;     ///< reaches all of the matrix only where the grid is as wide as high
 };
 constexpr Kernel kernels[] = {
-    {"row -> column", "row_to_column", row_to_column, false, false},
-    {"row -> column, diagonal", "diagonal_row_to_column", diagonal_row_to_column, false, false},
-    {"row -> column, wiki's order", "wiki_row_to_column", wiki_row_to_column, false, true},
-    {"column -> row", "column_to_row", column_to_row, true, false},
-    {"column -> row, diagonal", "diagonal_column_to_row", diagonal_column_to_row, true, false},
+    {"row -> column", row_to_column, false, false},
+    {"row -> column, diagonal", diagonal_row_to_column, false, false},
+    {"row -> column, wiki's order", wiki_row_to_column, false, true},
+    {"column -> row", column_to_row, true, false},
+    {"column -> row, diagonal", diagonal_column_to_row, true, false},
 };
 constexpr size_t kernel_count = std::size(kernels);
 enum { row_column, row_column_diagonal, row_column_wiki, column_row, column_row_diagonal };
@@ -511,7 +512,8 @@ void block_shape(const Run& run) {
   run.report.begin("block_shape", size(wiki_size) + (second ? "; " + size(large) : ""));
 
   std::vector<ShapeTimes> times;
-  for (const Block b : shapes) times.push_back({b, {}});
+  for (size_t i = 0; i < (run.full ? std::size(shapes) : shapes_by_default); ++i)
+    times.push_back({shapes[i], {}});
   std::optional<Matrices> small;
   Calibrated c;
   if (run.device) {
