@@ -465,13 +465,13 @@ void judge_diagonal(const Run& run, std::vector<Gain> gains) {
   std::sort(gains.begin(), gains.end(),
             [](const Gain& a, const Gain& b) { return a.diagonal.value < b.diagonal.value; });
   const Verdict verdict = judge_many(verdicts);
-  if (gains.empty() || verdict == Verdict::not_judged) {
-    run.report.judged(lifts, Verdict::not_judged, {}, "");
-    return run.report.judged(depends, Verdict::not_judged, {}, "");
+  const Interval median = gains[gains.size() / 2].diagonal;
+  if (verdict == Verdict::not_judged) {
+    run.report.judged(lifts, verdict, median, "");
+    return run.report.judged(depends, verdict, median, "");
   }
   const Gain& least = gains.front();
   const Gain& most = gains.back();
-  const Interval median = gains[gains.size() / 2].diagonal;
   const auto beaten = std::count_if(verdicts.begin(), verdicts.end(),
                                     [](Verdict v) { return v == Verdict::holds; });
   run.report.judged(lifts, verdict, median,
@@ -734,6 +734,24 @@ TEST_CASE("block_shape: each claim compares the text's pair, the right way round
         return k == column_row || b.x > 32 || b.x < 8 ? 9.0 : 1.0;
       });
   CHECK(others.find("04.9a  does not hold") != std::string::npos);
+}
+
+TEST_CASE("block_shape: too few rounds on a GPU are not judged, and say why") {
+  Device device;
+  device.number = -1;
+  device.prop.name[0] = 'X';  // a GPU that has a name
+  std::vector<ShapeTimes> all;
+  for (const Block b : shapes) {
+    all.push_back({b, {}});
+    for (Readings& times : all.back().of) times.ms.assign(3, 1.0);
+  }
+  std::string printed;
+  Report report("block_shape", &printed);
+  report.heading(&device, "");
+  judge_diagonal({report, &device, {}}, gains_of(all));
+  CHECK(printed.find("04.9a  not judged") != std::string::npos);
+  CHECK(printed.find("04.9b  not judged") != std::string::npos);
+  CHECK(printed.find("fewer than 6 pairs") != std::string::npos);
 }
 
 TEST_CASE("block_shape: every kernel is right for every shape and matrix") {

@@ -425,6 +425,21 @@ TEST_CASE("blocks: each claim compares the text's pair, the right way round") {
   CHECK(harmed.find("04.7c  does not hold") != std::string::npos);
 }
 
+TEST_CASE("blocks: what is not judged on a GPU says why") {
+  Device device;
+  device.number = -1;
+  device.prop.name[0] = 'X';  // a GPU that has a name
+  std::string printed;
+  Report report("blocks", &printed);
+  report.heading(&device, "");
+  Compare compare;
+  compare.why_not = "too small";
+  judge_blocks({report, &device, {}}, compare);
+  for (const char* id : {"04.7a", "04.7b", "04.7c", "04.12"})
+    CHECK(printed.find(std::string(id) + "  not judged") != std::string::npos);
+  CHECK(printed.find("too small") != std::string::npos);
+}
+
 TEST_CASE("blocks: a row says what was read, over its time, beside its prediction") {
   Device device;
   device.number = -1;

@@ -364,6 +364,17 @@ TEST_CASE("threads: the bytes counted are the words that threads take") {
   CHECK(bytes_read({66000, 66000}) == 17424000000.0);
 }
 
+TEST_CASE("threads: handing words to their takers gives the sums of the text's loops") {
+  for (const Size size : {Size{1, 1}, Size{7, 31}, Size{31, 7}, Size{101, 257}})
+    for (const Launch l : {Launch{1, 33}, Launch{5, 16}, Launch{200, 3}}) {
+      std::vector<unsigned> sums(l.total(), 0);
+      for (unsigned row = 0; row < size.rows; ++row)
+        for (unsigned col = 0; col < size.columns; ++col)
+          sums.at(taker(l, row, col)) += whole_number(size_t(row) * size.columns + col);
+      CHECK(std::vector<float>(sums.begin(), sums.end()) == sums_by_host(size, l));
+    }
+}
+
 TEST_CASE("threads: words are whole numbers from 1 to 256, and every thread's sum is exact") {
   unsigned most_found = 0;
   size_t alike = 0;
@@ -448,6 +459,21 @@ TEST_CASE("threads: each claim compares the text's pair, the right way round") {
   CHECK(weak.find("04.5b  does not hold") != std::string::npos);
   const std::string little = judged(made_up([](unsigned t) { return t % 16 ? 1.3 : 1.0; }));
   CHECK(little.find("04.5a  does not hold") != std::string::npos);
+}
+
+TEST_CASE("threads: what is not judged on a GPU says why") {
+  Device device;
+  device.number = -1;
+  device.prop.name[0] = 'X';  // a GPU that has a name
+  std::string printed;
+  Report report("threads", &printed);
+  report.heading(&device, "");
+  Compare compare;
+  compare.why_not = "too small";
+  judge_threads({report, &device, {}}, compare, beside_multiples(false, false));
+  for (const char* id : {"04.5a", "04.5b", "04.6a", "04.6b"})
+    CHECK(printed.find(std::string(id) + "  not judged") != std::string::npos);
+  CHECK(printed.find("too small") != std::string::npos);
 }
 
 TEST_CASE("threads: a row says what was read, over its time, beside its prediction") {
