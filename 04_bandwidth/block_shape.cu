@@ -1,87 +1,150 @@
-// block_shape: the four transposes that have no tile, over the shapes of a block. The book says
-// that the diagonal order of blocks lifts row -> column, the wiki's chart (GTX 1080 Ti, 2048 x
-// 2048) that the gain depends on the shape. Look at the sectors that a warp's load and store touch,
-// which the shape alone decides, and at whether the order of the blocks still changes anything.
-// 2048 x 2048 stays in the L2 of a large GPU; the second size does not.
+// block_shape: the transposes that have no tile, over the shapes of a block. The book behind the
+// wiki lifts row -> column by taking blocks along diagonals; the wiki [LC 4] measures 2048 x 2048
+// on a GTX 1080 Ti and finds that the gain depends on the shape. Look at the sectors of the stores,
+// which the shape alone decides, and at how much of the matrix the wiki's own order reaches.
+//   cmake -S 04_bandwidth -B build/block_shape -DEXPERIMENTS=block_shape
+//   cmake --build build/block_shape && build/block_shape/04_bandwidth
+//
+//   1  row_to_column            reads by rows, writes by columns
+//   2  diagonal_row_to_column   1, with the blocks in diagonal order
+//   3  wiki_row_to_column       2 as the wiki has it: right only on grids as wide as high
+//   4  column_to_row            reads by columns, writes by rows
+//   5  diagonal_column_to_row   4, with the blocks in diagonal order
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <optional>
 #include <set>
-#include <tuple>
 
-#include "../common/first_edition.hpp"
+#include "../common/report.hpp"
+
+// ---- kernels: the input has ny rows of nx words, the output nx rows of ny words ----
+
+/// Index of the word in column `x` of row `y`, in 64 bits: 66000 x 66000 are more than 2^32 words.
+__host__ __device__ static constexpr size_t word_at(unsigned x, unsigned y, unsigned width) {
+  return size_t(y) * width + x;
+}
+
+// A block of 32 x 8: a warp reads 32 neighbours of a row (4 sectors) and writes each into a row of
+// its own (32). A block of 8 x 32: a warp is 8 x 4, reads 4 sectors and writes halves of 8.
+static __global__ void row_to_column(float* out, const float* in, unsigned nx, unsigned ny) {
+  const unsigned ix = blockIdx.x * blockDim.x + threadIdx.x;  // column of the input
+  const unsigned iy = blockIdx.y * blockDim.y + threadIdx.y;  // its row
+  if (ix < nx && iy < ny) out[word_at(iy, ix, ny)] = in[word_at(ix, iy, nx)];
+}
+
+// [diagonal_row_to_column]
+// Each warp does what it did in kernel 1. Blocks that start after each other stand on a diagonal of
+// the grid, not in a row of it.
+static __global__ void diagonal_row_to_column(float* out, const float* in, unsigned nx,
+                                              unsigned ny) {
+  const unsigned block = blockIdx.y * gridDim.x + blockIdx.x;  // blocks start in this order
+  const unsigned block_y = block % gridDim.y;
+  const unsigned block_x = (block / gridDim.y + block_y) % gridDim.x;
+  const unsigned ix = block_x * blockDim.x + threadIdx.x;
+  const unsigned iy = block_y * blockDim.y + threadIdx.y;
+  if (ix < nx && iy < ny) out[word_at(iy, ix, ny)] = in[word_at(ix, iy, nx)];
+}
+// [/diagonal_row_to_column]
+
+// [wiki_row_to_column]
+// The wiki's order. blockIdx.x counts rows of blocks, of which there are gridDim.y: where that is
+// more, some rows are left out and others done again; where it is less, blocks find nothing to do.
+static __global__ void wiki_row_to_column(float* out, const float* in, unsigned nx, unsigned ny) {
+  const unsigned block_y = blockIdx.x;
+  const unsigned block_x = (blockIdx.x + blockIdx.y) % gridDim.x;
+  const unsigned ix = block_x * blockDim.x + threadIdx.x;
+  const unsigned iy = block_y * blockDim.y + threadIdx.y;
+  if (ix < nx && iy < ny) out[word_at(iy, ix, ny)] = in[word_at(ix, iy, nx)];
+}
+// [/wiki_row_to_column]
+
+// A block of 32 x 8: a warp reads a column (32 sectors) and writes 32 neighbours (4). What came
+// with a sector waits in L1 for the block's other warps.
+static __global__ void column_to_row(float* out, const float* in, unsigned nx, unsigned ny) {
+  const unsigned iy = blockIdx.x * blockDim.x + threadIdx.x;  // row of the input
+  const unsigned ix = blockIdx.y * blockDim.y + threadIdx.y;  // its column
+  if (ix < nx && iy < ny) out[word_at(iy, ix, ny)] = in[word_at(ix, iy, nx)];
+}
+
+// Kernel 4 in diagonal order.
+static __global__ void diagonal_column_to_row(float* out, const float* in, unsigned nx,
+                                              unsigned ny) {
+  const unsigned block = blockIdx.y * gridDim.x + blockIdx.x;
+  const unsigned block_y = block % gridDim.y;
+  const unsigned block_x = (block / gridDim.y + block_y) % gridDim.x;
+  const unsigned iy = block_x * blockDim.x + threadIdx.x;
+  const unsigned ix = block_y * blockDim.y + threadIdx.y;
+  if (ix < nx && iy < ny) out[word_at(iy, ix, ny)] = in[word_at(ix, iy, nx)];
+}
 
 namespace {
 
-/// Word at column ix and row iy of a matrix whose rows have `width` words.
-__host__ __device__ size_t element(unsigned ix, unsigned iy, unsigned width) {
-  return size_t(iy) * width + ix;
-}
+// ---- how each is launched ----
 
 struct Block {
   unsigned x, y;
 };
-/// The diagonal order: blocks that follow each other stand on a diagonal, so neither their rows nor
-/// their columns are the same; it costs each thread three divisions. The text's form is right only
-/// for as many blocks in x as in y; this one takes every grid, each block once.
-__host__ __device__ Block diagonal(unsigned x, unsigned y, unsigned grid_x, unsigned grid_y) {
-  const unsigned b = x + grid_x * y;  // below 2^32 up to 2^38 words in blocks of 64
-  const unsigned row = b % grid_y;
-  return {(b / grid_y + row) % grid_x, row};
-}
+std::string text_of(Block b) { return std::to_string(b.x) + " x " + std::to_string(b.y); }
 
-// ---- the kernels: the input has ny rows of nx words, the output nx rows of ny
-// ---------------------------------------
-
-// A warp reads along rows and writes down columns: neighbouring lanes write a row apart.
-__global__ void row_to_column(float* out, const float* in, unsigned nx, unsigned ny) {
-  const unsigned ix = blockIdx.x * blockDim.x + threadIdx.x,
-                 iy = blockIdx.y * blockDim.y + threadIdx.y;
-  if (ix < nx && iy < ny) out[element(iy, ix, ny)] = in[element(ix, iy, nx)];
-}
-
-// A warp reads down columns and writes along rows; the grid covers the output.
-__global__ void column_to_row(float* out, const float* in, unsigned nx, unsigned ny) {
-  const unsigned ix = blockIdx.x * blockDim.x + threadIdx.x,
-                 iy = blockIdx.y * blockDim.y + threadIdx.y;
-  if (ix < ny && iy < nx) out[element(ix, iy, ny)] = in[element(iy, ix, nx)];
-}
-
-// The same two with the blocks in diagonal order: each warp does what it did, its neighbours do
-// something else.
-__global__ void row_to_column_diagonal(float* out, const float* in, unsigned nx, unsigned ny) {
-  const Block b = diagonal(blockIdx.x, blockIdx.y, gridDim.x, gridDim.y);
-  const unsigned ix = b.x * blockDim.x + threadIdx.x, iy = b.y * blockDim.y + threadIdx.y;
-  if (ix < nx && iy < ny) out[element(iy, ix, ny)] = in[element(ix, iy, nx)];
-}
-__global__ void column_to_row_diagonal(float* out, const float* in, unsigned nx, unsigned ny) {
-  const Block b = diagonal(blockIdx.x, blockIdx.y, gridDim.x, gridDim.y);
-  const unsigned ix = b.x * blockDim.x + threadIdx.x, iy = b.y * blockDim.y + threadIdx.y;
-  if (ix < ny && iy < nx) out[element(ix, iy, ny)] = in[element(iy, ix, nx)];
-}
-
-struct Shape {
-  unsigned x, y;
-};
-/// From 8 x 8 to 32 x 32, as in the chart, then flat and upright ones.
-constexpr Shape shapes[] = {{8, 8},   {8, 16},  {8, 32}, {16, 8},  {16, 16}, {16, 32}, {32, 8},
-                            {32, 16}, {32, 32}, {64, 4}, {128, 2}, {256, 1}, {4, 64},  {1, 256}};
+/// From 8 x 8 to 32 x 32, as in the chart; then flat and upright ones.
+constexpr Block shapes[] = {{8, 8},   {8, 16},  {8, 32}, {16, 8},  {16, 16}, {16, 32}, {32, 8},
+                            {32, 16}, {32, 32}, {64, 4}, {256, 1}, {4, 64},  {128, 2}, {1, 256}};
 constexpr size_t shapes_of_the_chart = 9;
-std::string text_of(Shape s) { return std::to_string(s.x) + " x " + std::to_string(s.y); }
-struct Transpose {
+constexpr size_t shapes_by_default = 12;  ///< --full: all of them
+
+/// Beyond the L2 a launch takes up to 17 ms: these only, unless --full.
+constexpr Block shapes_beyond_l2[] = {{8, 8}, {8, 32}, {16, 16}, {32, 8}, {64, 4}, {4, 64}};
+
+struct Matrix {
+  unsigned nx, ny;  ///< words in a row; rows
+  size_t words() const { return size_t(nx) * ny; }
+};
+std::string sides(Matrix m) { return std::to_string(m.ny) + " x " + std::to_string(m.nx); }
+/// Each word is read once and written once.
+double bytes_moved(Matrix m) { return 8.0 * double(m.words()); }
+
+struct Kernel {
   const char* name;
   void (*kernel)(float*, const float*, unsigned, unsigned);
-  bool covers_output;  ///< the grid covers the output (column -> row), else the input
+  bool x_counts_rows;  ///< of the input: blockIdx.x and threadIdx.x go down, not across
+  bool wiki_order;     ///< reaches all of the matrix only where the grid is as wide as high
 };
-constexpr Transpose transposes[] = {{"row -> column", row_to_column, false},
-                                    {"row -> column, diagonal", row_to_column_diagonal, false},
-                                    {"column -> row", column_to_row, true},
-                                    {"column -> row, diagonal", column_to_row_diagonal, true}};
+constexpr Kernel kernels[] = {
+    {"row -> column", row_to_column, false, false},
+    {"row -> column, diagonal", diagonal_row_to_column, false, false},
+    {"row -> column, wiki's order", wiki_row_to_column, false, true},
+    {"column -> row", column_to_row, true, false},
+    {"column -> row, diagonal", diagonal_column_to_row, true, false},
+};
+constexpr size_t kernel_count = std::size(kernels);
+enum { row_column, row_column_diagonal, row_column_wiki, column_row, column_row_diagonal };
 
-/// The input's word i: 24 bits of a hash, which float holds exactly, so that a word in the wrong
+dim3 grid_of(const Kernel& k, Matrix m, Block b) {
+  const unsigned across = k.x_counts_rows ? m.ny : m.nx;
+  const unsigned down = k.x_counts_rows ? m.nx : m.ny;
+  return dim3((across + b.x - 1) / b.x, (down + b.y - 1) / b.y);
+}
+
+// ---- what is right ----
+
+/// Whether some block of the wiki's order takes the block of the matrix at (x, y): block (y, j) of
+/// the grid does if (y + j) % grid_x is x, and needs a j below grid_y.
+__host__ __device__ bool wiki_reaches(unsigned x, unsigned y, unsigned grid_x, unsigned grid_y) {
+  return y < grid_x && (x + grid_x - y) % grid_x < grid_y;
+}
+
+/// What a launch has to leave in the output.
+struct Expected {
+  Matrix m;
+  Block block;
+  dim3 grid;
+  bool wiki_order;
+};
+
+/// Word `i` of the input: 24 bits of a hash, which float holds exactly, so that a word in the wrong
 /// place shows.
-__host__ __device__ float value_of(size_t i) {
+__host__ __device__ float value_at(size_t i) {
   unsigned x = unsigned(i) ^ unsigned(i >> 32) * 0x9e3779b1u;
   x = (x ^ x >> 16) * 0x85ebca6bu;
   x = (x ^ x >> 13) * 0xc2b2ae35u;
@@ -89,223 +152,674 @@ __host__ __device__ float value_of(size_t i) {
 }
 
 __global__ void fill(float* in, size_t n) {
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
-       i += size_t(gridDim.x) * blockDim.x)
-    in[i] = value_of(i);
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
+    in[i] = value_at(i);
 }
 
-// Counts the words of the output that are not what their place asks for, without reading the input.
-__global__ void count_wrong(const float* out, unsigned nx, unsigned ny, unsigned long long* wrong) {
-  unsigned long long found = 0;
-  for (unsigned row = blockIdx.x; row < nx; row += gridDim.x)
-    for (unsigned col = threadIdx.x; col < ny; col += blockDim.x)
-      found += !(out[element(col, row, ny)] == value_of(element(row, col, nx)));
-  if (found) atomicAdd(wrong, found);
-}
+struct Counts {
+  unsigned long long wrong;      ///< words that are not what they have to be
+  unsigned long long untouched;  ///< words that are still poisoned
+};
 
-/// Sectors that the first warp of a block touches in a matrix with rows of `width` words: along
-/// rows, or down columns.
-unsigned sectors_a_request(Shape s, bool down, unsigned width) {
-  std::set<size_t> sectors;
-  for (unsigned lane = 0; lane < 32; ++lane) {
-    const unsigned ix = lane % s.x, iy = lane / s.x;
-    sectors.insert((down ? element(iy, ix, width) : element(ix, iy, width)) * sizeof(float) / 32);
+/// Word i of the output stands in row i / ny, which is a column of the input. Where no block comes
+/// by, the poison has to be there still.
+__global__ void compare(const float* out, Expected e, Counts* counts) {
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  const size_t words = size_t(e.m.nx) * e.m.ny;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < words; i += threads) {
+    const size_t ix = i / e.m.ny;
+    const size_t iy = i % e.m.ny;
+    const bool poisoned = __float_as_uint(out[i]) == ~0u;
+    const bool reached =
+        !e.wiki_order ||
+        wiki_reaches(unsigned(ix / e.block.x), unsigned(iy / e.block.y), e.grid.x, e.grid.y);
+    const bool right = reached ? out[i] == value_at(iy * e.m.nx + ix) : poisoned;
+    if (!right) atomicAdd(&counts->wrong, 1ull);
+    if (poisoned) atomicAdd(&counts->untouched, 1ull);
   }
-  return unsigned(sectors.size());
 }
 
-/// A matrix and its transpose on the device.
-struct Matrix {
-  unsigned nx, ny;
-  DeviceBuffer<float> in, out;
-  DeviceBuffer<unsigned long long> wrong{1};
+/// A matrix and its transpose on the device. The input ends where its allocation does; behind the
+/// output stand canaries.
+struct Matrices {
+  static constexpr size_t canaries = 64;
 
-  Matrix(unsigned nx, unsigned ny) : nx(nx), ny(ny), in(size_t(nx) * ny), out(size_t(nx) * ny) {
+  Matrix m;
+  DeviceBuffer<float> in{m.words()};
+  DeviceBuffer<float> out{m.words() + canaries};
+  DeviceBuffer<Counts> counts{1};
+
+  explicit Matrices(Matrix m) : m(m) {
     fill<<<1024, 256>>>(in.data(), in.size());
     CUDA_CHECK_LAUNCH();
-  }
-  void launch(const Transpose& t, Shape s) {
-    const unsigned width = t.covers_output ? ny : nx, height = t.covers_output ? nx : ny;
-    const dim3 grid((width + s.x - 1) / s.x, (height + s.y - 1) / s.y);
-    t.kernel<<<grid, dim3(s.x, s.y)>>>(out.data(), in.data(), nx, ny);
-  }
-  unsigned long long wrong_words() {
-    CUDA_CHECK(cudaMemset(wrong.data(), 0, wrong.bytes()));
-    count_wrong<<<2048, 256>>>(out.data(), nx, ny, wrong.data());
-    CUDA_CHECK_LAUNCH();
-    return wrong.to_host()[0];
-  }
-  bool right(const Transpose& t, Shape s) {
     out.poison();
-    launch(t, s);
+  }
+  Counts count(const Expected& e) {
+    counts.copy_from({Counts{0, 0}});
+    compare<<<1024, 256>>>(out.data(), e, counts.data());
     CUDA_CHECK_LAUNCH();
-    return wrong_words() == 0;
+    return counts.to_host()[0];
+  }
+  Task task(const Kernel& k, Block b) {
+    const Expected e{m, b, grid_of(k, m, b), k.wiki_order};
+    Check check;
+    check.poison = [this] { out.poison(); };
+    check.wrong = [this, e] { return size_t(count(e).wrong); };
+    const auto launch = [this, &k, e] {
+      k.kernel<<<e.grid, dim3(e.block.x, e.block.y)>>>(out.data(), in.data(), m.nx, m.ny);
+    };
+    return {std::string(k.name) + ", " + sides(m) + ", block " + text_of(b), launch,
+            std::move(check)};
+  }
+  /// Share of the elements that a launch reaches, counted by what is no longer poisoned.
+  double reached(const Kernel& k, Block b) {
+    const Task once = task(k, b);
+    require_right(once);
+    return 1 - double(count({m, b, grid_of(k, m, b), k.wiki_order}).untouched) / double(m.words());
+  }
+  bool canaries_stand() const {
+    std::vector<unsigned> words(canaries);
+    device_memory::to_host(words.data(), out.data() + m.words(), canaries * sizeof(unsigned));
+    return std::count(words.begin(), words.end(), ~0u) == long(canaries);
   }
 };
 
-/// Measures every shape and transpose at one size, and prints a row a shape. Returns what the
-/// diagonal order gains on row -> column for the chart's shapes; it holds where the gain is beyond
-/// the spread of both times.
-std::vector<Judgement> measure(const Run& run, unsigned side, const Measuring& measuring) {
-  const std::string size = text_of({side, side});
-  const double bytes = 8.0 * side * side;
-  Matrix matrix(side, side);
-  Table saved(run.report, "",
-              {measured("", "time", "ms", 4), measured("", "bandwidth", "GB/s", 1),
-               predicted("", "sectors a load request", "", 0),
-               predicted("", "sectors a store request", "", 0)});
-  Table table(
-      run.report, "block",
-      {shown("row -> column ms"), shown("diagonal ms"), shown("gain"), shown("column -> row ms"),
-       shown("diagonal ms"), shown("gain"), shown("spread"), shown("sectors")});
-  std::optional<Progress> progress(std::in_place, "block_shape " + size,
-                                   int(std::size(shapes) * 4));
-  std::vector<Judgement> gains;
-  for (const Shape& s : shapes) {
-    const unsigned along = sectors_a_request(s, false, side),
-                   down = sectors_a_request(s, true, side);
-    std::vector<Statistics> ms;
-    double spread = 0;
-    for (const Transpose& t : transposes) {
-      require_right(matrix.right(t, s),
-                    std::string(t.name) + ", " + size + ", block " + text_of(s));
-      ms.push_back(time_device(measuring, [&] { matrix.launch(t, s); }));
-      CUDA_CHECK_LAUNCH();
-      spread = std::max(spread, ms.back().spread());
-      saved.row({std::string(t.name) + ", " + size, "", text_of(s)},
-                {ms.back(), gigabytes_per_second(bytes, ms.back()),
-                 double(t.covers_output ? down : along), double(t.covers_output ? along : down)});
-      progress->step();
-    }
-    const auto text = [&](int i) { return fixed(ms[i].median, 4); };
-    const auto gain = [&](int i) { return times(ms[i].median / ms[i + 1].median); };
-    table.row({text_of(s)},
-              {text(0), text(1), gain(0), text(2), text(3), gain(2), fixed(100 * spread, 1) + "%",
-               std::to_string(along) + ", " + std::to_string(down)});
-    if (gains.size() < shapes_of_the_chart) gains.push_back(judge_ratio(ms[0], ms[1]));
+// ---- what to expect ----
+
+/// Index of the word that a lane of a block's first warp loads or stores, from the kernels' index
+/// expressions.
+size_t word_of_lane(const Kernel& k, Block b, Matrix m, unsigned lane, bool loads) {
+  unsigned ix = lane % b.x;
+  unsigned iy = lane / b.x;
+  if (k.x_counts_rows) std::swap(ix, iy);
+  return loads ? word_at(ix, iy, m.nx) : word_at(iy, ix, m.ny);
+}
+
+/// What a warp's request touches.
+struct Request {
+  double lines = 0;         ///< of 128 bytes
+  double sectors = 0;       ///< of 32 bytes
+  double full_sectors = 0;  ///< of them those that it uses whole
+};
+
+Request request_of(const Kernel& k, Block b, Matrix m, bool loads) {
+  std::vector<size_t> words;
+  for (unsigned lane = 0; lane < 32; ++lane) words.push_back(word_of_lane(k, b, m, lane, loads));
+  std::sort(words.begin(), words.end());
+  Request r;
+  for (size_t i = 0; i < 32; ++i) {
+    r.lines += i == 0 || words[i] / 32 != words[i - 1] / 32;
+    r.sectors += i == 0 || words[i] / 8 != words[i - 1] / 8;
+    r.full_sectors += i >= 7 && words[i] % 8 == 7 && words[i - 7] + 7 == words[i];
   }
-  progress.reset();
-  run.report.note(size + (bytes <= double(run.device->l2_bytes()) ? ", both matrices in the L2:"
-                                                                  : ", beyond the L2:"));
+  return r;
+}
+
+/// The model's constants, measured in the same run at the same size; milliseconds.
+struct Calibrated {
+  double block = NAN;    ///< to start a block: 8 x 8 has the most blocks
+  double store = NAN;    ///< of a part of a sector, a packet of its own on the way to L2: 32 x 8
+  double latency = NAN;  ///< of the whole matrix with a word a thread in flight: 16 x 16
+};
+constexpr Block many_blocks{8, 8}, scattered{32, 8}, few_sectors{16, 16};
+
+bool calibrates(size_t kernel, Block b) {
+  const auto is = [b](Block other) { return b.x == other.x && b.y == other.y; };
+  return (kernel == row_column && (is(many_blocks) || is(scattered))) ||
+         (kernel == column_row && is(few_sectors));
+}
+
+/// Share of the elements that a launch reaches, and of its blocks that find something to do.
+struct Reach {
+  double elements = 1, blocks = 1;
+};
+
+Reach reach_of(const Kernel& k, Matrix m, Block b) {
+  if (!k.wiki_order) return {};
+  const dim3 grid = grid_of(k, m, b);
+  const double high = double(grid.y) / grid.x;
+  return {std::min(high, 1 / high), std::min(high, 1.0)};
+}
+
+/// Milliseconds that the slowest of four things takes.
+double predicted_ms(const Kernel& k, Matrix m, Block b, const Calibrated& c, const Device& device) {
+  const Request load = request_of(k, b, m, true);
+  const Request store = request_of(k, b, m, false);
+  const dim3 grid = grid_of(k, m, b);
+  const double blocks = double(grid.x) * grid.y;
+  const double working = reach_of(k, m, b).blocks;
+  const double requests = working * double(m.words()) / 32;
+
+  double ms = c.block * blocks;            // every block has to be started
+  ms = std::max(ms, working * c.latency);  // a word a thread in flight, over its latency
+  if (store.sectors > store.full_sectors)  // parts of sectors, a packet each, to L2
+    ms = std::max(ms, c.store * store.sectors * requests);
+  // L1's data path: a line loaded takes it for a cycle, and so does a sector stored
+  const double cycles = (load.lines + store.sectors) * requests;
+  const double cycles_a_ms = double(device.sm_clock_khz) * device.prop.multiProcessorCount;
+  return cycles_a_ms > 0 ? std::max(ms, cycles / cycles_a_ms) : ms;
+}
+
+/// Found on compute capability 9.0, and a test holds rows to it there only. It leaves out that a
+/// block less than 8 words wide or high shares its sectors with other blocks.
+Model model_of(const Kernel& k, Block b, const Device& device) {
+  const bool whole_sectors = b.x >= 8 && b.y >= 8;
+  return whole_sectors && !k.wiki_order && device.prop.major == 9 ? Model::traffic : Model::host;
+}
+
+// ---- the experiment ----
+
+/// Times of all kernels for one shape; empty where they were not measured.
+struct ShapeTimes {
+  Block block;
+  Readings of[kernel_count];
+};
+
+constexpr Matrix wiki_size{2048, 2048};
+
+/// Whether it is a shape of the chart for which the wiki's order differs from ours.
+bool wiki_differs(Block b) {
+  const dim3 grid = grid_of(kernels[row_column_wiki], wiki_size, b);
+  return std::max(b.x, b.y) <= 32 && grid.x != grid.y;
+}
+
+/// Checks and times all kernels for these shapes, in turn.
+void measure(const Run& run, Matrices& matrices, std::vector<ShapeTimes>& all) {
+  const bool with_wiki = matrices.m.nx == wiki_size.nx;
+  std::vector<Task> tasks;
+  std::vector<Readings*> readings;
+  for (ShapeTimes& times : all)
+    for (size_t k = 0; k < kernel_count; ++k) {
+      if (kernels[k].wiki_order && !(with_wiki && wiki_differs(times.block))) continue;
+      tasks.push_back(matrices.task(kernels[k], times.block));
+      readings.push_back(&times.of[k]);
+    }
+  const std::vector<Readings> measured = run.time_in_turn(tasks);
+  for (size_t i = 0; i < measured.size(); ++i) *readings[i] = measured[i];
+}
+
+Calibrated calibrate(const std::vector<ShapeTimes>& all, Matrix m) {
+  Calibrated c;
+  for (const ShapeTimes& times : all)
+    for (const size_t k : {row_column, column_row}) {
+      if (!calibrates(k, times.block)) continue;
+      const double ms = times.of[k].median();
+      const dim3 grid = grid_of(kernels[k], m, times.block);
+      const double stores =
+          request_of(kernels[k], times.block, m, false).sectors * double(m.words()) / 32;
+      if (k == column_row)
+        c.latency = ms;
+      else if (times.block.x == many_blocks.x)
+        c.block = ms / (double(grid.x) * grid.y);
+      else
+        c.store = ms / stores;
+    }
+  return c;
+}
+
+/// The range of a ratio as a cell.
+Statistics cell_of(const Interval& r) { return {r.value, r.low, r.high, r.pairs}; }
+
+/// A table of one size and direction: each shape in plain and in diagonal order.
+void print_direction(const Run& run, Matrix m, size_t plain, size_t diagonal,
+                     const std::vector<ShapeTimes>& all, const Calibrated& c) {
+  Table table(
+      run.report, "block, " + sides(m),
+      {predicted("load", "sectors a load request", "sectors", 0),
+       predicted("store", "sectors a store request", "sectors", 0), compared("ms", "time", "ms", 4),
+       shown("spread"), saved_only(measured("", "bandwidth", "GB/s", 0)),
+       compared("diagonal ms", "diagonal time", "ms", 4),
+       saved_only(measured("", "diagonal bandwidth", "GB/s", 0)),
+       measured("gain", "gain of the diagonal", "x", 2)});
+  for (const ShapeTimes& times : all) {
+    const Block b = times.block;
+    const auto cell = [&](size_t k) -> Cell {
+      if (!run.device) return {};
+      const Statistics ms = times.of[k].statistics();
+      if (calibrates(k, b)) return Calibration{ms};
+      return Compared{predicted_ms(kernels[k], m, b, c, *run.device), ms,
+                      model_of(kernels[k], b, *run.device)};
+    };
+    const Statistics plain_ms = times.of[plain].statistics();
+    const Statistics diagonal_ms = times.of[diagonal].statistics();
+    table.row({std::string(kernels[plain].name) + ", " + sides(m), "block", text_of(b)},
+              {request_of(kernels[plain], b, m, true).sectors,
+               request_of(kernels[plain], b, m, false).sectors, cell(plain), spread_text(plain_ms),
+               gigabytes_per_second(bytes_moved(m), plain_ms), cell(diagonal),
+               gigabytes_per_second(bytes_moved(m), diagonal_ms),
+               cell_of(ratio(times.of[plain], times.of[diagonal]))});
+  }
   table.print();
+}
+
+/// The wiki's own order where it is not ours, and how much of the matrix it reaches.
+void print_wiki(const Run& run, const std::vector<ShapeTimes>& all, const Calibrated& c,
+                Matrices* matrices) {
+  const Kernel& k = kernels[row_column_wiki];
+  Table table(run.report, "wiki's order, block",
+              {shown("grid"), compared("% reached", "elements reached", "%", 1),
+               compared("ms", "time", "ms", 4), shown("spread"),
+               measured("gain", "gain of the wiki's order", "x", 2)});
+  for (const ShapeTimes& times : all) {
+    const Block b = times.block;
+    if (!wiki_differs(b)) continue;
+    const dim3 grid = grid_of(k, wiki_size, b);
+    const double expected = 100 * reach_of(k, wiki_size, b).elements;
+    Statistics reached;
+    Cell time;
+    if (matrices) {
+      const double percent = 100 * matrices->reached(k, b);
+      reached = {percent, percent, percent, 1};
+      time = Compared{predicted_ms(k, wiki_size, b, c, *run.device),
+                      times.of[row_column_wiki].statistics(), Model::host};
+    }
+    table.row({"wiki's order", "block", text_of(b)},
+              {text_of(Block{grid.x, grid.y}), Compared{expected, reached}, time,
+               spread_text(times.of[row_column_wiki].statistics()),
+               cell_of(ratio(times.of[row_column], times.of[row_column_wiki]))});
+  }
+  table.print();
+}
+
+/// What the diagonal gains on row -> column for the chart's shapes.
+struct Gain {
+  Block block;
+  Interval diagonal, wiki;
+};
+
+std::vector<Gain> gains_of(const std::vector<ShapeTimes>& all) {
+  std::vector<Gain> gains;
+  for (size_t i = 0; i < std::min(all.size(), shapes_of_the_chart); ++i) {
+    const ShapeTimes& times = all[i];
+    gains.push_back({times.block, ratio(times.of[row_column], times.of[row_column_diagonal]), {}});
+    if (wiki_differs(times.block))
+      gains.back().wiki = ratio(times.of[row_column], times.of[row_column_wiki]);
+  }
   return gains;
 }
 
-const Claim diagonal_claim{
-    "04.9", "diagonal block order lifts row -> column, by how much depends on the block's shape",
-    "GTX 1080 Ti", "chart"};
+/// What the wiki's order seems to gain where it leaves elements out.
+std::string wiki_finding(const std::vector<Gain>& gains) {
+  double least = INFINITY, most = 0;
+  int shapes_left_out = 0;
+  for (const Gain& gain : gains) {
+    if (!gain.wiki.measured()) continue;
+    ++shapes_left_out;
+    least = std::min(least, gain.wiki.value);
+    most = std::max(most, gain.wiki.value);
+  }
+  if (shapes_left_out == 0) return "";
+  return "the wiki's own order leaves half of the elements out, or more, for " +
+         std::to_string(shapes_left_out) + " of " + std::to_string(gains.size()) +
+         " shapes, and takes " + factor_text(1 / most) + " to " + factor_text(1 / least) +
+         " of the plain time there";
+}
+
+void judge_diagonal(const Run& run, std::vector<Gain> gains) {
+  const Part lifts{"04.9a", "the diagonal order of blocks lifts row -> column", "faster, no figure",
+                   "the book"};
+  const Part depends{"04.9b", "the gain depends on the shape of the block", "chart", "GTX 1080 Ti"};
+  std::vector<Verdict> verdicts;
+  for (const Gain& gain : gains) verdicts.push_back(judge(beats(), gain.diagonal));
+  std::sort(gains.begin(), gains.end(),
+            [](const Gain& a, const Gain& b) { return a.diagonal.value < b.diagonal.value; });
+  const Verdict verdict = judge_many(verdicts);
+  const Interval median = gains[gains.size() / 2].diagonal;
+  if (verdict == Verdict::not_judged) {
+    run.report.judged(lifts, verdict, median, "");
+    return run.report.judged(depends, verdict, median, "");
+  }
+  const Gain& least = gains.front();
+  const Gain& most = gains.back();
+  const auto beaten = std::count_if(verdicts.begin(), verdicts.end(),
+                                    [](Verdict v) { return v == Verdict::holds; });
+  run.report.judged(lifts, verdict, median,
+                    "faster for " + std::to_string(beaten) + " of " + std::to_string(gains.size()) +
+                        " shapes, in the median " + faster(median));
+  run.report.finding("04.9a", wiki_finding(gains));
+  const auto text = [](const Gain& gain) {
+    return faster(gain.diagonal) + " at " + text_of(gain.block);
+  };
+  run.report.judge_fact(depends, most.diagonal.low > least.diagonal.high,
+                        text(most) + ", " + text(least));
+}
+
+/// Some shapes, or all of them, at a size that stays in no cache. No claim is about it.
+void beyond_the_cache(const Run& run, Matrix m) {
+  Run brief = run;
+  brief.measuring.pairs = Measuring::fewest_pairs;
+  std::vector<ShapeTimes> times;
+  if (run.full)
+    for (const Block b : shapes) times.push_back({b, {}});
+  else
+    for (const Block b : shapes_beyond_l2) times.push_back({b, {}});
+  Matrices matrices(m);
+  measure(brief, matrices, times);
+  const Calibrated c = calibrate(times, m);
+  print_direction(run, m, row_column, row_column_diagonal, times, c);
+  print_direction(run, m, column_row, column_row_diagonal, times, c);
+}
 
 }  // namespace
 
 void block_shape(const Run& run) {
-  unsigned side = 16384;  // 1 GiB a matrix: beyond the L2 of any GPU so far
-  while (run.device && side > 2048 && 8.0 * side * side > 0.9 * double(Device::free_bytes()))
-    side /= 2;
-  const bool second = !run.quick && side > 2048;
-  run.report.begin(
-      "block_shape",
-      "2048 x 2048 float, 16 MiB" +
-          (second ? ", and " + text_of({side, side}) + ", " + bytes_text(4.0 * side * side) : ""));
-  if (!run.device) {
-    Table table(run.report, "block",
-                {predicted("sectors along rows", "sectors a request along rows", "", 0),
-                 predicted("down columns", "sectors a request down columns", "", 0)});
-    for (const Shape& s : shapes)
-      table.row({text_of(s)}, {double(sectors_a_request(s, false, side)),
-                               double(sectors_a_request(s, true, side))});
-    table.print();
-    return run.report.left_out("the times", {diagonal_claim});
-  }
+  const auto bytes = [](size_t n) { return bytes_moved({unsigned(n), unsigned(n)}); };
+  const size_t large_side = fitting_size("block_shape", 0, 16384, run.memory_there(), bytes);
+  const Matrix large{unsigned(large_side), unsigned(large_side)};
+  const bool second = run.device && !run.quick && large.nx > wiki_size.nx;
+  const auto size = [](Matrix m) { return sides(m) + " float, " + bytes_text(bytes_moved(m) / 2); };
+  run.report.begin("block_shape", size(wiki_size) + (second ? "; " + size(large) : ""));
 
-  Measuring small = run.measuring, large = run.measuring;
-  if (!small.typed) small.budget_ms = std::min(small.budget_ms, 2.0);
-  if (!large.typed && !run.full) large.repeats = 3;  // the slow shapes take 5 to 17 ms a launch
-  measure(run, 2048, small);
-  const std::vector<Judgement> gains =
-      second ? measure(run, side, large) : std::vector<Judgement>{};
-  run.report.note(
-      "spread: the worst of the four; sectors: what a warp touches along rows, and down columns");
-  if (!second || 8.0 * side * side < 4.0 * double(run.device->l2_bytes()))
-    return run.report.claim(diagonal_claim,
-                            not_judged("no size was measured that is four times the L2"));
-  int lifted = 0;  // it holds if most of the chart's shapes gain
-  std::vector<double> values;
-  for (const Judgement& gain : gains)
-    values.push_back(gain.value), lifted += gain.verdict == Verdict::holds;
-  const auto [least, most] = std::minmax_element(values.begin(), values.end());
-  const std::string here = times(*least) + " to " + times(*most) +
-                           " from 8 x 8 to 32 x 32, faster for " + std::to_string(lifted) +
-                           " of 9 shapes";
-  run.report.claim(diagonal_claim, judge_fact(2 * lifted > 9, here, summarize(values).median, "x"));
+  std::vector<ShapeTimes> times;
+  for (size_t i = 0; i < (run.full ? std::size(shapes) : shapes_by_default); ++i)
+    times.push_back({shapes[i], {}});
+  std::optional<Matrices> small;
+  Calibrated c;
+  if (run.device) {
+    small.emplace(wiki_size);
+    measure(run, *small, times);
+    c = calibrate(times, wiki_size);
+    if (!beyond_l2(*run.device, bytes_moved(wiki_size)))
+      run.report.note(sides(wiki_size) + " is less than four times the L2: the cache's rates");
+  }
+  print_direction(run, wiki_size, row_column, row_column_diagonal, times, c);
+  print_direction(run, wiki_size, column_row, column_row_diagonal, times, c);
+  print_wiki(run, times, c, small ? &*small : nullptr);
+  if (second) beyond_the_cache(run, large);
+  if (!run.device)
+    run.report.left_out("the times");
+  else
+    run.report.note(
+        "calibration: a block's start (8 x 8), a part of a sector stored (32 x 8), a word a thread "
+        "in flight (16 x 16); load, store: sectors that a warp touches");
+  judge_diagonal(run, gains_of(times));
 }
 
-// ---- self-checks
-// ----
+// ---- self-checks ----
 
-TEST_CASE("block_shape: the diagonal order takes every block once") {
-  using Grid = std::pair<unsigned, unsigned>;
-  for (const auto& [gx, gy] : std::initializer_list<Grid>{
-           {1, 1}, {1, 7}, {7, 1}, {4, 4}, {64, 256}, {37, 11}, {11, 37}, {6, 9}}) {
-    std::set<std::pair<unsigned, unsigned>> taken, texts;
-    for (unsigned y = 0; y < gy; ++y)
-      for (unsigned x = 0; x < gx; ++x) {
-        const Block b = diagonal(x, y, gx, gy);
-        REQUIRE((b.x < gx && b.y < gy));
-        taken.insert({b.x, b.y});
-        if (x < gy) texts.insert({(x + y) % gx, x});  // the text's: its block row is blockIdx.x
+namespace {
+
+const Matrix awkward[] = {{1, 1},     {1, 300},   {300, 1},   {32, 32},
+                          {97, 1009}, {1009, 97}, {640, 131}, {1000, 1000}};
+
+/// Which blocks of the matrix the wiki's order takes, by going through the grid's.
+std::vector<bool> reached_by_grid(dim3 grid) {
+  std::vector<bool> reached(size_t(grid.x) * grid.y, false);
+  for (unsigned by = 0; by < grid.y; ++by)
+    for (unsigned bx = 0; bx < grid.x; ++bx) {
+      const unsigned x = (bx + by) % grid.x;  // the text's two lines
+      const unsigned y = bx;
+      if (y < grid.y) reached[size_t(y) * grid.x + x] = true;
+    }
+  return reached;
+}
+
+/// The transpose on the host; NaN where the wiki's order does not come by.
+std::vector<float> transposed(const Kernel& k, Matrix m, Block b) {
+  const dim3 grid = grid_of(k, m, b);
+  const std::vector<bool> reached = reached_by_grid(grid);
+  std::vector<float> out;
+  for (unsigned ix = 0; ix < m.nx; ++ix)
+    for (unsigned iy = 0; iy < m.ny; ++iy) {
+      const bool there = !k.wiki_order || reached[size_t(iy / b.y) * grid.x + ix / b.x];
+      out.push_back(there ? value_at(size_t(iy) * m.nx + ix) : NAN);
+    }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("block_shape: an index has 64 bits") {
+  CHECK(word_at(3, 2, 10) == 23);
+  CHECK(word_at(65999, 65999, 66000) == 66000ull * 66000 - 1);
+  CHECK(word_at(0, 65537, 65536) == (1ull << 32) + 65536);
+  CHECK(Matrix{66000, 66000}.words() == 4356000000ull);
+  CHECK(bytes_moved({66000, 66000}) == 34848000000.0);
+  CHECK(bytes_moved({3, 5}) == 120);
+  CHECK(value_at(7) != value_at(7 + (1ull << 32)));
+  // where the last lanes of a warp lie at that size, by rows and by columns
+  const Matrix m{66000, 66000};
+  const Kernel& k = kernels[row_column];
+  CHECK(word_of_lane(k, {1, 32}, m, 31, true) == 31ull * 66000);
+  CHECK(word_of_lane(k, {32, 1}, m, 31, false) == 31ull * 66000);
+  CHECK(grid_of(k, m, {32, 8}).x == 2063);
+  CHECK(grid_of(k, m, {32, 8}).y == 8250);
+}
+
+TEST_CASE("block_shape: the diagonal order takes every block once, neighbours off each other") {
+  const auto diagonal = [](unsigned x, unsigned y, dim3 grid) {  // as kernels 2 and 5 have it
+    const unsigned block = y * grid.x + x;
+    const unsigned block_y = block % grid.y;
+    return std::make_pair((block / grid.y + block_y) % grid.x, block_y);
+  };
+  for (const dim3 grid :
+       {dim3(1, 1), dim3(1, 7), dim3(7, 1), dim3(64, 64), dim3(64, 256), dim3(37, 11)}) {
+    std::set<std::pair<unsigned, unsigned>> taken;
+    for (unsigned y = 0; y < grid.y; ++y)
+      for (unsigned x = 0; x < grid.x; ++x) {
+        const auto at = diagonal(x, y, grid);
+        CHECK(at.first < grid.x);
+        CHECK(at.second < grid.y);
+        taken.insert(at);
+        if (grid.x == grid.y)  // the wiki's is the same there
+          CHECK(at == std::make_pair((x + y) % grid.x, x));
       }
-    CHECK(taken.size() == size_t(gx) * gy);
-    if (gx == gy) CHECK(texts == taken);
-    if (gx == 64)
-      CHECK(4 * texts.size() == taken.size());  // 2048 x 2048 in 32 x 8: three quarters untouched
+    CHECK(taken.size() == size_t(grid.x) * grid.y);
   }
-  for (unsigned b = 0; b + 1 < 8;
-       ++b) {  // blocks that follow each other share neither row nor column
-    const Block one = diagonal(b, 0, 8, 8), next = diagonal(b + 1, 0, 8, 8);
-    CHECK((one.x != next.x && one.y != next.y));
+  for (unsigned x = 0; x < 7; ++x) {
+    const auto one = diagonal(x, 0, dim3(8, 8));
+    const auto next = diagonal(x + 1, 0, dim3(8, 8));
+    CHECK(one.first != next.first);
+    CHECK(one.second != next.second);
   }
 }
 
-TEST_CASE("block_shape: sectors a request by shape") {
-  using Expected = std::tuple<Shape, unsigned, unsigned>;
-  for (const auto& [s, along, down] : std::initializer_list<Expected>{{{32, 8}, 4, 32},
-                                                                      {{8, 8}, 4, 8},
-                                                                      {{16, 16}, 4, 16},
-                                                                      {{4, 64}, 8, 4},
-                                                                      {{1, 256}, 32, 4}}) {
-    CHECK((sectors_a_request(s, false, 2048) == along && sectors_a_request(s, true, 2048) == down));
+TEST_CASE("block_shape: what the wiki's order reaches, by going through its grids") {
+  for (const dim3 grid : {dim3(1, 1), dim3(1, 5), dim3(5, 1), dim3(8, 8), dim3(8, 16), dim3(16, 8),
+                          dim3(37, 11), dim3(11, 37)}) {
+    const std::vector<bool> reached = reached_by_grid(grid);
+    for (unsigned y = 0; y < grid.y; ++y)
+      for (unsigned x = 0; x < grid.x; ++x)
+        CHECK(wiki_reaches(x, y, grid.x, grid.y) == reached[size_t(y) * grid.x + x]);
+  }
+  const Kernel& wiki = kernels[row_column_wiki];
+  for (const Block b : shapes) {
+    const std::vector<bool> reached = reached_by_grid(grid_of(wiki, wiki_size, b));
+    const double count = double(std::count(reached.begin(), reached.end(), true));
+    const double share = count / double(reached.size());
+    CHECK(reach_of(wiki, wiki_size, b).elements == share);
+    CHECK(wiki_differs(b) == (share < 1 && b.x <= 32 && b.y <= 32));
+  }
+  CHECK(reach_of(wiki, wiki_size, {32, 8}).elements == 0.25);
+  CHECK(reach_of(wiki, wiki_size, {32, 8}).blocks == 1);  // a quarter, four times
+  CHECK(reach_of(wiki, wiki_size, {8, 32}).elements == 0.25);
+  CHECK(reach_of(wiki, wiki_size, {8, 32}).blocks == 0.25);  // a quarter, once
+  CHECK(reach_of(kernels[row_column], wiki_size, {8, 32}).blocks == 1);
+}
+
+TEST_CASE("block_shape: sectors and lines of a request, by hand") {
+  struct Row {
+    Block b;
+    double along, along_full, down, down_full;  // row -> column: loads, and stores
+  };
+  for (const Row& row :
+       {Row{{32, 8}, 4, 4, 32, 0}, Row{{8, 8}, 4, 4, 8, 0}, Row{{16, 16}, 4, 4, 16, 0},
+        Row{{256, 1}, 4, 4, 32, 0}, Row{{4, 64}, 8, 0, 4, 4}, Row{{1, 256}, 32, 0, 4, 4}}) {
+    CAPTURE(text_of(row.b));
+    const Request load = request_of(kernels[row_column], row.b, wiki_size, true);
+    const Request store = request_of(kernels[row_column], row.b, wiki_size, false);
+    CHECK(load.sectors == row.along);
+    CHECK(load.full_sectors == row.along_full);
+    CHECK(store.sectors == row.down);
+    CHECK(store.full_sectors == row.down_full);
+    CHECK(store.lines == std::min(32u, row.b.x));
+    // the other direction has them the other way round
+    CHECK(request_of(kernels[column_row], row.b, wiki_size, true).sectors == row.down);
+    CHECK(request_of(kernels[column_row], row.b, wiki_size, false).sectors == row.along);
   }
 }
 
-TEST_CASE("block_shape: every transpose is right for every shape and matrix") {
+TEST_CASE("block_shape: predictions, by hand") {
+  Device device;
+  device.number = -1;
+  device.sm_clock_khz = 1000000;
+  device.prop.multiProcessorCount = 1;  // a million cycles a millisecond
+  const Matrix m{1024, 1024};           // 32768 requests
+  const auto ms = [&](int k, Block b, const Calibrated& c) {
+    return predicted_ms(kernels[k], m, b, c, device);
+  };
+  const Calibrated blocks{1e-3, 1e-6, 2};
+  CHECK(ms(row_column, {8, 8}, blocks) == doctest::Approx(16.384));   // 16384 blocks
+  CHECK(ms(row_column, {32, 32}, blocks) == doctest::Approx(2));      // the latency
+  CHECK(ms(row_column, {1, 256}, blocks) == doctest::Approx(4.096));  // 4096 blocks
+  const Calibrated stores{1e-9, 1e-5, 1e-3};
+  CHECK(ms(row_column, {32, 32}, stores) == doctest::Approx(10.48576));
+  CHECK(ms(row_column, {16, 16}, stores) == doctest::Approx(5.24288));
+  const Calibrated nothing{1e-9, 1e-9, 1e-3};  // L1: 32 lines and 4 sectors, or 1 and 32
+  CHECK(ms(column_row, {32, 8}, nothing) == doctest::Approx(36 * 0.032768));
+  CHECK(ms(row_column, {32, 8}, nothing) == doctest::Approx(33 * 0.032768));
+  // the wiki's order: all blocks start, those that find something to do take their time
+  CHECK(ms(row_column_wiki, {8, 32}, stores) == doctest::Approx(2.62144 / 4));
+  CHECK(ms(row_column_wiki, {32, 8}, stores) == doctest::Approx(10.48576));
+  CHECK(ms(row_column_wiki, {8, 32}, blocks) == doctest::Approx(4.096));
+}
+
+TEST_CASE("block_shape: three rows give the model its constants, and it gives them back") {
+  Device device;
+  device.number = -1;
+  std::vector<ShapeTimes> all;
+  for (const Block b : shapes) all.push_back({b, {}});
+  int calibrating = 0;
+  for (ShapeTimes& times : all)
+    for (size_t k = 0; k < kernel_count; ++k) {
+      times.of[k].ms.assign(15, 1.0 + double(k) + times.block.x);
+      calibrating += calibrates(k, times.block);
+    }
+  CHECK(calibrating == 3);
+  const Calibrated c = calibrate(all, wiki_size);
+  CHECK(c.block == doctest::Approx(9.0 / 65536));
+  CHECK(c.store == doctest::Approx(33.0 / (2048 * 2048)));
+  CHECK(c.latency == doctest::Approx(20.0));
+  CHECK(predicted_ms(kernels[row_column], wiki_size, {32, 8}, c, device) == doctest::Approx(33));
+}
+
+TEST_CASE("block_shape: each claim compares the text's pair, the right way round") {
+  const auto judged = [](const Function<double(size_t, Block)>& ms) {
+    std::vector<ShapeTimes> all;
+    for (const Block b : shapes) {
+      all.push_back({b, {}});
+      for (size_t k = 0; k < kernel_count; ++k) all.back().of[k].ms.assign(15, ms(k, b));
+    }
+    std::string printed;
+    Report report("block_shape", &printed);
+    judge_diagonal({report, nullptr, {}}, gains_of(all));
+    return printed;
+  };
+  const std::string lifted = judged([](size_t k, Block b) {
+    if (k == row_column) return b.x == 32 ? 1.5 : 1.2;
+    return k == row_column_wiki ? 0.5 : 1.0;
+  });
+  CAPTURE(lifted);
+  CHECK(lifted.find("04.9a  holds") != std::string::npos);
+  CHECK(lifted.find("faster for 9 of 9 shapes, in the median 1.20x faster") != std::string::npos);
+  CHECK(lifted.find("for 6 of 9 shapes, and takes 0.33x to 0.42x of") != std::string::npos);
+  CHECK(lifted.find("04.9b  holds") != std::string::npos);
+  const std::string slowed = judged([](size_t k, Block) { return k == row_column ? 1.0 : 1.1; });
+  CAPTURE(slowed);
+  CHECK(slowed.find("04.9a  does not hold") != std::string::npos);
+  CHECK(slowed.find("04.9b  does not hold") != std::string::npos);
+  const std::string others =
+      judged([](size_t k, Block b) {  // neither they decide nor column -> row
+        return k == column_row || b.x > 32 || b.x < 8 ? 9.0 : 1.0;
+      });
+  CHECK(others.find("04.9a  does not hold") != std::string::npos);
+}
+
+TEST_CASE("block_shape: too few rounds on a GPU are not judged, and say why") {
+  Device device;
+  device.number = -1;
+  device.prop.name[0] = 'X';  // a GPU that has a name
+  std::vector<ShapeTimes> all;
+  for (const Block b : shapes) {
+    all.push_back({b, {}});
+    for (Readings& times : all.back().of) times.ms.assign(3, 1.0);
+  }
+  std::string printed;
+  Report report("block_shape", &printed);
+  report.heading(&device, "");
+  judge_diagonal({report, &device, {}}, gains_of(all));
+  CHECK(printed.find("04.9a  not judged") != std::string::npos);
+  CHECK(printed.find("04.9b  not judged") != std::string::npos);
+  CHECK(printed.find("fewer than 6 pairs") != std::string::npos);
+}
+
+TEST_CASE("block_shape: every kernel is right for every shape and matrix") {
   if (skip_without_gpu()) return;
-  using Size = std::pair<unsigned, unsigned>;
-  for (const auto& [nx, ny] : std::initializer_list<Size>{{1, 1},
-                                                          {1, 300},
-                                                          {300, 1},
-                                                          {32, 32},
-                                                          {97, 1009},
-                                                          {1009, 97},
-                                                          {640, 131},
-                                                          {1000, 1000}}) {
-    Matrix matrix(nx, ny);
-    std::vector<float> expected(size_t(nx) * ny);
-    for (size_t i = 0; i < expected.size(); ++i) expected[i % nx * ny + i / nx] = value_of(i);
-    for (const Transpose& t : transposes)
-      for (const Shape& s : shapes) {
-        CAPTURE(std::string(t.name) + ", " + text_of({nx, ny}) + ", block " + text_of(s));
-        CHECK(matrix.right(t, s));
-        CHECK(matrix.out.to_host() == expected);  // and by the host
+  for (const Matrix m : awkward) {
+    Matrices x(m);
+    for (const Kernel& k : kernels)
+      for (const Block b : shapes) {
+        CAPTURE(std::string(k.name));
+        CAPTURE(sides(m));
+        CAPTURE(text_of(b));
+        CHECK(wrong_after(x.task(k, b)) == 0);
+        CHECK(x.canaries_stand());
+        const std::vector<float> expected = transposed(k, m, b);  // and by the host
+        const std::vector<float> found = x.out.to_host();
+        size_t wrong = 0;
+        for (size_t i = 0; i < expected.size(); ++i)
+          wrong += std::isnan(expected[i]) ? !std::isnan(found[i]) : found[i] != expected[i];
+        CHECK(wrong == 0);
       }
   }
 }
 
-TEST_CASE("block_shape: the checker finds a single wrong word") {
+TEST_CASE("block_shape: the wiki's order reaches what the model says, counted") {
   if (skip_without_gpu()) return;
-  Matrix matrix(97, 131);
-  REQUIRE(matrix.right(transposes[0], {32, 8}));
-  std::vector<float> out = matrix.out.to_host();
-  out.back() += 1;
-  matrix.out.copy_from(out);
-  CHECK(matrix.wrong_words() == 1);
+  Matrices x(wiki_size);
+  for (const Block b : shapes) {
+    CAPTURE(text_of(b));
+    CHECK(x.reached(kernels[row_column_wiki], b) ==
+          reach_of(kernels[row_column_wiki], wiki_size, b).elements);
+    CHECK(x.reached(kernels[row_column_diagonal], b) == 1);
+  }
 }
+
+TEST_CASE("block_shape: the check finds what is wrong") {
+  if (skip_without_gpu()) return;
+  Matrices x({96, 128});
+  const Block b{8, 32};  // 12 x 4 blocks: the wiki's order reaches a third
+  const Kernel& plain = kernels[row_column];
+  const Kernel& wiki = kernels[row_column_wiki];
+  const auto wrong = [&](const Kernel& k, const Function<void()>& launch) {
+    Task task = x.task(k, b);
+    task.launch = launch;
+    return wrong_after(task);
+  };
+  CHECK(wrong(plain, [] {}) == x.m.words());  // poisoned, nothing written
+  CHECK(wrong(plain, [&] { x.task(wiki, b).launch(); }) == x.m.words() * 2 / 3);
+  CHECK(wrong(wiki, [&] { x.task(plain, b).launch(); }) == x.m.words() * 2 / 3);
+  CHECK(wrong(plain, [&] {
+          x.task(plain, b).launch();
+          CUDA_CHECK(cudaMemsetAsync(x.out.data() + 77, 0, sizeof(float)));
+        }) == 1);
+  CHECK(x.canaries_stand());
+  CUDA_CHECK(cudaMemset(x.out.data() + x.m.words(), 0, sizeof(float)));  // one word too far
+  CHECK_FALSE(x.canaries_stand());
+}
+
+TEST_CASE("block_shape: large: more than 2^32 elements") {
+  if (skip_without_gpu()) return;
+  const Matrix m{65540, 65544};
+  if (bytes_moved(m) > 0.9 * double(Device::free_bytes()))
+    return skip_self_check("needs " + bytes_text(bytes_moved(m)) + " of device memory");
+  Matrices x(m);
+  for (const Kernel& k : kernels) {
+    CAPTURE(std::string(k.name));
+    CHECK(wrong_after(x.task(k, {32, 8})) == 0);
+    CHECK(x.canaries_stand());
+  }
+}
+
+TEST_CASE("plausible: block_shape" * doctest::skip()) { check_plausible(&block_shape); }

@@ -1,260 +1,492 @@
-// blocks: the text's sum by rows in 4-byte words, 192 threads a block, over the number of blocks.
-// Each block takes every so many-th row, so the slowest has ceil(rows / blocks) of them and the
-// others wait for it; blocks that do not fit at once wait for a place. In 2007 that made a
-// sawtooth. Look at the rate beside the share of the time that this leaves an average place to
-// work, and at the rate with it taken out. The default takes some counts, --full all.
+// blocks: an array is added up by rows, by 1 to 2048 blocks of 192 threads. In the study of 2007
+// [BW, charts 2 and 3] few blocks gave a sawtooth, some counts were best, and more blocks did no
+// harm. Look at the rounds: the slowest block has ceil(rows / blocks) rows, and blocks that do not
+// fit at once wait for others to end.
+//   cmake -S 04_bandwidth -B build/blocks -DEXPERIMENTS=blocks
+//   cmake --build build/blocks && build/blocks/04_bandwidth
+//
+//   1  sum_rows   a block takes rows, its lanes neighbouring words
 #include <doctest/doctest.h>
 
-#include <functional>
-#include <map>
-#include <queue>
 #include <set>
 
-#include "../common/first_edition.hpp"
 #include "row_sum.cuh"
+
+// ---- kernel: `rows` rows of `columns` words; thread t writes its own sum to out[t] ----
+
+// A block takes every gridDim.x-th row, and steps along it. A warp reads 32 neighbouring words: 4
+// sectors of 32 bytes. Each of its loads waits for the one before, to be added.
+static __global__ void sum_rows(float* out, const float* in, unsigned rows, unsigned columns) {
+  float sum = 0;
+  for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
+    for (unsigned col = threadIdx.x; col < columns; col += blockDim.x)
+      sum += in[size_t(row) * columns + col];
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
 
 namespace {
 
+// ---- the launches ----
+
 constexpr unsigned threads_a_block = 192;
 constexpr unsigned most = 2048;
-constexpr unsigned rows_a_block =
-    96;  // that few blocks read in a launch: one would take 0.3 s for the array
+constexpr unsigned chart_end = 1024;                ///< of the text's sawtooth
+constexpr unsigned named[] = {256, 512, 640, 768};  ///< the text's best
+constexpr Launch few[] = {{32, 256}, {64, 128}};    ///< near the best, as the text says
 
-// Adds up the first n numbers as integers and, where `out` is given, writes them. It reads nothing.
-__global__ void generate(float* out, size_t n, unsigned long long* total) {
-  unsigned long long sum = 0;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
-       i += size_t(gridDim.x) * blockDim.x) {
-    if (out) out[i] = whole_number(i);
-    sum += (unsigned long long)whole_number(i);
-  }
-  atomicAdd(total, sum);
+/// Few blocks read a part of the rows, 48 each: one alone would take 0.3 s for the array.
+constexpr unsigned most_rows_a_block = 48;
+unsigned part_of(unsigned rows, unsigned blocks) {
+  return std::min(rows, blocks * most_rows_a_block);
 }
 
-/// Rows that a launch of so many blocks reads: all, or with few blocks a part.
-unsigned rows_of(unsigned rows, unsigned blocks) { return std::min(rows, blocks * rows_a_block); }
+/// What decides where a rate may step.
+struct Places {
+  unsigned multiprocessors;
+  unsigned fit;  ///< blocks that are resident at once on all of them
+};
 
-/// Rows that follow one another in the busiest of `fit` places for blocks: ceil(rows / blocks)
-/// while all fit; else a block that waits takes the first place that gets free.
-unsigned rows_in_turn(unsigned rows, unsigned blocks, unsigned fit) {
-  std::priority_queue<unsigned, std::vector<unsigned>, std::greater<>> places(
-      {}, std::vector<unsigned>(fit));
-  unsigned longest = 0;
-  for (unsigned b = 0; b < blocks; ++b) {
-    const unsigned in_turn =
-        places.top() + rows / blocks + (b < rows % blocks);  // the place with the fewest so far
-    places.pop();
-    places.push(in_turn);
-    longest = std::max(longest, in_turn);
-  }
-  return longest;
-}
-
-/// Share of that time in which the average place works: one where every place has the same number
-/// of rows.
-double row_balance(unsigned rows, unsigned blocks, unsigned fit) {
-  return double(rows) / (double(std::min(blocks, fit)) * rows_in_turn(rows, blocks, fit));
-}
-
-/// The counts that are printed, and by default measured: the text's, those where the slowest block
-/// gets a row less, and those where every multiprocessor has a block, or every place one, and one
-/// more.
-std::set<unsigned> some_counts(unsigned rows, unsigned multiprocessors, unsigned fit) {
-  std::set<unsigned> counts{1, 8, 64, 256, 512, 640, 768, 1024, 1280, 1408, 1664, 1792, 1920, most};
-  for (unsigned q : {8u, 9u, 10u, 11u, 12u})
-    counts.insert({ceil_div(rows, q) - 1, ceil_div(rows, q)});
-  for (unsigned b : {multiprocessors, 2 * multiprocessors, fit}) counts.insert({b, b + 1});
+std::set<unsigned> inside(const std::set<unsigned>& counts) {
   return {counts.upper_bound(0), counts.upper_bound(most)};
 }
 
-/// The array, and the kernel with its check.
-struct Rows {
-  unsigned rows;
-  DeviceBuffer<float> in, out{most * threads_a_block};
-  DeviceBuffer<unsigned long long> total{1};
-  unsigned next = 0;  ///< row with which the next launch begins
+/// Rows of the table: the text's counts, those where a round or a row more begins.
+std::set<unsigned> printed(unsigned rows, Places p) {
+  const unsigned eleven = ceil_div(rows, 11);  // from here on the slowest block has 11 rows
+  return inside({1, p.multiprocessors, 2 * p.multiprocessors, 2 * p.multiprocessors + 1, 512, 768,
+                 eleven - 1, chart_end, eleven, p.fit, p.fit + 1, most});
+}
 
-  explicit Rows(unsigned rows) : rows(rows), in(size_t(rows) * columns) {
-    generated(in.data(), rows);
+/// Blocks to sweep over. Pairs of neighbours stand where the rate might fall: at a block more than
+/// multiprocessors, and at one more than fit.
+std::set<unsigned> swept(unsigned rows, Places p, bool quick, bool full) {
+  std::set<unsigned> counts = printed(rows, p);
+  counts.insert(std::begin(named), std::end(named));
+  counts.insert(513);  // two neighbours on every device
+  if (quick) return inside(counts);
+  counts.insert({64, 1280, 1536, 1792});
+  for (const unsigned times : {1, 2, 4})
+    counts.insert({times * p.multiprocessors, times * p.multiprocessors + 1});
+  for (unsigned round = 1; round * p.fit < chart_end; ++round)
+    counts.insert({round * p.fit, round * p.fit + 1});
+  for (unsigned b = 1; full && b <= most; ++b) counts.insert(b);
+  return inside(counts);
+}
+
+std::vector<Launch> launches_of(const std::set<unsigned>& counts) {
+  std::vector<Launch> launches;
+  for (const unsigned b : counts) launches.push_back({b, threads_a_block});
+  return launches;
+}
+
+// ---- what to expect, beside row_sum.cuh ----
+
+/// Share of the time in which the average place for a block works, if each works at its own pace.
+double balance(unsigned rows, unsigned blocks, unsigned fit) {
+  const double in_turn = double(rounds(blocks, fit)) * ceil_div(rows, blocks);
+  return rows / (std::min(blocks, fit) * in_turn);
+}
+
+// ---- the experiment ----
+
+struct BlocksTable {
+  const Run& run;
+  Size size;
+  Places places;
+  double trip = NAN;  ///< milliseconds
+  std::set<unsigned> shown_counts;
+  Table shown_rows, other_rows;
+
+  BlocksTable(const Run& run, Size size, Places places)
+      : run(run),
+        size(size),
+        places(places),
+        shown_counts(printed(size.rows, places)),
+        shown_rows(run.report, "blocks", columns()),
+        other_rows(run.report, "", columns()) {}
+
+  static std::vector<Column> columns() {
+    return {predicted("rounds", "rounds", "", 0),
+            predicted("rows a block", "rows a block", "", 0),
+            saved_only(predicted("", "bytes in flight", "bytes", 0)),
+            compared("ms", "time", "ms", 4),
+            shown("spread"),
+            measured("GB/s", "bandwidth", "GB/s", 0),
+            measured("balanced", "bandwidth with the rows' imbalance taken out", "GB/s", 0),
+            shown("of theory"),
+            shown("")};
   }
-  /// What the first rows add up to; writes them where `out` is given.
-  unsigned long long generated(float* out, unsigned part) {
-    CUDA_CHECK(cudaMemset(total.data(), 0, total.bytes()));
-    generate<<<1024, 256>>>(out, element(part, 0), total.data());
-    CUDA_CHECK_LAUNCH();
-    return total.to_host()[0];
-  }
-  /// A part of the array moves on from launch to launch, so that no launch finds it in the L2.
-  void launch(unsigned blocks) {
-    const unsigned part = rows_of(rows, blocks);
-    if (next + part > rows) next = 0;
-    sum_by_rows<<<blocks, threads_a_block>>>(out.data(), in.data() + element(next, 0), part);
-    next += part;
-  }
-  /// Checks a launch over the first rows.
-  bool right(unsigned blocks) {
-    const unsigned long long expected = generated(nullptr, rows_of(rows, blocks));
-    out.poison();
-    next = 0;
-    launch(blocks);
-    CUDA_CHECK_LAUNCH();
-    return added_up(out, blocks * threads_a_block, total) == expected;
+  void add(unsigned blocks, const Readings& times) {
+    const Launch l{blocks, threads_a_block};
+    const Size part{part_of(size.rows, blocks), size.columns};
+    const Statistics ms = times.statistics();
+    const Statistics gbs = gigabytes_per_second(bytes_read(part), ms);
+    double rounds_taken = NAN, in_flight = NAN, theory = NAN;
+    Statistics balanced;
+    Cell time;
+    if (run.device) {
+      rounds_taken = rounds(blocks, places.fit);
+      in_flight = bytes_in_flight(l, places.fit);
+      theory = run.device->theoretical_gbs;
+      balanced = scaled(gbs, 1 / balance(part.rows, blocks, places.fit));
+      time = Compared{predicted_ms(part, l, places.fit, trip, theory), ms};
+      if (blocks == places.multiprocessors) time = Calibration{ms};
+    }
+    const double share = theory > 0 ? gbs.median / theory : NAN;
+    // a full sweep is one line of a figure: all its rows have one name
+    const bool is_shown = shown_counts.count(blocks) > 0;
+    const char* name = is_shown || run.full ? "by rows" : "by rows, other counts";
+    (is_shown ? shown_rows : other_rows)
+        .row({name, "blocks", std::to_string(blocks)},
+             {rounds_taken, double(ceil_div(part.rows, blocks)), in_flight, time, spread_text(ms),
+              gbs, balanced, percent(share), bar(share)});
   }
 };
 
-/// The deepest fall of the rate below what fewer blocks reached, beyond the spread of both, from
-/// `first` to `last`.
-double deepest_fall(const std::map<unsigned, Statistics>& rates, unsigned first, unsigned last) {
-  double before = 0, fall = 0;
-  for (const auto& [b, gbs] : rates)
-    if (b >= first && b <= last) {
-      before = std::max(before, gbs.low);
-      fall = std::max(fall, 1 - gbs.high / before);
+/// What the claims compare, timed in turn, and what the sweep picked for it.
+struct Compare {
+  LaunchTimes times;
+  std::string why_not;  ///< where a GPU did not measure them
+  Size size = text_size;
+  unsigned best = 0;         ///< of all blocks of 192 threads
+  unsigned best_few = 0;     ///< of those up to 1024
+  unsigned before_fall = 0;  ///< the rate falls most from here to the next count
+  std::string cliff;
+
+  /// How many times the rate of `than` has `l`.
+  Interval rate_to(Launch l, Launch than) const {
+    if (times.empty()) return not_measured(why_not);
+    const double rows = double(part_of(size.rows, l.blocks)) / part_of(size.rows, than.blocks);
+    return scaled(ratio(times.at(than), times.at(l)), rows);
+  }
+  Interval rate_to(unsigned blocks, unsigned than) const {
+    return rate_to(Launch{blocks, threads_a_block}, Launch{than, threads_a_block});
+  }
+};
+
+/// The best counts of a sweep, and the two neighbours between which its rate falls most.
+void choose(const LaunchTimes& sweep, Compare& compare) {
+  double best = 0, best_few = 0, least_share = INFINITY, before = NAN;
+  unsigned count_before = 0;
+  for (const auto& [l, times] : sweep) {
+    const double rate = part_of(compare.size.rows, l.blocks) / times.median();
+    if (rate > best) {
+      best = rate;
+      compare.best = l.blocks;
     }
-  return fall;
+    if (l.blocks <= chart_end && rate > best_few) {
+      best_few = rate;
+      compare.best_few = l.blocks;
+    }
+    const bool neighbours = count_before + 1 == l.blocks && l.blocks <= chart_end;
+    if (neighbours && rate / before < least_share) {
+      least_share = rate / before;
+      compare.before_fall = count_before;
+    }
+    before = rate;
+    count_before = l.blocks;
+  }
 }
 
-const Claim claim{
-    "04.7",
-    "few blocks give a 15-20% sawtooth, best at 256, 512, 640, 768; surplus blocks do no harm",
-    "8800 GTX", "charts"};
+/// What a block more than fit at once costs, in the sweep.
+std::string cliff(const LaunchTimes& sweep, unsigned fit) {
+  const auto all = sweep.find({fit, threads_a_block});
+  const auto one_more = sweep.find({fit + 1, threads_a_block});
+  if (all == sweep.end() || one_more == sweep.end()) return "";
+  return std::to_string(fit) + " blocks fit at once; one more takes " +
+         factor_text(one_more->second.median() / all->second.median()) + " as long";
+}
+
+std::set<Launch> compared_launches(const Compare& compare) {
+  std::set<Launch> all(std::begin(few), std::end(few));
+  for (const unsigned b : {named[0], named[1], named[2], named[3], most, compare.best,
+                           compare.best_few, compare.before_fall, compare.before_fall + 1})
+    all.insert({b, threads_a_block});
+  return all;
+}
+
+void judge_sawtooth(const Run& run, const Compare& compare) {
+  const unsigned from = compare.before_fall;
+  const Interval rest = compare.rate_to(from + 1, from);
+  Interval fall = rest;
+  fall.value = 100 * (1 - rest.value);
+  fall.low = 100 * (1 - rest.high);
+  fall.high = 100 * (1 - rest.low);
+  run.report.judge(
+      {"04.7a", "up to 1024 blocks the rate is a sawtooth of 15-20%", "15-20%", "8800 GTX"},
+      from_to(15, 20), fall,
+      "the rate falls most, by " + share_text(scaled(fall, 0.01)) + ", from " +
+          std::to_string(from) + " blocks to the next count",
+      "%");
+}
+
+void judge_named(const Run& run, const Compare& compare) {
+  std::vector<Interval> all;
+  std::vector<Verdict> verdicts;
+  std::string text;
+  for (const unsigned b : named) {
+    const Interval best_gains = compare.rate_to(compare.best_few, b);
+    all.push_back(best_gains);
+    verdicts.push_back(judge(gains_nothing(), best_gains));
+    text += (text.empty() ? " blocks are best: " : ", ") + factor_text(best_gains.value) +
+            " the rate of " + std::to_string(b);
+  }
+  run.report.judged({"04.7b", "256, 512, 640 and 768 blocks are as good as the best up to 1024",
+                     "peaks of the chart", "8800 GTX"},
+                    judge_many(verdicts), middle(all), std::to_string(compare.best_few) + text);
+}
+
+void judge_few(const Run& run, const Compare& compare) {
+  std::vector<Interval> all;
+  std::vector<Verdict> verdicts;
+  std::string text;
+  for (const Launch l : few) {
+    const Interval share = compare.rate_to(l, {compare.best, threads_a_block});
+    all.push_back(share);
+    verdicts.push_back(judge(about(1), share));
+    text += (text.empty() ? "" : " and ") + share_text(share);
+  }
+  run.report.judged({"04.12", "32 blocks of 256 threads, or 64 of 128, come near the best rate",
+                     "nearly the highest rate", "8800 GTX"},
+                    judge_many(verdicts), middle(all),
+                    text + " of the rate of " + text_of({compare.best, threads_a_block}));
+}
+
+void judge_blocks(const Run& run, const Compare& compare) {
+  judge_sawtooth(run, compare);
+  judge_named(run, compare);
+  const Interval harm = compare.rate_to(compare.best_few, most);
+  run.report.judge({"04.7c", "more blocks do no harm", "no harm", "8800 GTX"}, gains_nothing(),
+                   harm,
+                   std::to_string(compare.best_few) + " blocks are " + faster(harm) + " than " +
+                       std::to_string(most));
+  run.report.finding("04.7c", compare.cliff);
+  judge_few(run, compare);
+}
+
+void measure(const Run& run, Size size, BlocksTable& table, Compare& compare) {
+  const Places places = table.places;
+  unsigned most_threads = most * threads_a_block;
+  for (const Launch l : few) most_threads = std::max(most_threads, l.total());
+  RowArray array(sum_rows, size, most_threads);
+  const auto part = [&](Launch l) { return part_of(size.rows, l.blocks); };
+
+  const std::set<unsigned> counts = swept(size.rows, places, run.quick, run.full);
+  const LaunchTimes sweep = time_sweep(run, array, launches_of(counts), part);
+  const Launch calibration{places.multiprocessors, threads_a_block};
+  const Size calibrated{part(calibration), size.columns};
+  table.trip = sweep.at(calibration).median() / loads_in_turn(calibrated, calibration, places.fit);
+  for (const auto& [l, times] : sweep) table.add(l.blocks, times);
+
+  choose(sweep, compare);
+  compare.cliff = cliff(sweep, places.fit);
+  const std::set<Launch> all = compared_launches(compare);
+  if (beyond_l2(*run.device, bytes_read(size)))
+    compare.times = time_in_turn(run, array, {all.begin(), all.end()}, part);
+  else
+    compare.why_not = "the array is less than four times the L2";
+}
 
 }  // namespace
 
 void blocks(const Run& run) {
-  unsigned rows = run.quick ? 3072 : 12288;
-  while (run.device && rows > 1 && 4.0 * rows * columns > 0.9 * double(Device::free_bytes()))
-    rows /= 2;
-  const double bytes = 4.0 * rows * columns;
-  run.report.begin("blocks", "sum by rows of " + std::to_string(rows) + " x 12288 float, " +
-                                 bytes_text(bytes) + ", 1 to 2048 blocks of 192 threads");
+  const unsigned rows =
+      unsigned(fitting_size("blocks", 0, text_size.rows, run.memory_there(), [](size_t rows) {
+        return bytes_read({unsigned(rows), text_size.columns}) + 8.0 * most * threads_a_block;
+      }));
+  const Size size{rows, text_size.columns};
+  run.report.begin("blocks", "sum by rows of " + std::to_string(rows) + " x " +
+                                 std::to_string(size.columns) + " float, " +
+                                 bytes_text(bytes_read(size)) + ", blocks of 192 threads");
+  Places places{16, 64};  // of the 8800 GTX
+  if (run.device) {
+    places.multiprocessors = unsigned(run.device->prop.multiProcessorCount);
+    places.fit = resident_blocks(*run.device, sum_rows, threads_a_block);
+  }
+  BlocksTable table(run, size, places);
+  Compare compare;
+  compare.size = size;
+  if (run.device) {
+    measure(run, size, table, compare);
+  } else {
+    for (const unsigned b : table.shown_counts) table.add(b, {});
+  }
+  table.shown_rows.print();
   if (!run.device) {
-    Table table(run.report, "blocks, all at once",
-                {predicted("rows in turn", "rows in turn", "", 0),
-                 predicted("balance", "balance of rows", "", 4)});
-    for (unsigned b :
-         {128u, 256u, 257u, 512u, 513u, 640u, 768u, 769u, 1023u, 1024u, 1365u, 1366u, 2048u})
-      table.row({"by rows, 4-byte words", "blocks", std::to_string(b)},
-                {double(rows_in_turn(rows, b, b)), row_balance(rows, b, b)});
-    table.print();
-    return run.report.left_out("the sweep", {claim});
+    run.report.left_out("the sweep");
+  } else {
+    run.report.note("predicted: rounds x rows a block x " +
+                    std::to_string(ceil_div(size.columns, threads_a_block)) + " loads x " +
+                    fixed(1e6 * table.trip, 0) +
+                    " ns, which a load takes with a block on each multiprocessor");
+    run.report.note("balanced: the rate if no place for a block had to wait for another");
   }
-
-  int resident = 0, multiprocessors = run.device->prop.multiProcessorCount;
-  CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, sum_by_rows,
-                                                           int(threads_a_block), 0));
-  const unsigned fit = unsigned(resident * multiprocessors);
-  const std::set<unsigned> some = some_counts(rows, unsigned(multiprocessors), fit);
-  std::set<unsigned> counts = some;
-  for (unsigned b = 1; run.full && b <= most; ++b) counts.insert(b);
-  Rows array(rows);
-  std::map<unsigned, Statistics> rates;
-  Measuring measuring = run.measuring;
-  if (!measuring.typed && !run.full) measuring.repeats = 3;  // 30 counts, some of milliseconds
-  Table saved(run.report, "",
-              {measured("", "bandwidth", "GB/s", 1),
-               measured("", "bandwidth with the rows' imbalance taken out", "GB/s", 1),
-               measured("", "time", "ms", 4), predicted("", "rows in turn", "", 0),
-               predicted("", "balance of rows", "", 4)});
-  Table table(run.report, "blocks",
-              {shown("median ms"), shown("spread"), shown("GB/s"), shown("rows in turn"),
-               shown("ns a load"), shown("balance"), shown("GB/s, balanced"), shown("")});
-  {
-    Progress progress("blocks", int(counts.size()));
-    for (unsigned b : counts) {
-      require_right(array.right(b), std::to_string(b) + " blocks");
-      const Statistics ms = time_device(measuring, [&] { array.launch(b); });
-      CUDA_CHECK_LAUNCH();
-      const unsigned part = rows_of(rows, b), turn = rows_in_turn(part, b, fit);
-      const double balance = row_balance(part, b, fit);
-      const double loads =
-          double(turn) * columns / threads_a_block;  // each waits for the one before
-      const Statistics gbs = rates[b] = gigabytes_per_second(4.0 * part * columns, ms);
-      saved.row({"by rows, 4-byte words", "blocks", std::to_string(b)},
-                {gbs, scaled(gbs, 1 / balance), ms, double(turn), balance});
-      if (some.count(b))
-        table.row({std::to_string(b)},
-                  {fixed(ms.median, 4), spread_text(ms), fixed(gbs.median, 0), std::to_string(turn),
-                   fixed(ms.median * 1e6 / loads, 0), fixed(balance, 3),
-                   fixed(gbs.median / balance, 0), bar(gbs.median / run.device->theoretical_gbs)});
-      progress.step();
-    }
-  }
-  table.print();
-  run.report.note("rows in turn: of the busiest of the " + std::to_string(fit) +
-                  " places for a block; bars: of theory");
-
-  // data of four times the L2 leaves it little to keep from one launch to the next
-  if (bytes < 4.0 * double(run.device->l2_bytes()))
-    return run.report.claim(claim, not_judged("the array is less than four times the L2"));
-  // "few" begins where every multiprocessor has a block, and ends where the text's chart flattens
-  const double tooth = deepest_fall(rates, unsigned(multiprocessors), 1024),
-               later = deepest_fall(rates, 1024, most);
-  double best = 0, named = 0;
-  for (const auto& [b, gbs] : rates) best = std::max(best, gbs.median);
-  for (unsigned b : {256u, 512u, 640u, 768u}) named = std::max(named, rates[b].median / best);
-  const double surplus = rates[most].median / best;
-  // 17.5% is met within a quarter; all three parts have to be so: a fall of 5% at least, one of the
-  // four counts within 5% of the best (the text's peaks stand out by little), and 2048 blocks too
-  Verdict verdict = Verdict::holds;
-  if (tooth < 0.175 * (1 - stated_factor_tolerance)) verdict = Verdict::holds_by_less;
-  if (tooth > 0.175 * (1 + stated_factor_tolerance)) verdict = Verdict::holds_by_more;
-  if (tooth < 0.05 || named < 0.95 || surplus < 0.95) verdict = Verdict::does_not_hold;
-  run.report.claim(
-      claim, {verdict,
-              "deepest fall to 1024 blocks " + percent(tooth) + ", then " + percent(later) + " (" +
-                  std::to_string(fit) + " fit); 256 to 768 reach " + percent(named) +
-                  " of the best, 2048 " + percent(surplus),
-              tooth, "of the rate"});
+  judge_blocks(run, compare);
 }
 
-// ---- self-checks
-// ----
+// ---- self-checks ----
 
-TEST_CASE("blocks: rows that follow one another and their balance") {
-  CHECK(row_balance(12288, 1024, 1320) == 1);  // twelve rows each
-  CHECK(row_balance(12288, 1023, 1320) ==
-        doctest::Approx(12288.0 / (1023 * 13)));  // twelve blocks have a row more
-  CHECK(rows_in_turn(12288, 1365, 1320) == 18);   // 45 of 9 rows wait for others of 9
-  CHECK(rows_in_turn(12288, 2048, 1320) == 12);   // 6 and 6
+TEST_CASE("blocks: rows in turn and their balance") {
+  CHECK(balance(12288, 1024, 1320) == 1);  // twelve rows each
+  CHECK(balance(12288, 1023, 1320) == doctest::Approx(12288.0 / (1023 * 13)));
+  CHECK(balance(12288, 2048, 1320) == doctest::Approx(12288.0 / (1320 * 12)));  // 6 and 6
   for (unsigned b = 1; b <= most; ++b) {
     unsigned slowest = 0;  // by counting, as the kernel's loop deals the rows out
     for (unsigned row = 0; row < 12288; row += b) ++slowest;
-    CHECK((rows_in_turn(12288, b, most) == slowest && slowest == ceil_div(12288, b)));
-    CHECK(row_balance(12288, b, 100) <= 1);
+    CHECK(ceil_div(12288, b) == slowest);
+    CHECK(loads_in_turn(text_size, {b, threads_a_block}, most) == slowest * 64.0);
+    CHECK(balance(12288, b, 100) <= 1);
   }
+  CHECK(loads_in_turn(text_size, {1321, threads_a_block}, 1320) == 2 * 10 * 64);
 }
 
-TEST_CASE("blocks: the counts of the sweep and what few blocks read") {
-  for (unsigned multiprocessors : {1u, 16u, 132u, 300u}) {
-    const std::set<unsigned> counts = some_counts(12288, multiprocessors, 10 * multiprocessors);
-    CHECK(counts.size() <= 30);
-    for (unsigned b : {1u, most, 256u, 512u, 640u, 768u, 1023u, 1024u, multiprocessors + 1})
-      CHECK(counts.count(b) == 1);
+TEST_CASE("blocks: few blocks read a part of the rows, each launch the next one") {
+  CHECK(part_of(12288, 1) == 48);
+  CHECK(part_of(12288, 255) == 255 * 48);
+  CHECK(part_of(12288, 256) == 12288);
+  CHECK(part_of(12288, 2048) == 12288);
+  NextPart next;
+  std::set<unsigned> firsts;
+  for (int launch = 0; launch < 256; ++launch) {
+    const unsigned first = next.take(48, 12288);
+    CHECK(first + 48 <= 12288);
+    firsts.insert(first);
   }
-  CHECK((rows_of(12288, 127) == 127 * 96 && rows_of(12288, 2048) == 12288));
+  CHECK(firsts.size() == 256);       // no rows twice before all were read
+  CHECK(next.take(48, 12288) == 0);  // then from the start
+  CHECK(next.take(12288, 12288) == 0);
+  CHECK(next.take(12288, 12288) == 0);
 }
 
-TEST_CASE("blocks: the deepest fall") {
-  std::map<unsigned, Statistics> rates;
-  for (const auto& [b, gbs] : std::initializer_list<std::pair<unsigned, double>>{
-           {100, 1000}, {110, 900}, {120, 950}, {200, 1100}})
-    rates[b] = {gbs, gbs, gbs, 1};
-  CHECK(deepest_fall(rates, 1, 1000) == doctest::Approx(0.1));
-  CHECK(deepest_fall(rates, 110, 1000) == 0);
-}
-
-TEST_CASE("blocks: the sum is exact for every kind of count") {
-  if (skip_without_gpu()) return;
-  for (unsigned rows : {1u, 97u, 1031u, 2050u}) {
-    CAPTURE(rows);
-    Rows array(rows);
-    CHECK(array.generated(nullptr, rows) == total_by_host(array.in));
-    for (unsigned b : {1u, 2u, 7u, 31u, 132u, 1009u, 2048u}) {
-      CAPTURE(b);
-      CHECK(array.right(b));
-      for (int i = 0; i < 12; ++i) array.launch(b);  // the parts that follow stay inside
-      CHECK(array.next <= rows);
+TEST_CASE("blocks: the counts of a sweep on made-up devices, and what the claims need") {
+  for (const unsigned multiprocessors : {1u, 16u, 24u, 132u, 300u}) {
+    const Places places{multiprocessors, 10 * multiprocessors};
+    CAPTURE(multiprocessors);
+    for (const bool quick : {true, false}) {
+      const std::set<unsigned> counts = swept(12288, places, quick, false);
+      CHECK(counts.size() < 250);
+      if (multiprocessors >= 16) CHECK(counts.size() < 50);
+      CHECK(*counts.begin() == 1);
+      CHECK(*counts.rbegin() == most);
+      CHECK(counts.count(multiprocessors) == 1);
+      CHECK(counts.count(2 * multiprocessors + 1) == 1);
+      for (const unsigned b : named) CHECK(counts.count(b) == 1);
+      for (const unsigned b : printed(12288, places)) CHECK(counts.count(b) == 1);
     }
+    CHECK(swept(12288, places, false, true).size() == most);
+    CHECK(printed(12288, places).size() <= 12);
   }
 }
+
+namespace {
+
+Readings always(double ms) { return Readings{std::vector<double>(15, ms)}; }
+
+/// Verdicts on made-up rates, in rows a millisecond.
+std::string judged(const Function<double(Launch)>& rate) {
+  LaunchTimes sweep;
+  for (unsigned b = 1; b <= most; ++b) {
+    const Launch l{b, threads_a_block};
+    sweep[l] = always(part_of(text_size.rows, b) / rate(l));
+  }
+  Compare compare;
+  choose(sweep, compare);
+  compare.times = sweep;
+  for (const Launch l : few) compare.times[l] = always(part_of(text_size.rows, l.blocks) / rate(l));
+  for (const Launch l : compared_launches(compare)) REQUIRE(compare.times.count(l) == 1);
+  std::string printed;
+  Report report("blocks", &printed);
+  judge_blocks({report, nullptr, {}}, compare);
+  return printed;
+}
+
+}  // namespace
+
+TEST_CASE("blocks: each claim compares the text's pair, the right way round") {
+  const std::string then = judged([](Launch l) {  // as on the 8800 GTX: 16 multiprocessors
+    return l.blocks < 1024 && l.blocks % 16 == 1 ? 57.0 : 70.0;
+  });
+  CAPTURE(then);
+  for (const char* line : {"04.7a  holds  ", "04.7b  holds  ", "04.7c  holds  ", "04.12  holds  "})
+    CHECK(then.find(line) != std::string::npos);
+  CHECK(then.find("by 18.6% (17.8 to 19.4%), from ") != std::string::npos);
+  const std::string now = judged([](Launch l) {  // bytes in flight; 1320 blocks fit
+    return l.blocks <= 1320 ? double(l.total()) : l.blocks * 120.0;
+  });
+  CAPTURE(now);
+  CHECK(now.find("04.7a  does not hold") != std::string::npos);
+  CHECK(now.find("04.7b  does not hold") != std::string::npos);
+  CHECK(now.find("04.7c  holds") != std::string::npos);
+  CHECK(now.find("04.12  does not hold") != std::string::npos);
+  CHECK(now.find("1024 blocks are best: 4.00x the rate of 256, 2.00x the rate of 512") !=
+        std::string::npos);
+  CHECK(now.find("of the rate of 1320 x 192") != std::string::npos);
+  const std::string harmed = judged([](Launch l) { return l.blocks > 1024 ? 50.0 : 70.0; });
+  CHECK(harmed.find("04.7c  does not hold") != std::string::npos);
+}
+
+TEST_CASE("blocks: what is not judged on a GPU says why") {
+  Device device;
+  device.number = -1;
+  device.prop.name[0] = 'X';  // a GPU that has a name
+  std::string printed;
+  Report report("blocks", &printed);
+  report.heading(&device, "");
+  Compare compare;
+  compare.why_not = "too small";
+  judge_blocks({report, &device, {}}, compare);
+  for (const char* id : {"04.7a", "04.7b", "04.7c", "04.12"})
+    CHECK(printed.find(std::string(id) + "  not judged") != std::string::npos);
+  CHECK(printed.find("too small") != std::string::npos);
+}
+
+TEST_CASE("blocks: a row says what was read, over its time, beside its prediction") {
+  Device device;
+  device.number = -1;
+  device.theoretical_gbs = 100;
+  Report report("blocks");
+  const Run run{report, &device, {}};
+  BlocksTable table(run, text_size, {16, 64});
+  table.trip = 1e-4;
+  table.add(1, always(2.359296));       // 48 rows of 48 KiB
+  table.add(1024, always(603.979776));  // all rows
+  table.add(16, always(1));
+  const std::string csv = report.csv("");
+  for (const char* line :
+       {",by rows,blocks,1,measured,bandwidth,GB/s,1,",
+        ",by rows,blocks,1,predicted,time,ms,0.3072,", ",1024,measured,bandwidth,GB/s,1,",
+        ",1024,predicted,time,ms,6.03979776,", ",1024,predicted,rounds,,16,",
+        ",1024,predicted,rows a block,,12,", ",16,calibration,time,ms,1,"}) {
+    CAPTURE(std::string(line));
+    CHECK(csv.find(line) != std::string::npos);
+  }
+  CHECK(csv.find(",1024,predicted,time,ms,1.2288,") == std::string::npos);
+}
+
+TEST_CASE("blocks: the cliff behind the blocks that fit") {
+  const LaunchTimes sweep{{{10, threads_a_block}, always(2)}, {{11, threads_a_block}, always(3)}};
+  CHECK(cliff(sweep, 10) == "10 blocks fit at once; one more takes 1.50x as long");
+  CHECK(cliff(sweep, 11).empty());
+}
+
+TEST_CASE("blocks: every thread's sum is right at awkward sizes and counts") {
+  if (skip_without_gpu()) return;
+  for (const Size size : {Size{1, 1}, Size{97, 31}, Size{1031, 257}, Size{2050, 193}})
+    for (const unsigned b : {1u, 2u, 7u, 31u, 132u, 1009u, 2048u}) {
+      CAPTURE(size.rows);
+      CAPTURE(b);
+      const Launch l{b, threads_a_block};
+      const unsigned part = part_of(size.rows, b);
+      RowArray array(sum_rows, size, l.total());
+      const Task task = array.task(l, part);
+      CHECK(wrong_after(task) == 0);
+      CHECK(array.canaries_stand(l));
+      std::vector<float> sums = array.out.to_host();
+      sums.resize(l.total());
+      CHECK(sums == sums_by_host({part, size.columns}, l));
+      for (int i = 0; i < 12; ++i) task.launch();  // the parts that follow stay inside
+      CHECK(wrong_after(task) == 0);
+    }
+}
+
+TEST_CASE("plausible: blocks" * doctest::skip()) { check_plausible(&blocks); }

@@ -1,356 +1,605 @@
-// peak: the 2007 study divides what a kernel reached by clock x width. Here are the simplest
-// kernels that there are, each at the launch that a short search finds best, beside that theory,
-// the copy engine and memset. Look at how reading alone and writing alone come within a few percent
-// of theory while every mixture stays 8 to 12% below: the memory's bus has to be turned round
-// between reads and writes. And at what 4 us of starting and ending cost an array of 1 GiB.
+// peak: the study of 2007 divides what a kernel reached by what the memory's clock and width allow
+// [BW]. Here are the simplest kernels that there are, each at the launch that a short search finds
+// best, beside that theory and beside what the driver does for cudaMemcpy and cudaMemset. Look at
+// how reading alone and writing alone come near theory, while every mixture stays behind: the bus
+// to the memory has to be turned round between reads and writes.
+//   cmake -S 04_bandwidth -B build/peak -DEXPERIMENTS=peak
+//   cmake --build build/peak && build/peak/04_bandwidth
+//
+//   1  copy   out[i] = a[i]
+//   2  scale  out[i] = 3 a[i]
+//   3  add    out[i] = a[i] + b[i]
+//   4  triad  out[i] = a[i] + 3 b[i]
+//   5  read   a is added up
+//   6  write  out[i] = a number made from i
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "../common/first_edition.hpp"
+#include "../common/report.hpp"
 #include "options.hpp"
 
 namespace {
 
-/// Float `i` of the inputs and of what is written, 1 to 2: neither zero nor constant, and another
-/// one in another place.
-__host__ __device__ float scrambled(size_t i, unsigned odd) {
-  return 1.0f + float((unsigned(i) + unsigned(i >> 32)) * odd >> 9) * 0x1p-23f;
-}
-__host__ __device__ float a_at(size_t i) { return scrambled(i, 0x9e3779b1u); }
-__host__ __device__ float b_at(size_t i) { return scrambled(i, 0x85ebca6bu); }
-__host__ __device__ float written_at(size_t i) { return scrambled(i, 0xc2b2ae35u); }
+// ---- kernels: one pass over n vectors of 16 bytes; nothing is used twice, and the accesses say so
+// (__ldcs, __stcs) ----
 
-/// The `k`-th vector of a thread that has `loads` of them: a block takes neighbouring vectors, one
-/// after the other.
-__host__ __device__ size_t vector_of(unsigned block, unsigned threads, unsigned thread, int loads,
-                                     int k) {
+// [copy]
+/// The vector that a thread takes as its k-th of `loads`. The lanes of a warp take neighbours, 512
+/// bytes; a block's k-th vectors lie behind all those before.
+__host__ __device__ constexpr size_t vector_of(unsigned block, unsigned threads, unsigned thread,
+                                               int loads, int k) {
   return (size_t(block) * loads + k) * threads + thread;
 }
 
-struct Arrays {
-  float4 *a, *b, *out;
-  size_t n;         ///< vectors of 16 bytes in each
-  unsigned* sum;    ///< of the bits of what was read
-  unsigned silent;  ///< a thread adds to it if none of these bits is set in its own sum
-};
+// A thread has all its loads under way before the first store.
+template <int loads>
+__global__ void copy(float4* out, const float4* a, const float4*, size_t n, unsigned) {
+  float4 v[loads] = {};
+  for (int k = 0; k < loads; ++k) {
+    const size_t i = vector_of(blockIdx.x, blockDim.x, threadIdx.x, loads, k);
+    if (i < n) v[k] = __ldcs(a + i);
+  }
+  for (int k = 0; k < loads; ++k) {
+    const size_t i = vector_of(blockIdx.x, blockDim.x, threadIdx.x, loads, k);
+    if (i < n) __stcs(out + i, v[k]);
+  }
+}
+// [/copy]
 
-// ---- kernels: one pass, `Loads` vectors of 16 bytes a thread; a warp's vectors are 512
-// neighbouring bytes. All accesses are streaming ones (__ldcs, __stcs), as nothing is used twice.
-
-template <int Loads>
-__device__ size_t mine(int k) {
-  return vector_of(blockIdx.x, blockDim.x, threadIdx.x, Loads, k);
+// Kernel 1 with a multiplication a number.
+template <int loads>
+__global__ void scale(float4* out, const float4* a, const float4*, size_t n, unsigned) {
+  float4 v[loads] = {};
+  for (int k = 0; k < loads; ++k) {
+    const size_t i = vector_of(blockIdx.x, blockDim.x, threadIdx.x, loads, k);
+    if (i < n) v[k] = __ldcs(a + i);
+  }
+  for (int k = 0; k < loads; ++k) {
+    const size_t i = vector_of(blockIdx.x, blockDim.x, threadIdx.x, loads, k);
+    if (i < n) __stcs(out + i, float4{3 * v[k].x, 3 * v[k].y, 3 * v[k].z, 3 * v[k].w});
+  }
 }
 
-template <int Loads>
-__device__ void load(float4 (&v)[Loads], const float4* from, size_t n) {
-  for (int k = 0; k < Loads; ++k)
-    if (mine<Loads>(k) < n) v[k] = __ldcs(from + mine<Loads>(k));
-}
-template <int Loads, class Value>
-__device__ void store(float4* to, size_t n, const Value& value) {
-  for (int k = 0; k < Loads; ++k)
-    if (mine<Loads>(k) < n) __stcs(to + mine<Loads>(k), value(k));
-}
-
-/// With 8 vectors of each array in flight 1024 threads would run out of registers.
-constexpr int most_threads(int loads) { return loads < 8 ? 1024 : 512; }
-
-// What was read must be used, or the compiler leaves the loads out; storing it would be a second
-// stream. So a thread reports its sum if none of the bits `silent` is set: every thread when the
-// result is checked, next to none when timed.
-template <int Loads>
-__global__ void __launch_bounds__(most_threads(Loads)) read(Arrays x) {
-  float4 v[Loads] = {};
-  load(v, x.a, x.n);
-  unsigned sum = 0;
-  for (float4 q : v)
-    sum +=
-        __float_as_uint(q.x) + __float_as_uint(q.y) + __float_as_uint(q.z) + __float_as_uint(q.w);
-  if ((sum & x.silent) == 0) atomicAdd(x.sum, sum);
-}
-
-template <int Loads>
-__global__ void __launch_bounds__(most_threads(Loads)) write(Arrays x) {
-  store<Loads>(x.out, x.n, [](int k) -> float4 {
-    const size_t i = 4 * mine<Loads>(k);
-    return {written_at(i), written_at(i + 1), written_at(i + 2), written_at(i + 3)};
-  });
-}
-
-template <int Loads>
-__global__ void __launch_bounds__(most_threads(Loads)) copy(Arrays x) {
-  float4 v[Loads];
-  load(v, x.a, x.n);
-  store<Loads>(x.out, x.n, [&](int k) { return v[k]; });
-}
-
-template <int Loads>
-__global__ void __launch_bounds__(most_threads(Loads)) scale(Arrays x) {
-  float4 v[Loads];
-  load(v, x.a, x.n);
-  store<Loads>(x.out, x.n, [&](int k) -> float4 {
-    return {3 * v[k].x, 3 * v[k].y, 3 * v[k].z, 3 * v[k].w};
-  });
-}
-
-// The barrier, here and below: a block's reads are over before its writes begin, so that the memory
-// turns round less often.
-template <int Loads>
-__global__ void __launch_bounds__(most_threads(Loads)) add(Arrays x) {
-  float4 v[Loads], w[Loads];
-  load(v, x.a, x.n);
-  load(w, x.b, x.n);
+// Two reads to a write. The barrier, here and below: a block's reads are over before its writes
+// begin, so that the memory turns round less often.
+template <int loads>
+__global__ void add(float4* out, const float4* a, const float4* b, size_t n, unsigned) {
+  float4 v[loads] = {}, w[loads] = {};
+  for (int k = 0; k < loads; ++k) {
+    const size_t i = vector_of(blockIdx.x, blockDim.x, threadIdx.x, loads, k);
+    if (i < n) v[k] = __ldcs(a + i);
+    if (i < n) w[k] = __ldcs(b + i);
+  }
   __syncthreads();
-  store<Loads>(x.out, x.n, [&](int k) -> float4 {
-    return {v[k].x + w[k].x, v[k].y + w[k].y, v[k].z + w[k].z, v[k].w + w[k].w};
-  });
+  for (int k = 0; k < loads; ++k) {
+    const size_t i = vector_of(blockIdx.x, blockDim.x, threadIdx.x, loads, k);
+    const float4 sum{v[k].x + w[k].x, v[k].y + w[k].y, v[k].z + w[k].z, v[k].w + w[k].w};
+    if (i < n) __stcs(out + i, sum);
+  }
 }
 
-template <int Loads>
-__global__ void __launch_bounds__(most_threads(Loads)) triad(Arrays x) {
-  float4 v[Loads], w[Loads];
-  load(v, x.a, x.n);
-  load(w, x.b, x.n);
+// Kernel 3 with a multiplication a number.
+template <int loads>
+__global__ void triad(float4* out, const float4* a, const float4* b, size_t n, unsigned) {
+  float4 v[loads] = {}, w[loads] = {};
+  for (int k = 0; k < loads; ++k) {
+    const size_t i = vector_of(blockIdx.x, blockDim.x, threadIdx.x, loads, k);
+    if (i < n) v[k] = __ldcs(a + i);
+    if (i < n) w[k] = __ldcs(b + i);
+  }
   __syncthreads();
-  store<Loads>(x.out, x.n, [&](int k) -> float4 {
-    return {fmaf(3, w[k].x, v[k].x), fmaf(3, w[k].y, v[k].y), fmaf(3, w[k].z, v[k].z),
-            fmaf(3, w[k].w, v[k].w)};
-  });
+  for (int k = 0; k < loads; ++k) {
+    const size_t i = vector_of(blockIdx.x, blockDim.x, threadIdx.x, loads, k);
+    const float4 sum{fmaf(3, w[k].x, v[k].x), fmaf(3, w[k].y, v[k].y), fmaf(3, w[k].z, v[k].z),
+                     fmaf(3, w[k].w, v[k].w)};
+    if (i < n) __stcs(out + i, sum);
+  }
 }
 
-// ---- what each moves, and how it is launched
-// -----------------------------------------------------------------------
+// What was read has to be used, or the compiler leaves the loads out; to store it would be a second
+// stream. So a thread stores its sum only if it has none of the bits of `silent`: always when the
+// result is checked (0), next to never when it is timed (all bits).
+template <int loads>
+__global__ void read(float4* out, const float4* a, const float4*, size_t n, unsigned silent) {
+  float4 v[loads] = {};
+  for (int k = 0; k < loads; ++k) {
+    const size_t i = vector_of(blockIdx.x, blockDim.x, threadIdx.x, loads, k);
+    if (i < n) v[k] = __ldcs(a + i);
+  }
+  unsigned sum = 0;  // of the numbers' bits
+  for (int k = 0; k < loads; ++k)
+    sum += __float_as_uint(v[k].x) + __float_as_uint(v[k].y) + __float_as_uint(v[k].z) +
+           __float_as_uint(v[k].w);
+  const size_t thread = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  const bool has_any = vector_of(blockIdx.x, blockDim.x, threadIdx.x, loads, 0) < n;
+  if (has_any && (sum & silent) == 0) reinterpret_cast<unsigned*>(out)[thread] = sum;
+}
 
-enum What { reads, writes, copies, scales, adds, triads };
+/// Number i of an array, 1 to 2, by its `odd` factor: neither zero nor constant.
+__host__ __device__ float scrambled(size_t i, unsigned odd) {
+  unsigned x = unsigned(i) ^ unsigned(i >> 32) * 0x9e3779b1u;
+  x = (x ^ x >> 16) * odd;
+  return 1.0f + float((x ^ x >> 15) >> 9) * 0x1p-23f;
+}
+__host__ __device__ float a_at(size_t i) { return scrambled(i, 0x85ebca6bu); }
+__host__ __device__ float b_at(size_t i) { return scrambled(i, 0xc2b2ae35u); }
+__host__ __device__ float written_at(size_t i) { return scrambled(i, 0x27d4eb2fu); }
+
+/// Vector i of what kernel 6 writes: its numbers 4 i to 4 i + 3.
+__host__ __device__ float4 written_vector(size_t i) {
+  return {written_at(4 * i), written_at(4 * i + 1), written_at(4 * i + 2), written_at(4 * i + 3)};
+}
+
+// Nothing is read.
+template <int loads>
+__global__ void write(float4* out, const float4*, const float4*, size_t n, unsigned) {
+  for (int k = 0; k < loads; ++k) {
+    const size_t i = vector_of(blockIdx.x, blockDim.x, threadIdx.x, loads, k);
+    if (i < n) __stcs(out + i, written_vector(i));
+  }
+}
+
+// ---- what each moves, and how it is launched ----
+
+using Kernel = void (*)(float4*, const float4*, const float4*, size_t, unsigned);
+
+enum class Result { copied, scaled, added, triad, summed, written, set };
 
 /// The bytes that count: each array that is read or written, once.
 struct Operation {
-  const char *name, *formula;
-  What what;
-  int arrays_read, arrays_written;
-  void (*kernel[3])(Arrays);  ///< with 1, 4, 8 vectors a thread
+  const char* name;
+  Result result;
+  int reads, writes;  ///< arrays
+  Kernel kernels[3];  ///< with 1, 4 and 8 vectors a thread; none: the driver does it
 };
 constexpr int loads_of[] = {1, 4, 8};
+
 const Operation operations[] = {
-    {"read", "(a[i] is summed)", reads, 1, 0, {read<1>, read<4>, read<8>}},
-    {"write", "f(i)", writes, 0, 1, {write<1>, write<4>, write<8>}},
-    {"copy", "a[i]", copies, 1, 1, {copy<1>, copy<4>, copy<8>}},
-    {"scale", "3 a[i]", scales, 1, 1, {scale<1>, scale<4>, scale<8>}},
-    {"add", "a[i] + b[i]", adds, 2, 1, {add<1>, add<4>, add<8>}},
-    {"triad", "a[i] + 3 b[i]", triads, 2, 1, {triad<1>, triad<4>, triad<8>}},
+    {"copy engine", Result::copied, 1, 1, {}},
+    {"memset", Result::set, 0, 1, {}},
+    {"copy", Result::copied, 1, 1, {copy<1>, copy<4>, copy<8>}},
+    {"scale", Result::scaled, 1, 1, {scale<1>, scale<4>, scale<8>}},
+    {"add", Result::added, 2, 1, {add<1>, add<4>, add<8>}},
+    {"triad", Result::triad, 2, 1, {triad<1>, triad<4>, triad<8>}},
+    {"read", Result::summed, 1, 0, {read<1>, read<4>, read<8>}},
+    {"write", Result::written, 0, 1, {write<1>, write<4>, write<8>}},
 };
+constexpr size_t operation_count = std::size(operations);
+constexpr size_t copy_engine = 0, by_memset = 1, copy_kernel = 2;  // and kernels from there on
+
 double bytes_moved(const Operation& o, size_t vectors) {
-  return 16.0 * (o.arrays_read + o.arrays_written) * vectors;
+  return 16.0 * (o.reads + o.writes) * double(vectors);
 }
 
-/// A launch: an index into loads_of, and threads a block.
-struct How {
+/// An index into loads_of, and the threads of a block.
+struct Launch {
   int loads;
   unsigned threads;
-  unsigned blocks(size_t vectors) const {
-    const size_t each = size_t(loads_of[loads]) * threads;
-    return unsigned((vectors + each - 1) / each);
+
+  int vectors() const { return loads_of[loads]; }
+  unsigned blocks(size_t n) const {
+    const size_t each = size_t(vectors()) * threads;
+    return unsigned((n + each - 1) / each);
   }
-  std::string text() const {
-    return std::to_string(loads_of[loads]) + " x 16 bytes a thread, " + std::to_string(threads) +
-           " threads";
-  }
+  std::string text() const { return std::to_string(vectors()) + " x " + std::to_string(threads); }
 };
-constexpr How candidates[] = {{0, 128}, {0, 256}, {0, 512}, {0, 1024},
-                              {1, 256}, {2, 128}, {2, 256}};
+constexpr Launch candidates[] = {{0, 128}, {0, 256}, {0, 512}, {0, 1024},
+                                 {1, 256}, {2, 128}, {2, 256}};
 
-__host__ __device__ float expected(What what, size_t i) {
+// ---- what is right ----
+
+constexpr unsigned char set_byte = 0x5a;
+constexpr unsigned set_bits = 0x5a5a5a5a;
+
+/// Number i of what an operation must write, in bits. (What reading finds is checked by thread.)
+__host__ __device__ unsigned right_bits(Result result, size_t i) {
   const float a = a_at(i), b = b_at(i);
-  return what == writes   ? written_at(i)
-         : what == copies ? a
-         : what == scales ? 3 * a
-         : what == adds   ? a + b
-                          : fmaf(3, b, a);
+  float right = written_at(i);
+  if (result == Result::copied) right = a;
+  if (result == Result::scaled) right = 3 * a;
+  if (result == Result::added) right = a + b;
+  if (result == Result::triad) right = fmaf(3, b, a);
+  unsigned bits = 0;
+  memcpy(&bits, &right, sizeof bits);
+  return result == Result::set ? set_bits : bits;
 }
+
 __global__ void fill(float* a, float* b, size_t n) {
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
-       i += size_t(gridDim.x) * blockDim.x)
-    a[i] = a_at(i), b[i] = b_at(i);
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads) {
+    a[i] = a_at(i);
+    b[i] = b_at(i);
+  }
 }
 
-// What is right at full size: from the index alone, nothing that a kernel read.
-__global__ void count_wrong(What what, const float* out, size_t n, unsigned* wrong) {
-  unsigned sum = 0;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
-       i += size_t(gridDim.x) * blockDim.x)
-    sum += what == reads ? __float_as_uint(a_at(i))
-                         : __float_as_uint(out[i]) != __float_as_uint(expected(what, i));
-  if (sum) atomicAdd(wrong, sum);
+__global__ void count_wrong(Result result, const unsigned* out, size_t n, unsigned* wrong) {
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  unsigned mine = 0;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
+    mine += out[i] != right_bits(result, i);
+  if (mine) atomicAdd(wrong, mine);
 }
 
-/// Three arrays, the sum of what was read, and what it should be or the count of wrong elements.
-struct Memory {
-  DeviceBuffer<float> a, b, out;
-  DeviceBuffer<unsigned> sum{2};
+/// The thread that has to read vector i: from vectors to threads, where the kernels go from threads
+/// to vectors.
+__host__ __device__ size_t reader_of(size_t i, int loads, unsigned threads) {
+  return i / (size_t(loads) * threads) * threads + i % threads;
+}
 
-  explicit Memory(size_t vectors) : a(4 * vectors), b(4 * vectors), out(4 * vectors) {
+/// Threads of a launch that read anything: all of its full blocks, and the last one's.
+size_t readers(size_t n, int loads, unsigned threads) {
+  const size_t each = size_t(loads) * threads;
+  return n / each * threads + std::min<size_t>(n % each, threads);
+}
+
+/// Takes each vector away from the sum of the thread that had to read it. Nothing is left of right
+/// sums.
+__global__ void take_away(unsigned* sums, size_t n, int loads, unsigned block_threads) {
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads) {
+    unsigned sum = 0;
+    for (int k = 0; k < 4; ++k) sum += __float_as_uint(a_at(4 * i + k));
+    atomicSub(&sums[reader_of(i, loads, block_threads)], sum);
+  }
+}
+
+__global__ void count_left(const unsigned* sums, size_t n, unsigned* wrong) {
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  unsigned mine = 0;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
+    mine += sums[i] != 0;
+  if (mine) atomicAdd(wrong, mine);
+}
+
+/// Three arrays of n vectors.
+struct Arrays {
+  static constexpr size_t canaries = 16;  ///< floats behind the output
+
+  size_t n;
+  DeviceBuffer<float> a{4 * n}, b{4 * n}, out{4 * n + canaries};
+  DeviceBuffer<unsigned> wrong_ones{1};
+  unsigned silent = ~0u;  ///< see kernel 5
+
+  explicit Arrays(size_t vectors) : n(vectors) {
     fill<<<1024, 512>>>(a.data(), b.data(), a.size());
     CUDA_CHECK_LAUNCH();
   }
   static double bytes(size_t vectors) { return 48.0 * double(vectors); }
 
-  /// Launches on the first `n` vectors of each array; `silent` as in Arrays.
-  void launch(const Operation& o, How how, size_t n, unsigned silent = ~0u) const {
-    o.kernel[how.loads]<<<how.blocks(n), how.threads>>>(
-        {(float4*)a.data(), (float4*)b.data(), (float4*)out.data(), n, sum.data(), silent});
+  float4* vectors(const DeviceBuffer<float>& array) const {
+    return reinterpret_cast<float4*>(array.data());
   }
-  /// Launches once, checked in full.
-  bool right(const Operation& o, How how, size_t n) {
-    out.poison();
-    sum.copy_from({0, 0});
-    launch(o, how, n, 0);
+  void launch(const Operation& o, Launch how) {
+    if (o.kernels[how.loads])
+      o.kernels[how.loads]<<<how.blocks(n), how.threads>>>(vectors(out), vectors(a), vectors(b), n,
+                                                           silent);
+    else if (o.result == Result::copied)
+      CUDA_CHECK(cudaMemcpyAsync(out.data(), a.data(), a.bytes(), cudaMemcpyDeviceToDevice));
+    else
+      CUDA_CHECK(cudaMemsetAsync(out.data(), set_byte, a.bytes()));
+  }
+  /// Numbers, or threads that added them up, that are wrong.
+  size_t wrong(const Operation& o, Launch how) {
+    unsigned* const found = reinterpret_cast<unsigned*>(out.data());
+    wrong_ones.copy_from({0});
+    if (o.result == Result::summed) {
+      take_away<<<1024, 512>>>(found, n, how.vectors(), how.threads);
+      count_left<<<1024, 512>>>(found, readers(n, how.vectors(), how.threads), wrong_ones.data());
+    } else {
+      count_wrong<<<1024, 512>>>(o.result, found, 4 * n, wrong_ones.data());
+    }
     CUDA_CHECK_LAUNCH();
-    count_wrong<<<1024, 512>>>(o.what, out.data(), 4 * n, sum.data() + 1);
-    CUDA_CHECK_LAUNCH();
-    const std::vector<unsigned> found = sum.to_host();
-    return o.what == reads ? found[0] == found[1] : found[1] == 0;
+    return wrong_ones.to_host()[0];
+  }
+  Task task(const Operation& o, Launch how) {
+    Check check;
+    check.poison = [this] {
+      out.poison();
+      silent = 0;
+    };
+    check.wrong = [this, &o, how] {
+      silent = ~0u;
+      return wrong(o, how);
+    };
+    return {std::string(o.name) + ", " + how.text(), [this, &o, how] { launch(o, how); },
+            std::move(check)};
   }
 };
 
-/// All rows for arrays of `n` vectors.
-void measure(const Run& run, Table& table, Memory& memory, size_t n) {
-  const double theory = run.device->theoretical_gbs;
-  const auto row = [&](const std::string& name, const std::string& how, double bytes,
-                       const auto& launch) {
-    const Statistics ms = time_device(run.measuring, launch),
-                     rate = gigabytes_per_second(bytes, ms);
-    const double share = theory > 0 ? rate.median / theory : NAN;
-    table.row({name, "MiB", std::to_string(16 * n >> 20)},
-              {ms, spread_text(ms), rate, theory > 0 ? fixed(100 * share, 1) + "%" : "-", how,
-               bar(share)});
-  };
-  float *const a = memory.a.data(), *const out = memory.out.data();
-  row("copy engine", "cudaMemcpy, device to device", 32.0 * double(n),
-      [&] { CUDA_CHECK(cudaMemcpyAsync(out, a, 16 * n, cudaMemcpyDeviceToDevice)); });
-  row("memset", "cudaMemset", 16.0 * double(n),
-      [&] { CUDA_CHECK(cudaMemsetAsync(out, 0x5a, 16 * n)); });
+// ---- what to expect ----
 
-  Measuring search = run.measuring;
-  if (!search.typed)
-    search.repeats = 3;  // enough to choose; the choice is then checked in full and measured anew
-  for (const Operation& o : operations) {
-    How best = candidates[0];
-    double best_ms = INFINITY;
-    for (How how : candidates) {
+/// Measured in the same run, of arrays of the same size; milliseconds.
+struct Calibrated {
+  double pair = NAN;   ///< an array read and another written: the copy engine
+  double alone = NAN;  ///< an array written, and nothing else: memset
+};
+
+/// As many arrays as can be are read and written in pairs, at the rate of the turning bus. What is
+/// left over is read, or written, alone.
+double predicted_ms(const Operation& o, const Calibrated& c) {
+  const int pairs = std::min(o.reads, o.writes);
+  const int alone = std::max(o.reads, o.writes) - pairs;
+  return pairs * c.pair + alone * c.alone;
+}
+
+// ---- the experiment ----
+
+/// The candidate that takes least time, for each operation; it is measured again afterwards.
+std::vector<Launch> best_launches(const Run& run, Arrays& arrays) {
+  std::vector<Task> tasks;
+  std::vector<std::pair<size_t, Launch>> tried;
+  for (size_t o = copy_kernel; o < operation_count; ++o)
+    for (const Launch how : candidates) {
       if (run.quick && how.threads != 256) continue;
-      require_right(memory.right(o, how, std::min(n, size_t(1) << 20)),
-                    std::string(o.name) + " with " + how.text());
-      const double ms = time_device(search, [&] { memory.launch(o, how, n); }).median;
-      if (ms < best_ms) best_ms = ms, best = how;
+      tasks.push_back(arrays.task(operations[o], how));
+      tried.push_back({o, how});
     }
-    require_right(memory.right(o, best, n), std::string(o.name) + " with " + best.text());
-    row(o.name, best.text(), bytes_moved(o, n), [&] { memory.launch(o, best, n); });
+  Measuring briefly = run.measuring;
+  briefly.typed = false;
+  briefly.pairs = 3;
+  const std::vector<Readings> times = time_in_turn(briefly, tasks);
+
+  std::vector<Launch> best(operation_count, candidates[0]);
+  std::vector<double> least(operation_count, INFINITY);
+  for (size_t i = 0; i < tried.size(); ++i) {
+    const auto [o, how] = tried[i];
+    if (times[i].median() >= least[o]) continue;
+    least[o] = times[i].median();
+    best[o] = how;
   }
-  CUDA_CHECK_LAUNCH();
+  return best;
+}
+
+struct RateTable {
+  const Run& run;
+  Table table;
+
+  explicit RateTable(const Run& run)
+      : run(run),
+        table(run.report, "kernel, MiB an array",
+              {predicted("arrays read", "arrays read", "arrays", 0),
+               predicted("written", "arrays written", "arrays", 0), compared("ms", "time", "ms", 4),
+               shown("spread"), measured("GB/s", "rate", "GB/s", 0),
+               measured("% of theory", "share of theory", "%", 1), shown("vectors x threads"),
+               shown("")}) {}
+
+  void add(const Operation& o, size_t vectors, const Cell& time, const Readings& times,
+           const std::string& launch) {
+    const Statistics ms = times.statistics();
+    const Statistics gbs = gigabytes_per_second(bytes_moved(o, vectors), ms);
+    const double theory = run.device ? run.device->theoretical_gbs : 0;
+    const double share = theory > 0 ? gbs.median / theory : NAN;
+    table.row({o.name, "MiB", std::to_string(16 * vectors >> 20)},
+              {double(o.reads), double(o.writes), time, spread_text(ms), gbs, 100 * share, launch,
+               bar(share)});
+  }
+};
+
+/// All operations on arrays of one size, in turn.
+void measure(const Run& run, RateTable& table, Arrays& arrays, const std::vector<Launch>& best) {
+  std::vector<Task> tasks;
+  for (size_t o = 0; o < operation_count; ++o) tasks.push_back(arrays.task(operations[o], best[o]));
+  const std::vector<Readings> times = run.time_in_turn(tasks);
+
+  const Calibrated c{times[copy_engine].median(), times[by_memset].median()};
+  for (size_t i = 0; i < operation_count; ++i) {
+    const Operation& o = operations[i];
+    const Statistics ms = times[i].statistics();
+    const bool by_driver = !o.kernels[0];
+    table.add(o, arrays.n,
+              by_driver ? Cell(Calibration{ms}) : Cell(Compared{predicted_ms(o, c), ms}), times[i],
+              by_driver ? "-" : best[i].text());
+  }
+  run.report.note(bytes_text(16.0 * double(arrays.n)) + ": the copy kernel is " +
+                  faster(ratio(times[copy_engine], times[copy_kernel])) + " than the copy engine");
+}
+
+size_t vectors_of(size_t side) { return (side * side + 3) / 4; }
+
+/// 1 GiB an array, where a launch's start and end show, and 4 GiB, where they hardly do; less where
+/// that does not fit.
+std::vector<size_t> sides_of(const Run& run, size_t typed) {
+  size_t by_default = run.quick ? 8192 : 16384;
+  while (run.device && !beyond_l2(*run.device, 16.0 * double(vectors_of(by_default))))
+    by_default *= 2;
+  const std::string side = std::to_string(typed);
+  const auto bytes = [](size_t n) { return Arrays::bytes(vectors_of(n)); };
+  const size_t first = fitting_size("peak, three arrays of " + side + " x " + side + " floats",
+                                    typed, by_default, run.memory_there(), bytes);
+  if (typed || run.quick || bytes(2 * first) > 0.9 * run.memory_there()) return {first};
+  return {first, 2 * first};
 }
 
 }  // namespace
 
 void peak(const Run& run, const Options& options) {
-  // 1 GiB an array, where a launch's start and end show, and 4 GiB, where they hardly do
-  const auto vectors_of = [](size_t side) { return (side * side + 3) / 4; };
-  std::vector<size_t> sides{16384, 32768};
-  if (run.quick) sides = {8192};
-  if (options.size) sides = {options.size};
-  const double there = run.device ? double(Device::free_bytes()) : INFINITY;
-  const std::string typed = std::to_string(options.size);
-  if (options.size)
-    require_fits("peak, three arrays of " + typed + " x " + typed + " floats",
-                 Memory::bytes(vectors_of(options.size)), there);
-  while (!options.size && Memory::bytes(vectors_of(sides.back())) > 0.9 * there) {
-    sides.back() /= 2;
-    if (sides.size() > 1) sides.pop_back();
-  }
+  const std::vector<size_t> sides = sides_of(run, options.size);
   std::string sizes;
-  for (size_t side : sides)
+  for (const size_t side : sides)
     sizes += (sizes.empty() ? "" : " and ") + bytes_text(16.0 * double(vectors_of(side)));
-  run.report.begin(
-      "peak", "arrays of " + sizes + "; the bytes that count: each array read or written, once");
-  Table counts(run.report, "kernel",
-               {predicted("arrays read", "arrays read", "arrays", 0),
-                predicted("written", "arrays written", "arrays", 0), shown("out[i] =")});
-  for (const Operation& o : operations)
-    counts.row({o.name}, {double(o.arrays_read), double(o.arrays_written), o.formula});
-  counts.print();
-  if (!run.device)
-    return run.report.left_out("the rates of the copy engine, memset and all kernels");
+  run.report.begin("peak", "arrays of " + sizes);
 
-  if (const double theory = run.device->theoretical_gbs; theory > 0) {
+  if (const double theory = run.device ? run.device->theoretical_gbs : 0; theory > 0) {
     run.report.save({"", "theoretical", "", "", "counted", "rate", "GB/s", theory});
     run.report.note("in theory: " + std::to_string(run.device->prop.memoryBusWidth) +
                     " bit x 2 x " + fixed(run.device->memory_clock_khz * 1e-3, 0) +
                     " MHz = " + fixed(theory, 0) + " GB/s");
   }
-  Memory memory(vectors_of(sides.back()));
-  Table table(
-      run.report, "kernel, MiB an array",
-      {measured("median ms", "time", "ms", 4), shown("spread"), measured("GB/s", "rate", "GB/s", 0),
-       shown("of theory"), shown("best launch"), shown("")});
-  for (size_t side : sides) measure(run, table, memory, vectors_of(side));
-  table.print();
-  if (16.0 * double(vectors_of(sides.front())) < 4.0 * double(run.device->l2_bytes()))
+  RateTable table(run);
+  if (!run.device)
+    for (const Operation& o : operations) table.add(o, vectors_of(sides[0]), {}, {}, "");
+  std::vector<Launch> best;
+  for (const size_t side : sides) {
+    if (!run.device) break;
+    Arrays arrays(vectors_of(side));
+    if (best.empty()) best = best_launches(run, arrays);
+    measure(run, table, arrays, best);
+  }
+  table.table.print();
+  run.report.note("calibration: a pair of arrays, read and written, and one array alone");
+  if (!run.device) return run.report.left_out("the times of the copy engine, memset and kernels");
+  if (!beyond_l2(*run.device, 16.0 * double(vectors_of(sides[0]))))
     run.report.note("the arrays are less than four times the L2: part of this is the cache's rate");
 }
 
-// ---- self-checks
-// ----
+// ---- self-checks ----
 
-TEST_CASE(
-    "peak: the blocks of every launch take every vector once and bytes are counted once an array") {
-  for (How how : candidates)
-    for (size_t n : {1, 127, 1009, 8192, 100003}) {
-      std::vector<int> taken(n + loads_of[how.loads] * how.threads);
+TEST_CASE("peak: the blocks of every launch take every vector once") {
+  for (const Launch how : candidates)
+    for (const size_t n : {1, 127, 1009, 8192, 100003}) {
+      std::vector<int> taken(n + how.vectors() * how.threads, 0);
       for (unsigned block = 0; block < how.blocks(n); ++block)
-        for (unsigned t = 0; t < how.threads; ++t)
-          for (int k = 0; k < loads_of[how.loads]; ++k)
-            ++taken.at(vector_of(block, how.threads, t, loads_of[how.loads], k));
+        for (unsigned thread = 0; thread < how.threads; ++thread)
+          for (int k = 0; k < how.vectors(); ++k) {
+            const size_t i = vector_of(block, how.threads, thread, how.vectors(), k);
+            ++taken.at(i);
+            CHECK(reader_of(i, how.vectors(), how.threads) == size_t(block) * how.threads + thread);
+          }
       CHECK(std::count(taken.begin(), taken.begin() + long(n), 1) == long(n));
     }
-  const double bytes[] = {160, 160, 320, 320, 480, 480};
-  for (const Operation& o : operations) CHECK(bytes_moved(o, 10) == bytes[o.what]);
+}
+
+TEST_CASE("peak: vectors and numbers beyond 2^32 keep their places") {
+  static_assert(vector_of(0x7fffffff, 1024, 1023, 8, 7) == (1ull << 44) - 1);  // the largest grid
+  static_assert(vector_of(1u << 25, 128, 5, 1, 0) == (1ull << 32) + 5);
+  for (const size_t vector : {(1ull << 30) + 3, (1ull << 32) + 3}) {  // numbers 2^32 + 12, ...
+    const float4 v = written_vector(vector);
+    const float numbers[] = {v.x, v.y, v.z, v.w};
+    for (unsigned k = 0; k < 4; ++k) {
+      CHECK(numbers[k] == written_at(4ull * vector + k));
+      CHECK(numbers[k] != written_at(12 + k));  // which it would be if its number lost 32 bits
+    }
+  }
+  for (const Launch how : candidates) {
+    const size_t n = vectors_of(300000);  // arrays of 335 GiB
+    CHECK(double(how.blocks(n)) * how.vectors() * how.threads >= double(n));
+    CHECK((double(how.blocks(n)) - 1) * how.vectors() * how.threads < double(n));
+    const size_t last = vector_of(how.blocks(n) - 1, how.threads, 0, how.vectors(), 0);
+    CHECK(last < n);
+    CHECK(last + size_t(how.vectors()) * how.threads >= n);
+    CHECK(reader_of(last, how.vectors(), how.threads) == size_t(how.blocks(n) - 1) * how.threads);
+  }
+  CHECK(vectors_of(66000) == 1089000000);
+  CHECK(vectors_of(3) == 3);
+}
+
+TEST_CASE("peak: bytes that count, and predictions, by hand") {
+  const double arrays[] = {2, 1, 2, 2, 3, 3, 1, 1};
+  const double ms[] = {20, 9, 20, 20, 29, 29, 9, 9};  // a pair takes 20, an array alone 9
+  for (size_t o = 0; o < operation_count; ++o) {
+    CHECK(bytes_moved(operations[o], 10) == 160 * arrays[o]);
+    CHECK(predicted_ms(operations[o], {20, 9}) == ms[o]);
+  }
+}
+
+TEST_CASE("peak: sizes of made-up devices") {
+  std::string printed;
+  Report report("peak", &printed);
+  Device device;
+  device.number = -1;
+  device.prop.l2CacheSize = 60 << 20;
+  device.prop.totalGlobalMem = size_t(80) << 30;
+  Run run{report, &device, {}};
+  CHECK(sides_of(run, 0) == std::vector<size_t>{16384, 32768});
+  CHECK(sides_of(run, 1000) == std::vector<size_t>{1000});
+  run.quick = true;
+  CHECK(sides_of(run, 0) == std::vector<size_t>{8192});
+  device.prop.l2CacheSize = 126 << 20;
+  CHECK(sides_of(run, 0) == std::vector<size_t>{16384});
+  run.quick = false;
+  device.prop.totalGlobalMem = size_t(8) << 30;
+  CHECK(sides_of(run, 0) == std::vector<size_t>{16384});
+  device.prop.totalGlobalMem = size_t(2) << 30;
+  CHECK(sides_of(run, 0) == std::vector<size_t>{8192});
+  CHECK_THROWS_AS(sides_of(run, 66000), UsageError);
 }
 
 TEST_CASE("peak: every kernel is right at awkward sizes and touches nothing beyond") {
   if (skip_without_gpu()) return;
-  for (size_t n : {1, 31, 257, 1009, 65537}) {
-    Memory memory(n + 5);
-    unsigned sum = 0;
-    for (size_t i = 0; i < 4 * n; ++i) sum += __builtin_bit_cast(unsigned, a_at(i));
+  for (const size_t n : {1, 31, 257, 1009, 65537}) {
+    Arrays arrays(n);
     for (const Operation& o : operations)
-      for (How how : candidates) {
-        CAPTURE(o.name);
+      for (const Launch how : candidates) {
+        CAPTURE(std::string(o.name));
         CAPTURE(how.text());
-        CHECK(memory.right(o, how, n));
-        const std::vector<float> out = memory.out.to_host();
-        bool right = o.what != reads || memory.sum.to_host()[0] == sum;
-        for (size_t i = 0; i < out.size();
-             ++i)  // beyond, and where nothing is written: poisoned, and still so
-          right &=
-              i < 4 * n && o.what != reads ? out[i] == expected(o.what, i) : std::isnan(out[i]);
-        CHECK(right);
-        Operation wrong = o;  // which the check must find
-        for (auto& kernel : wrong.kernel) kernel = o.what == copies ? write<1> : copy<1>;
-        CHECK(!memory.right(wrong, how, n));
+        CAPTURE(n);
+        const Task task = arrays.task(o, how);
+        task.check.poison();
+        task.launch();
+        CUDA_CHECK_LAUNCH();
+        const std::vector<float> floats = arrays.out.to_host();
+        CHECK(task.check.wrong() == 0);
+
+        std::vector<unsigned> found(floats.size());
+        memcpy(found.data(), floats.data(), floats.size() * sizeof(float));
+        std::vector<unsigned> right(found.size(), ~0u);  // poisoned where nothing is written
+        if (o.result == Result::summed) {                // thread by thread, from its vectors
+          for (unsigned block = 0; block < how.blocks(n); ++block)
+            for (unsigned thread = 0; thread < how.threads; ++thread) {
+              unsigned sum = 0;
+              for (int k = 0; k < how.vectors(); ++k) {
+                const size_t i = (block * how.vectors() + k) * how.threads + thread;
+                for (size_t number = 4 * i; i < n && number < 4 * i + 4; ++number)
+                  sum += right_bits(Result::copied, number);
+              }
+              const size_t t = size_t(block) * how.threads + thread;
+              if (t < readers(n, how.vectors(), how.threads)) right.at(t) = sum;
+            }
+        } else {
+          for (size_t i = 0; i < 4 * n; ++i) right[i] = right_bits(o.result, i);
+        }
+        CHECK(found == right);
       }
   }
 }
 
-TEST_CASE("peak: large: more than 2^31 floats an array") {
+TEST_CASE("peak: an array counts as read or written if the result hangs on it everywhere") {
   if (skip_without_gpu()) return;
-  const size_t n = (size_t(1) << 29) + 77;
-  if (Memory::bytes(n) > 0.9 * double(Device::free_bytes()))
-    return skip_self_check("needs " + bytes_text(Memory::bytes(n)) + " of device memory");
-  Memory memory(n);
+  const size_t n = 1009;
   for (const Operation& o : operations) {
-    CAPTURE(o.name);
-    CHECK(memory.right(o, {0, 128}, n));
-    CHECK(memory.right(o, {2, 512}, n));
+    CAPTURE(std::string(o.name));
+    const Launch how{0, 128};
+    Arrays arrays(n);
+    const Task task = arrays.task(o, how);
+    const size_t all = o.result == Result::summed ? n : 4 * n;
+    REQUIRE(wrong_after(task) == 0);
+    int reads = 0;
+    for (DeviceBuffer<float>* input : {&arrays.a, &arrays.b}) {
+      const std::vector<float> before = input->to_host();
+      input->poison();
+      const size_t wrong = wrong_after(task);
+      CHECK((wrong == 0 || wrong == all));
+      reads += wrong == all;
+      input->copy_from(before);
+    }
+    CHECK(o.reads == reads);
+    task.check.poison();
+    CHECK(task.check.wrong() == all);  // what nobody wrote
+    CHECK(o.writes == (o.result == Result::summed ? 0 : 1));
+    arrays.out.poison();
+    task.launch();  // as it is timed
+    const std::vector<float> out = arrays.out.to_host();
+    const long written = std::count_if(out.begin(), out.end(), [](float x) { return x == x; });
+    CHECK(written == (o.writes ? long(4 * n) : 0));
   }
+}
+
+TEST_CASE("peak: large: more than 2^32 floats an array") {
+  if (skip_without_gpu()) return;
+  const size_t n = (size_t(1) << 30) + 77;
+  if (Arrays::bytes(n) > 0.9 * double(Device::free_bytes()))
+    return skip_self_check("needs " + bytes_text(Arrays::bytes(n)) + " of device memory");
+  Arrays arrays(n);
+  for (const Operation& o : operations)
+    for (const Launch how : {Launch{0, 128}, Launch{2, 256}}) {
+      CAPTURE(std::string(o.name));
+      CAPTURE(how.text());
+      CHECK(wrong_after(arrays.task(o, how)) == 0);
+    }
+}
+
+TEST_CASE("plausible: peak" * doctest::skip()) {
+  const Options by_default;
+  check_plausible([&](const Run& run) { peak(run, by_default); });
 }

@@ -1,38 +1,81 @@
-// threads: the text's sum by rows in 4-byte words, 1024 blocks, over the threads of a block. In
-// 2007 a count that is no multiple of 16 lost most of the bandwidth, because its lanes did not
-// start where a transaction did, and a block of more than 384 threads was alone on its
-// multiprocessor. Look at the neighbours of each multiple of 16, and at how many of the 1024 blocks
-// fit at once: a thread has one load under way, so what counts is how many loads follow one
-// another. The default takes the multiples of 16 and their neighbours; --full takes every count.
+// threads: an array is added up by rows, by 1024 blocks of 16 to 1024 threads. In the study of 2007
+// [BW, chart 1] a count that was no multiple of 16 lost most of the bandwidth, and beyond 384
+// threads, where a block was alone on its multiprocessor, the rate fell. Look at the rounds: a
+// thread has one load under way, so what counts is how many loads follow one another.
+//   cmake -S 04_bandwidth -B build/threads -DEXPERIMENTS=threads
+//   cmake --build build/threads && build/threads/04_bandwidth
+//
+//   1  sum_rows   a block takes rows, its lanes neighbouring words
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <map>
+#include <set>
 
-#include "../common/first_edition.hpp"
 #include "row_sum.cuh"
+
+// ---- kernel: `rows` rows of `columns` words; thread t writes its own sum to out[t] ----
+
+// [sum_rows]
+// A block takes every gridDim.x-th row, and steps along it. A warp reads 32 neighbouring words: 4
+// sectors of 32 bytes, or 5 where a block's threads are no multiple of 8 and it begins inside one.
+static __global__ void sum_rows(float* out, const float* in, unsigned rows, unsigned columns) {
+  float sum = 0;
+  for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
+    for (unsigned col = threadIdx.x; col < columns; col += blockDim.x)
+      sum += in[size_t(row) * columns + col];
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+// [/sum_rows]
 
 namespace {
 
+// ---- the launches ----
+
 constexpr unsigned blocks = 1024;
 constexpr unsigned least = 16, most = 1024;
+const std::set<unsigned> named{192, 256, 320, 384};  ///< the text's best
 
-// Fills the array and adds the same numbers up as integers, without reading it.
-__global__ void fill(float* out, size_t n, unsigned long long* total) {
-  unsigned long long sum = 0;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
-       i += size_t(gridDim.x) * blockDim.x) {
-    out[i] = whole_number(i);
-    sum += (unsigned long long)whole_number(i);
+/// Rows of the table: where the 1024 blocks need one round more, and what is on either side.
+const std::set<unsigned> printed{16, 32, 64, 128, 192, 256, 257, 384, 512, 513, 672, 1024};
+
+/// Threads a block to sweep over: every count, multiples of 32 and some beside them, or those of
+/// the table.
+std::set<unsigned> swept(bool quick, bool full) {
+  std::set<unsigned> counts = printed;
+  counts.insert(named.begin(), named.end());
+  if (quick) return counts;
+  counts.insert({112, 129, 272, 400, 673});
+  for (unsigned t = least; t <= most; ++t)
+    if (full || t % 32 == 0) counts.insert(t);
+  return counts;
+}
+
+/// A count that is no multiple of 16, and the multiple beside it.
+struct Beside {
+  unsigned count, multiple;
+};
+
+/// From 128 threads on, as far as the text's chart goes.
+std::vector<Beside> beside_multiples(bool quick, bool full) {
+  const unsigned step = full ? 16 : quick ? 128 : 64;
+  std::vector<Beside> all;
+  for (unsigned m = 128; m <= 512; m += step) {
+    all.push_back({m - 1, m});
+    all.push_back({m + 1, m});
   }
-  atomicAdd(total, sum);
+  return all;
 }
 
-/// Loads that follow one another if so many blocks fit at once: rounds of blocks x rows of a block
-/// x steps of a row.
-unsigned loads_in_turn(unsigned rows, unsigned threads, unsigned fit) {
-  return ceil_div(blocks, fit) * ceil_div(rows, blocks) * ceil_div(columns, threads);
+std::vector<Launch> launches_of(const std::set<unsigned>& counts) {
+  std::vector<Launch> launches;
+  for (const unsigned t : counts) launches.push_back({blocks, t});
+  return launches;
 }
+
+// ---- what to expect ----
+
+/// The launch from which a load's trip is known: enough threads for a load to meet others on its
+/// way, too few for it to wait for them.
+constexpr unsigned calibrating = 64;
 
 /// What reading one row takes.
 struct Traffic {
@@ -40,216 +83,477 @@ struct Traffic {
   unsigned sectors = 0;   ///< of 32 bytes, one asked for by two requests counted twice
 };
 
-Traffic traffic_of_a_row(unsigned threads) {
-  Traffic t;
+Traffic traffic_of_a_row(unsigned columns, unsigned threads) {
+  Traffic traffic;
   for (unsigned step = 0; step < columns; step += threads)
-    for (unsigned lane = 0; lane < threads && step + lane < columns; lane += 32) {
-      const unsigned end = std::min({step + lane + 32, step + threads, columns});
-      ++t.requests;
-      t.sectors += unsigned(element(0, end - 1) * 4 / 32 - element(0, step + lane) * 4 / 32 + 1);
+    for (unsigned warp = 0; warp < threads && step + warp < columns; warp += 32) {
+      const unsigned first = step + warp;
+      const unsigned last = std::min({first + 32, step + threads, columns}) - 1;
+      ++traffic.requests;
+      traffic.sectors += last / 8 - first / 8 + 1;  // 8 words each
     }
-  return t;
+  return traffic;
 }
 
-/// The array, and the kernel with its check.
-struct Rows {
-  unsigned rows;
-  DeviceBuffer<float> in, out{blocks * most};
-  DeviceBuffer<unsigned long long> total{1};
-  unsigned long long expected = 0;
+// ---- the experiment ----
 
-  explicit Rows(unsigned rows) : rows(rows), in(size_t(rows) * columns) {
-    CUDA_CHECK(cudaMemset(total.data(), 0, total.bytes()));
-    fill<<<1024, 256>>>(in.data(), in.size(), total.data());
-    CUDA_CHECK_LAUNCH();
-    expected = total.to_host()[0];
+struct ThreadsTable {
+  const Run& run;
+  Size size;
+  double trip = NAN;  ///< milliseconds
+  Table shown_rows, other_rows;
+
+  ThreadsTable(const Run& run, Size size)
+      : run(run),
+        size(size),
+        shown_rows(run.report, "threads a block", columns()),
+        other_rows(run.report, "", columns()) {}
+
+  static std::vector<Column> columns() {
+    return {counted("blocks at once", "blocks at once", "", 0),
+            predicted("rounds", "rounds", "", 0),
+            predicted("loads in turn", "loads in turn", "", 0),
+            saved_only(predicted("", "bytes in flight", "bytes", 0)),
+            saved_only(predicted("", "requests a row", "", 0)),
+            predicted("sectors a row", "sectors a row", "", 0),
+            compared("ms", "time", "ms", 4),
+            shown("spread"),
+            measured("GB/s", "bandwidth", "GB/s", 0),
+            shown("of theory"),
+            shown("")};
   }
-  void launch(unsigned threads) { sum_by_rows<<<blocks, threads>>>(out.data(), in.data(), rows); }
-  bool right(unsigned threads) {
-    CUDA_CHECK(cudaMemset(out.data(), 0xff, size_t(blocks) * threads * sizeof(float)));
-    launch(threads);
-    CUDA_CHECK_LAUNCH();
-    return added_up(out, blocks * threads, total) == expected;
+  /// `at_once`: blocks that are resident; 0 without a GPU.
+  void add(unsigned threads, unsigned at_once, const Readings& times) {
+    const Launch l{blocks, threads};
+    const Traffic traffic = traffic_of_a_row(size.columns, threads);
+    const Statistics ms = times.statistics();
+    double fit = NAN, rounds_taken = NAN, loads = NAN, in_flight = NAN, theory = NAN;
+    Cell time;
+    if (run.device) {
+      fit = at_once;
+      rounds_taken = rounds(blocks, at_once);
+      loads = loads_in_turn(size, l, at_once);
+      in_flight = bytes_in_flight(l, at_once);
+      theory = run.device->theoretical_gbs;
+      time = Compared{predicted_ms(size, l, at_once, trip, theory), ms};
+      if (threads == calibrating) time = Calibration{ms};
+    }
+    const Statistics gbs = gigabytes_per_second(bytes_read(size), ms);
+    const double share = theory > 0 ? gbs.median / theory : NAN;
+    // a full sweep is one line of a figure: all its rows have one name
+    const bool is_shown = printed.count(threads) > 0;
+    const char* name = is_shown || run.full ? "by rows" : "by rows, other counts";
+    (is_shown ? shown_rows : other_rows)
+        .row({name, "threads", std::to_string(threads)},
+             {fit, rounds_taken, loads, in_flight, double(traffic.requests),
+              double(traffic.sectors), time, spread_text(ms), gbs, percent(share), bar(share)});
   }
 };
 
-/// The counts to measure: every one, or the multiples of `step` with their neighbours.
-std::vector<unsigned> counts(bool all, unsigned step) {
-  std::vector<unsigned> result;
-  for (unsigned t = least; t <= most; ++t)
-    if (all || t % step == 0 || (t + 1) % step == 0 || (t - 1) % step == 0) result.push_back(t);
-  return result;
-}
+/// What the claims compare, timed in turn; the sweep's best; what was found beside.
+struct Compare {
+  LaunchTimes times;
+  std::string why_not;                      ///< where a GPU did not measure them
+  unsigned best_named = 0, best_other = 0;  ///< of those that the text names, and of all others
+  std::string odd_multiples, fall;
 
-/// The counts that are printed, with the text's own examples: 96, 112 and 128; 256, 272 and 288;
-/// the end at 384.
-constexpr unsigned printed[] = {16,  32,  48,  64,  96,  112, 128, 160, 192, 224, 256, 272,
-                                288, 320, 384, 400, 448, 512, 576, 640, 768, 832, 896, 1024};
-
-struct Point {
-  Statistics ms, gbs;
-  unsigned fit = 0;  ///< blocks that fit on the device at once
+  /// How many times as long as `than` does `count` take.
+  Interval slower(unsigned count, unsigned than) const {
+    if (times.empty()) return not_measured(why_not);
+    return ratio(times.at({blocks, count}), times.at({blocks, than}));
+  }
 };
 
-const Claim multiples_claim{"04.5", "thread counts that are not multiples of 16 lose several times",
-                            "8800 GTX",
-                            "10 of 65-70 GB/s; 16 threads 3-4x, 32 threads 1.5-2x slower"};
-const Claim best_claim{
-    "04.6", "192, 256, 320, 384 threads are best; beyond 384, one block a multiprocessor, it drops",
-    "8800 GTX", "chart"};
+void find_best(const LaunchTimes& sweep, Compare& compare) {
+  double least_named = INFINITY, least_other = INFINITY;
+  for (const auto& [l, times] : sweep) {
+    const bool is_named = named.count(l.threads) > 0;
+    double& least_ms = is_named ? least_named : least_other;
+    if (!(times.median() < least_ms)) continue;
+    least_ms = times.median();
+    (is_named ? compare.best_named : compare.best_other) = l.threads;
+  }
+}
+
+/// Where the rate of the sweep falls most from a count to the next one measured.
+std::string deepest_fall(const LaunchTimes& sweep, const Function<unsigned(unsigned)>& fit) {
+  double least_share = 1;
+  unsigned from = 0, to = 0, before = 0;
+  double ms_before = NAN;
+  for (const auto& [l, times] : sweep) {
+    const double share = ms_before / times.median();
+    if (share < least_share) {
+      least_share = share;
+      from = before;
+      to = l.threads;
+    }
+    before = l.threads;
+    ms_before = times.median();
+  }
+  if (from == 0) return "";
+  return "the rate falls most from " + std::to_string(from) + " to " + std::to_string(to) +
+         " threads, by " + fixed(100 * (1 - least_share), 0) + "%: " + std::to_string(fit(to)) +
+         " blocks fit at once, not " + std::to_string(fit(from));
+}
+
+/// How odd multiples of 16 lie to the multiples of 32 beside them: the text calls the difference
+/// noticeable.
+std::string odd_multiples(const LaunchTimes& sweep) {
+  std::string text;
+  for (const unsigned t : {112u, 272u}) {
+    const auto fewer = sweep.find({blocks, t - 16});
+    const auto here = sweep.find({blocks, t});
+    const auto more = sweep.find({blocks, t + 16});
+    if (fewer == sweep.end() || here == sweep.end() || more == sweep.end()) return "";
+    const double beside = (1 / fewer->second.median() + 1 / more->second.median()) / 2;
+    const double share = 1 / here->second.median() / beside;
+    text += (text.empty() ? "" : ", ") + std::to_string(t) + " threads reach " +
+            fixed(100 * share, 0) + "%";
+  }
+  return text + " of the mean rate of the multiples of 32 beside them";
+}
+
+void judge_alignment(const Run& run, const Compare& compare, const std::vector<Beside>& pairs) {
+  const Part part{"04.5a",
+                  "counts that are no multiple of 16 are far slower than those beside them",
+                  "6.5x to 7x slower, 10 of 65-70 GB/s", "8800 GTX"};
+  Criterion rule = beats(6.5, 7);
+  rule.bound = much;  // the text says: several times
+  std::vector<Interval> all;
+  std::vector<Verdict> verdicts;
+  Beside worst{};
+  double most_slower = 0;
+  for (const Beside pair : pairs) {
+    const Interval slower = compare.slower(pair.count, pair.multiple);
+    all.push_back(slower);
+    verdicts.push_back(judge(rule, slower));
+    if (!(slower.value > most_slower)) continue;
+    most_slower = slower.value;
+    worst = pair;
+  }
+  const Interval median = middle(all);
+  Verdict verdict = judge_many(verdicts);
+  if (verdict == Verdict::holds) {  // then how strongly
+    const Verdict typical = judge(rule, median);
+    if (typical == Verdict::holds_by_less || typical == Verdict::holds_by_more) verdict = typical;
+  }
+  run.report.judged(part, verdict, median,
+                    "in the median of " + std::to_string(all.size()) + " " + slower(median) +
+                        ", at most " + factor_text(most_slower) + " (" +
+                        std::to_string(worst.count) + " against " + std::to_string(worst.multiple) +
+                        ")");
+}
+
+void judge_threads(const Run& run, const Compare& compare, const std::vector<Beside>& pairs) {
+  judge_alignment(run, compare, pairs);
+  const Interval half_warp = compare.slower(16, 32);
+  run.report.judge({"04.5b", "32 threads a block are noticeably faster than 16",
+                    "2x faster (1.5-2x off the best, not 3-4x)", "8800 GTX"},
+                   beats(2), half_warp, faster(half_warp));
+  run.report.finding("04.5b", compare.odd_multiples);
+  const Interval named = compare.slower(compare.best_named, compare.best_other);
+  run.report.judge(
+      {"04.6a", "the best of 192, 256, 320 and 384 threads is as good as any", "chart", "8800 GTX"},
+      gains_nothing(), named,
+      std::to_string(compare.best_other) + " threads are " + faster(named) + " than " +
+          std::to_string(compare.best_named));
+  const Interval beyond = compare.slower(400, 384);
+  run.report.judge({"04.6b", "right beyond 384 threads the rate drops", "chart", "8800 GTX"},
+                   beats(), beyond, "400 threads are " + slower(beyond) + " than 384");
+  run.report.finding("04.6b", compare.fall);
+}
 
 }  // namespace
 
 void threads(const Run& run) {
-  unsigned rows = run.quick ? 3072 : 12288;
-  while (run.device && rows > 1 &&
-         4.0 * rows * columns + 4.0 * blocks * most > 0.9 * double(Device::free_bytes()))
-    rows /= 2;
-  const double bytes = 4.0 * rows * columns;
-  run.report.begin("threads", "sum by rows of " + std::to_string(rows) + " x 12288 float, " +
-                                  bytes_text(bytes) + ", 1024 blocks of 16 to 1024 threads");
+  const unsigned rows =
+      unsigned(fitting_size("threads", 0, text_size.rows, run.memory_there(), [](size_t rows) {
+        return bytes_read({unsigned(rows), text_size.columns}) + 8.0 * blocks * most;
+      }));
+  const Size size{rows, text_size.columns};
+  run.report.begin("threads", "sum by rows of " + std::to_string(rows) + " x " +
+                                  std::to_string(size.columns) + " float, " +
+                                  bytes_text(bytes_read(size)) + ", 1024 blocks");
+  ThreadsTable table(run, size);
+  const std::vector<Beside> pairs = beside_multiples(run.quick, run.full);
+  Compare compare;
+  LaunchTimes sweep;
+  if (run.device) {
+    RowArray array(sum_rows, size, blocks * most);
+    const auto all_rows = [&](Launch) { return size.rows; };
+    sweep = time_sweep(run, array, launches_of(swept(run.quick, run.full)), all_rows);
+    const unsigned fit = resident_blocks(*run.device, sum_rows, calibrating);
+    const Launch calibration{blocks, calibrating};
+    table.trip = sweep.at(calibration).median() / loads_in_turn(size, calibration, fit);
+    for (const auto& [l, times] : sweep)
+      table.add(l.threads, resident_blocks(*run.device, sum_rows, l.threads), times);
+
+    find_best(sweep, compare);
+    compare.odd_multiples = odd_multiples(sweep);
+    compare.fall =
+        deepest_fall(sweep, [&](unsigned t) { return resident_blocks(*run.device, sum_rows, t); });
+    std::set<unsigned> counts{16, 32, 384, 400, compare.best_named, compare.best_other};
+    for (const Beside pair : pairs) counts.insert({pair.count, pair.multiple});
+    if (beyond_l2(*run.device, bytes_read(size)))
+      compare.times = time_in_turn(run, array, launches_of(counts), all_rows);
+    else
+      compare.why_not = "the array is less than four times the L2";
+  } else {
+    for (const unsigned t : printed) table.add(t, 0, {});
+  }
+  table.shown_rows.print();
   if (!run.device) {
-    Table table(run.report, "threads",
-                {predicted("requests a row", "requests a row", "", 0),
-                 predicted("sectors a row", "sectors a row", "", 0)});
-    for (unsigned t : {16u, 32u, 48u, 191u, 192u, 193u, 200u, 384u, 385u})
-      table.row({"by rows, 4-byte words", "threads", std::to_string(t)},
-                {double(traffic_of_a_row(t).requests), double(traffic_of_a_row(t).sectors)});
-    table.print();
-    return run.report.left_out("the sweep", {multiples_claim, best_claim});
+    run.report.left_out("the sweep");
+  } else {
+    run.report.note("predicted: loads in turn x " + fixed(1e6 * table.trip, 0) +
+                    " ns, which a load takes with " + std::to_string(calibrating) + " threads");
   }
+  judge_threads(run, compare, pairs);
+}
 
-  Rows array(rows);
-  Measuring measuring = run.measuring;
-  if (!measuring.typed && !run.full) measuring.repeats = 3;  // some 190 counts within a second
-  std::map<unsigned, Point> points;
-  const std::vector<unsigned> all = counts(run.full, run.quick ? 128 : 16);
-  Table saved(
-      run.report, "",
-      {measured("", "bandwidth", "GB/s", 1), measured("", "time", "ms", 4),
-       counted("", "resident blocks", "a multiprocessor", 0), predicted("", "loads in turn", "", 0),
-       predicted("", "requests a row", "", 0), predicted("", "sectors a row", "", 0)});
-  {
-    Progress progress("threads", int(all.size()));
-    for (unsigned t : all) {
-      require_right(array.right(t), std::to_string(t) + " threads");
-      Point& p = points[t];
-      p.ms = time_device(measuring, [&] { array.launch(t); });
-      CUDA_CHECK_LAUNCH();
-      p.gbs = gigabytes_per_second(bytes, p.ms);
-      int resident = 0;
-      CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, sum_by_rows, int(t), 0));
-      p.fit = unsigned(resident * run.device->prop.multiProcessorCount);
-      const Traffic traffic = traffic_of_a_row(t);
-      saved.row({"by rows, 4-byte words", "threads", std::to_string(t)},
-                {p.gbs, p.ms, double(resident), double(loads_in_turn(rows, t, p.fit)),
-                 double(traffic.requests), double(traffic.sectors)});
-      progress.step();
+// ---- self-checks ----
+
+TEST_CASE("threads: requests and sectors of a row, by hand and by going through the words") {
+  const auto row = [](unsigned threads) { return traffic_of_a_row(text_size.columns, threads); };
+  CHECK(row(32).requests == 384);  // 12288 words by 32
+  CHECK(row(32).sectors == 1536);  // 12288 words by 8, none twice
+  CHECK(row(16).requests == 768);  // half warps
+  CHECK(row(48).requests == 512);  // a whole warp and a half one, 256 times
+  CHECK(row(8).sectors == 1536);   // multiples of 8 share no sector
+  for (const unsigned columns : {1u, 31u, 1009u, 12288u})
+    for (const unsigned threads : {1u, 7u, 16u, 33u, 192u, 193u, 1024u}) {
+      std::set<std::pair<unsigned, unsigned>> requests;                      // step, warp
+      std::set<std::pair<std::pair<unsigned, unsigned>, unsigned>> sectors;  // and sector
+      for (unsigned col = 0; col < columns; ++col) {
+        const std::pair<unsigned, unsigned> request{col / threads, col % threads / 32};
+        requests.insert(request);
+        sectors.insert({request, col / 8});
+      }
+      CHECK(traffic_of_a_row(columns, threads).requests == requests.size());
+      CHECK(traffic_of_a_row(columns, threads).sectors == sectors.size());
+    }
+}
+
+TEST_CASE("threads: rounds, loads in turn and their time, by hand") {
+  CHECK(rounds(1024, 1056) == 1);
+  CHECK(rounds(1024, 1024) == 1);
+  CHECK(rounds(1024, 1023) == 2);
+  CHECK(loads_in_turn(text_size, {1024, 256}, 1056) == 12 * 48);     // 12 rows of 48 steps
+  CHECK(loads_in_turn(text_size, {1024, 272}, 924) == 2 * 12 * 46);  // the last 100 blocks wait
+  CHECK(loads_in_turn(text_size, {1024, 1024}, 264) == 4 * 12 * 12);
+  CHECK(loads_in_turn({7, 100}, {3, 33}, 2) == 2 * 3 * 4);
+  CHECK(bytes_in_flight({1024, 256}, 924) == 924 * 1024);
+  CHECK(bytes_in_flight({10, 256}, 924) == 10 * 1024);
+  const Size size{1000, 1000};  // 4 MB
+  CHECK(bytes_read(size) == 4e6);
+  CHECK(predicted_ms(size, {10, 100}, 10, 0.001, 0) == doctest::Approx(1));    // 100 rows, 10 steps
+  CHECK(predicted_ms(size, {10, 100}, 10, 0.001, 100) == doctest::Approx(1));  // bytes: 0.04 ms
+  CHECK(predicted_ms(size, {10, 100}, 10, 0.001, 1) == doctest::Approx(4));
+  CHECK(predicted_ms(size, {10, 100}, 5, 0.001, 100) == doctest::Approx(2));
+}
+
+TEST_CASE("threads: the bytes counted are the words that threads take") {
+  for (const Size size : {Size{1, 1}, Size{7, 31}, Size{101, 257}}) {
+    const Launch l{5, 33};
+    size_t taken = 0;
+    for (unsigned row = 0; row < size.rows; ++row)
+      for (unsigned col = 0; col < size.columns; ++col) taken += taker(l, row, col) < l.total();
+    CHECK(bytes_read(size) == 4.0 * double(taken));
+  }
+  CHECK(bytes_read(text_size) == 603979776);
+  CHECK(bytes_read({66000, 66000}) == 17424000000.0);
+}
+
+TEST_CASE("threads: handing words to their takers gives the sums of the text's loops") {
+  for (const Size size : {Size{1, 1}, Size{7, 31}, Size{31, 7}, Size{101, 257}})
+    for (const Launch l : {Launch{1, 33}, Launch{5, 16}, Launch{200, 3}}) {
+      std::vector<unsigned> sums(l.total(), 0);
+      for (unsigned row = 0; row < size.rows; ++row)
+        for (unsigned col = 0; col < size.columns; ++col)
+          sums.at(taker(l, row, col)) += whole_number(size_t(row) * size.columns + col);
+      CHECK(std::vector<float>(sums.begin(), sums.end()) == sums_by_host(size, l));
+    }
+}
+
+TEST_CASE("threads: words are whole numbers from 1 to 256, and every thread's sum is exact") {
+  unsigned most_found = 0;
+  size_t alike = 0;
+  for (size_t i = 0; i < 100000; ++i) {
+    const unsigned word = whole_number(i);
+    CHECK((word >= 1 && word <= 256));
+    most_found = std::max(most_found, word);
+    alike += word == whole_number(i + (1ull << 32));
+  }
+  CHECK(most_found == 256);
+  CHECK(alike < 1000);  // the upper half of the index counts too
+  for (const unsigned t : swept(false, true))
+    CHECK(256.0 * ceil_div(text_size.rows, blocks) * ceil_div(text_size.columns, t) < 1 << 24);
+}
+
+TEST_CASE("threads: the counts of a sweep, and what the claims need") {
+  CHECK(swept(true, false).size() < 20);
+  CHECK(swept(false, false).size() < 50);
+  CHECK(swept(false, true).size() == 1009);
+  for (const bool quick : {true, false}) {
+    const std::set<unsigned> counts = swept(quick, false);
+    CHECK(counts.count(calibrating) == 1);
+    for (const unsigned t : printed) CHECK(counts.count(t) == 1);
+    for (const unsigned t : named) CHECK(counts.count(t) == 1);
+    for (const Beside pair : beside_multiples(quick, false)) {
+      CHECK(pair.multiple % 16 == 0);
+      CHECK(pair.count % 16 != 0);
+      CHECK((pair.count + 1 == pair.multiple || pair.count - 1 == pair.multiple));
     }
   }
-
-  const auto gbs_of = [&](unsigned t) { return points.count(t) ? points[t].gbs.median : NAN; };
-  unsigned best = least;
-  for (const auto& [t, p] : points)
-    if (p.gbs.median > gbs_of(best)) best = t;
-  Table table(
-      run.report, "threads",
-      {shown("median ms"), shown("spread"), shown("GB/s"), shown("one fewer"), shown("one more"),
-       shown("fit at once"), shown("loads in turn"), shown("ns a load"), shown("")});
-  for (unsigned t : printed) {
-    if (!points.count(t)) continue;
-    const Point& p = points[t];
-    const unsigned loads = loads_in_turn(rows, t, p.fit);  // each waits for the one before
-    table.row(
-        {std::to_string(t)},
-        {fixed(p.ms.median, 4), spread_text(p.ms), fixed(p.gbs.median, 0), fixed(gbs_of(t - 1), 0),
-         fixed(gbs_of(t + 1), 0), std::to_string(p.fit), std::to_string(loads),
-         fixed(p.ms.median * 1e6 / loads, 0), bar(p.gbs.median / gbs_of(best))});
-  }
-  table.print();
-  run.report.note("bars: of the best, " + fixed(gbs_of(best), 0) + " GB/s; a row is " +
-                  std::to_string(traffic_of_a_row(128).sectors) + " sectors for 128 threads, " +
-                  std::to_string(traffic_of_a_row(129).sectors) +
-                  " for 129, which ask for some twice");
-
-  // data of four times the L2 leaves it little to keep from one launch to the next
-  if (run.quick || bytes < 4.0 * double(run.device->l2_bytes())) {
-    const Judgement none =
-        not_judged(run.quick ? "a quick run takes too few counts" : "less than four times the L2");
-    run.report.claim(multiples_claim, none);
-    return run.report.claim(best_claim, none);
-  }
-  std::vector<double> gains;  // of the multiples of 16 over their neighbours
-  unsigned inside = 192, outside = 400, cliff = 16;
-  for (const auto& [t, p] : points) {
-    const double fewer = gbs_of(t - 1), more = t < most ? gbs_of(t + 1) : fewer;
-    if (t % 16 == 0 && t >= 128) gains.push_back(2 * p.gbs.median / (fewer + more));
-    if (t > 384 && p.gbs.median > gbs_of(outside)) outside = t;
-    if (t % 16 == 0 && t < most &&
-        gbs_of(t + 16) / p.gbs.median < gbs_of(cliff + 16) / gbs_of(cliff))
-      cliff = t;
-  }
-  for (unsigned t : {256u, 320u, 384u})
-    if (gbs_of(t) > gbs_of(inside)) inside = t;
-  const Statistics gain = summarize(gains);
-  Judgement multiples = judge_ratio(gain, {1, 1, 1, gain.repeats}, 6.75);  // 67.5 against 10
-  if (gain.median < 2)
-    multiples.verdict = Verdict::does_not_hold;  // less than twice is not several times
-  multiples.here = "multiples of 16 from 128 on gain " + times(gain.low) + " to " +
-                   times(gain.high) + "; 16 threads " + times(gbs_of(best) / gbs_of(16)) +
-                   ", 32 threads " + times(gbs_of(best) / gbs_of(32)) + " slower";
-  Judgement peak = judge_ratio(points[inside].gbs, points[outside].gbs);
-  peak.here = "best " + std::to_string(best) + " threads, " + std::to_string(inside) + " reach " +
-              times(gbs_of(inside) / gbs_of(best)) + "; " +
-              fixed(100 * gbs_of(cliff + 16) / gbs_of(cliff) - 100, 0) + "% after " +
-              std::to_string(cliff) + ", where " + std::to_string(points[cliff + 16].fit) +
-              " blocks fit, not " + std::to_string(points[cliff].fit);
-  run.report.claim(multiples_claim, multiples);
-  run.report.claim(best_claim, peak);
+  CHECK(beside_multiples(false, false).size() == 14);
+  CHECK(beside_multiples(false, true).size() == 50);
 }
 
-// ---- self-checks
-// ----
+namespace {
 
-TEST_CASE("threads: requests and sectors of a row") {
-  CHECK(traffic_of_a_row(32).requests == 384);  // 12288 words by 32
-  CHECK(traffic_of_a_row(32).sectors == 1536);  // 12288 words by 8, none twice
-  CHECK(traffic_of_a_row(16).requests == 768);  // half warps
-  CHECK(traffic_of_a_row(48).requests == 512);  // a whole warp and a half one, 256 times
-  CHECK(traffic_of_a_row(33).requests ==
-        745);  // 373 steps of two warps; the last step has 12 words left, in one
-  CHECK(traffic_of_a_row(8).sectors == 1536);  // multiples of 8 share no sector
-  for (unsigned t = least; t <= most;
-       ++t) {  // a sector lies in two requests only where one begins inside it
-    CHECK(traffic_of_a_row(t).sectors >= 1536);
-    CHECK(traffic_of_a_row(t).sectors < 1536 + traffic_of_a_row(t).requests);
+Readings always(double ms) { return Readings{std::vector<double>(15, ms)}; }
+
+/// Times of every count by a law of the threads.
+LaunchTimes made_up(const Function<double(unsigned)>& ms) {
+  LaunchTimes times;
+  for (unsigned t = least; t <= most; ++t) times[{blocks, t}] = always(ms(t));
+  return times;
+}
+
+std::string judged(const LaunchTimes& times) {
+  std::string printed;
+  Report report("threads", &printed);
+  Compare compare;
+  compare.times = times;
+  find_best(times, compare);
+  judge_threads({report, nullptr, {}}, compare, beside_multiples(false, false));
+  return printed;
+}
+
+}  // namespace
+
+TEST_CASE("threads: each claim compares the text's pair, the right way round") {
+  const std::string then = judged(made_up([](unsigned t) {  // as on the 8800 GTX
+    if (t % 16 != 0) return 6.8;
+    if (t < 32) return 3.5;
+    if (t < 192) return 1.75;
+    return t > 384 ? 1.5 : 1.0;
+  }));
+  for (const char* line :
+       {"04.5a  holds  ", "04.5b  holds  ", "04.6a  holds  ", "04.6b  holds  "}) {
+    CAPTURE(then);
+    CHECK(then.find(line) != std::string::npos);
+  }
+  const std::string now = judged(made_up([](unsigned t) {  // bytes in flight, and two rounds
+    const double rate = t <= 256 ? t : t <= 512 ? t / 2.0 : 400;
+    return 1000 / (t == 512 ? 300 : rate);
+  }));
+  CAPTURE(now);
+  CHECK(now.find("04.5a  does not hold") != std::string::npos);
+  CHECK(now.find("04.5b  holds  ") != std::string::npos);
+  CHECK(now.find("04.6a  does not hold") != std::string::npos);
+  CHECK(now.find("04.6b  does not hold") != std::string::npos);
+  const std::string weak = judged(made_up([](unsigned t) { return t % 16 ? 2.0 : 1.0; }));
+  CAPTURE(weak);
+  CHECK(weak.find("04.5a  holds, by less") != std::string::npos);
+  CHECK(weak.find("04.5b  does not hold") != std::string::npos);
+  const std::string little = judged(made_up([](unsigned t) { return t % 16 ? 1.3 : 1.0; }));
+  CHECK(little.find("04.5a  does not hold") != std::string::npos);
+}
+
+TEST_CASE("threads: what is not judged on a GPU says why") {
+  Device device;
+  device.number = -1;
+  device.prop.name[0] = 'X';  // a GPU that has a name
+  std::string printed;
+  Report report("threads", &printed);
+  report.heading(&device, "");
+  Compare compare;
+  compare.why_not = "too small";
+  judge_threads({report, &device, {}}, compare, beside_multiples(false, false));
+  for (const char* id : {"04.5a", "04.5b", "04.6a", "04.6b"})
+    CHECK(printed.find(std::string(id) + "  not judged") != std::string::npos);
+  CHECK(printed.find("too small") != std::string::npos);
+}
+
+TEST_CASE("threads: a row says what was read, over its time, beside its prediction") {
+  Device device;
+  device.number = -1;
+  device.theoretical_gbs = 10000;
+  Report report("threads");
+  const Run run{report, &device, {}};
+  ThreadsTable table(run, text_size);
+  table.trip = 1e-4;
+  table.add(256, 1056, always(603.979776));
+  table.add(257, 924, always(1));
+  table.add(calibrating, 2112, always(1));
+  const std::string csv = report.csv("");
+  for (const char* line :
+       {",by rows,threads,256,measured,bandwidth,GB/s,1,", ",256,predicted,time,ms,0.0603979776,",
+        ",256,predicted,loads in turn,,576,", ",257,predicted,rounds,,2,",
+        ",257,predicted,time,ms,0.1152,", ",257,predicted,bytes in flight,bytes,949872,",
+        ",64,calibration,time,ms,1,"}) {
+    CAPTURE(std::string(line));
+    CHECK(csv.find(line) != std::string::npos);
   }
 }
 
-TEST_CASE("threads: loads that follow one another") {
-  CHECK(loads_in_turn(12288, 256, 1056) == 12 * 48);      // all 1024 blocks at once, 12 rows each
-  CHECK(loads_in_turn(12288, 272, 924) == 2 * 12 * 46);   // the last 100 blocks wait
-  CHECK(loads_in_turn(12288, 1024, 264) == 4 * 12 * 12);  // four rounds
+TEST_CASE("threads: what the sweep shows beside the claims") {
+  const LaunchTimes sweep = made_up([](unsigned t) {
+    return t == 272 ? 2.0 : t > 400 ? 4.0 : 1.0;
+  });
+  CHECK(deepest_fall(sweep, [](unsigned t) { return 2000 - t; }) ==
+        "the rate falls most from 400 to 401 threads, by 75%: 1599 blocks fit at once, not 1600");
+  CHECK(odd_multiples(sweep) ==
+        "112 threads reach 100%, 272 threads reach 50% of the mean rate of the multiples of 32 "
+        "beside them");
+  CHECK(deepest_fall({}, [](unsigned t) { return t; }).empty());
+  CHECK(odd_multiples({}).empty());
+  CHECK(middle({exactly(3), exactly(1), exactly(2)}).value == 2);
 }
 
-TEST_CASE("threads: the counts of a sweep") {
-  const std::vector<unsigned> coarse = counts(false, 16);
-  CHECK(coarse.size() == 190);  // 16 and 17; 32 to 1008 with two neighbours each; 1023 and 1024
-  CHECK(counts(true, 16).size() == 1009);
-  for (unsigned t : printed) CHECK(std::count(coarse.begin(), coarse.end(), t) == 1);
-}
-
-TEST_CASE("threads: the sum is exact for every kind of count") {
+TEST_CASE("threads: every thread's sum is right at awkward sizes and counts") {
   if (skip_without_gpu()) return;
-  for (unsigned rows : {1u, 7u, 101u, 1024u, 1031u}) {
-    CAPTURE(rows);
-    Rows array(rows);
-    CHECK(array.expected == total_by_host(array.in));
-    for (unsigned t : {1u, 16u, 17u, 31u, 32u, 33u, 191u, 192u, 193u, 1023u, 1024u}) {
+  for (const Size size :
+       {Size{1, 1}, Size{7, 1009}, Size{101, 31}, Size{1031, 257}, Size{3, 12288}})
+    for (const unsigned t : {1u, 16u, 17u, 31u, 32u, 33u, 192u, 193u, 1023u, 1024u}) {
+      CAPTURE(size.rows);
+      CAPTURE(size.columns);
       CAPTURE(t);
-      CHECK(array.right(t));
+      const Launch l{blocks, t};
+      RowArray array(sum_rows, size, l.total());
+      const Task task = array.task(l);
+      CHECK(wrong_after(task) == 0);
+      CHECK(array.canaries_stand(l));
+      std::vector<float> sums = array.out.to_host();
+      sums.resize(l.total());
+      CHECK(sums == sums_by_host(size, l));
+      task.check.poison();
+      CHECK(task.check.wrong() == l.total());
     }
-    array.expected += 1;  // and the check itself can fail
-    CHECK_FALSE(array.right(192));
-  }
 }
+
+TEST_CASE("threads: the check finds a word that another thread took") {
+  if (skip_without_gpu()) return;
+  const Launch l{7, 33};
+  RowArray array(sum_rows, {101, 257}, l.total());
+  const Task task = array.task(l);
+  REQUIRE(wrong_after(task) == 0);
+  std::vector<float> sums = array.out.to_host();
+  sums[5] += 1;  // the total is what it was
+  sums[6] -= 1;
+  array.out.copy_from(sums);
+  CHECK(task.check.wrong() == 2);
+}
+
+TEST_CASE("threads: large: more than 2^32 words") {
+  if (skip_without_gpu()) return;
+  const Size size{349600, text_size.columns};
+  if (bytes_read(size) > 0.9 * double(Device::free_bytes()))
+    return skip_self_check("needs " + bytes_text(bytes_read(size)) + " of device memory");
+  const Launch l{blocks, 1024};
+  RowArray array(sum_rows, size, l.total());
+  CHECK(wrong_after(array.task(l)) == 0);
+}
+
+TEST_CASE("plausible: threads" * doctest::skip()) { check_plausible(&threads); }
