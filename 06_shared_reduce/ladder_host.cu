@@ -6,6 +6,7 @@
 
 #include "banks.hpp"
 #include "ladder.hpp"
+#include "reduce_steps.hpp"
 
 namespace reduce {
 
