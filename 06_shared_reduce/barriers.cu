@@ -1,6 +1,6 @@
 // barriers: "access to shared memory must be synchronized using __syncthreads()", says the wiki,
 // and that this "may affect performance by forcing the SM to idle frequently" [LC 1]. Both are
-// tried: a block that turns its words round with and without the barrier between its stores and its
+// tried: a block that reverses its words with and without the barrier between its stores and its
 // loads; and warps that work by themselves, with and without a barrier that nobody needs. Look at
 // how many words are wrong, in which blocks none is; and at what a barrier costs where all warps
 // come at the same time, and where one of them keeps the others waiting.
@@ -11,7 +11,7 @@
 //   2  unguarded_reverse  1 without the barrier: a race, on purpose
 //   3  meet               warps that do nothing but meet
 //   4  apart              warps that work by themselves
-//   5  together           4 with a barrier after every turn
+//   5  together           4 with a barrier after every round
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -49,20 +49,21 @@ __global__ void unguarded_reverse(unsigned* out, const unsigned* in) {
 }
 // [/unguarded_reverse]
 
-constexpr unsigned barriers_a_turn = 16;  // so that the loop around them hardly counts
+constexpr unsigned barriers_a_round = 16;  // so that the loop around them hardly counts
 
 // [meet]
-// Warps that touch no memory and meet. The last of them may be made to come `late`, so that one can
-// see whether the others wait: each warp notes how many cycles it was there.
-__global__ void meet(long long* cycles, unsigned turns, long long late) {
+// Warps that do nothing but meet. Each writes down how many cycles that took it. To check that the
+// others wait, the last warp spends `late` cycles before its first barrier; `late` is 0 in what is
+// timed.
+__global__ void meet(long long* cycles, unsigned rounds, long long late) {
   const unsigned warp = threadIdx.x / 32, warps = blockDim.x / 32;
   const long long start = clock64();
   if (warp == warps - 1)
     while (clock64() - start < late) continue;
 #pragma unroll 1
-  for (unsigned turn = 0; turn < turns; ++turn)
+  for (unsigned round = 0; round < rounds; ++round)
 #pragma unroll
-    for (unsigned k = 0; k < barriers_a_turn; ++k) __syncthreads();
+    for (unsigned k = 0; k < barriers_a_round; ++k) __syncthreads();
   if (threadIdx.x % 32 == 0) cycles[blockIdx.x * warps + warp] = clock64() - start;
 }
 // [/meet]
@@ -70,20 +71,20 @@ __global__ void meet(long long* cycles, unsigned turns, long long late) {
 constexpr unsigned factor = 1664525, addend = 1013904223;
 
 // [apart]
-// In a turn each warp goes `steps` steps, one that waits for the other; and when it is its turn,
-// one warp after another, `more` of them. No thread ever needs another's word.
-__global__ void apart(unsigned* out, const unsigned* in, unsigned turns, unsigned steps,
+// A round has `steps` dependent steps. In each round one warp, the next every time, does `more` of
+// them. No thread ever needs another's word.
+__global__ void apart(unsigned* out, const unsigned* in, unsigned rounds, unsigned steps,
                       unsigned more) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned warps = blockDim.x / 32;
-  unsigned long_turn = threadIdx.x / 32;
+  unsigned long_round = threadIdx.x / 32;
   unsigned x = in[i];
 #pragma unroll 1
-  for (unsigned turn = 0; turn < turns; ++turn) {
+  for (unsigned round = 0; round < rounds; ++round) {
     unsigned count = steps;
-    if (turn == long_turn) {
+    if (round == long_round) {
       count += more;
-      long_turn += warps;
+      long_round += warps;
     }
 #pragma unroll 1
     for (unsigned step = 0; step < count; ++step) x = x * factor + addend;
@@ -93,19 +94,19 @@ __global__ void apart(unsigned* out, const unsigned* in, unsigned turns, unsigne
 // [/apart]
 
 // [together]
-// The same work. At the end of a turn every warp waits for the last.
-__global__ void together(unsigned* out, const unsigned* in, unsigned turns, unsigned steps,
+// The same work. At the end of a round every warp waits for the last.
+__global__ void together(unsigned* out, const unsigned* in, unsigned rounds, unsigned steps,
                          unsigned more) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned warps = blockDim.x / 32;
-  unsigned long_turn = threadIdx.x / 32;
+  unsigned long_round = threadIdx.x / 32;
   unsigned x = in[i];
 #pragma unroll 1
-  for (unsigned turn = 0; turn < turns; ++turn) {
+  for (unsigned round = 0; round < rounds; ++round) {
     unsigned count = steps;
-    if (turn == long_turn) {
+    if (round == long_round) {
       count += more;
-      long_turn += warps;
+      long_round += warps;
     }
 #pragma unroll 1
     for (unsigned step = 0; step < count; ++step) x = x * factor + addend;
@@ -140,7 +141,7 @@ size_t differing(const std::vector<unsigned>& found, const std::vector<unsigned>
   return wrong;
 }
 
-/// Blocks whose words are turned round, each by itself.
+/// Blocks whose words are reversed, each by itself.
 struct Reversal {
   unsigned blocks, threads, seed;
 
@@ -165,13 +166,13 @@ struct Reversal {
 struct Meeting {
   static constexpr long long lateness = 100'000;  ///< cycles by which one warp is late when checked
 
-  unsigned blocks, warps, turns;
+  unsigned blocks, warps, rounds;
   long long late = 0;  ///< as the next launch has it
   DeviceBuffer<long long> cycles{size_t(blocks) * warps + canaries};
 
-  Meeting(unsigned blocks, unsigned warps, unsigned turns)
-      : blocks(blocks), warps(warps), turns(turns) {}
-  double barriers() const { return double(turns) * barriers_a_turn; }
+  Meeting(unsigned blocks, unsigned warps, unsigned rounds)
+      : blocks(blocks), warps(warps), rounds(rounds) {}
+  double barriers() const { return double(rounds) * barriers_a_round; }
   /// Warps that did not wait for the late one, or wrote where nobody should.
   size_t wrong() const {
     const std::vector<long long> found = cycles.to_host();
@@ -191,7 +192,8 @@ struct Meeting {
       return wrong();
     };
     return {"meet, " + std::to_string(warps) + " warps",
-            [this] { meet<<<blocks, 32 * warps>>>(cycles.data(), turns, late); }, std::move(check)};
+            [this] { meet<<<blocks, 32 * warps>>>(cycles.data(), rounds, late); },
+            std::move(check)};
   }
 };
 
@@ -212,23 +214,23 @@ Step steps_of(unsigned count) {
   return all;
 }
 
-constexpr unsigned steps_a_turn = 8;               // about as long as a step of a reduction
-constexpr unsigned more_steps = 3 * steps_a_turn;  // the long turn has four times the work
+constexpr unsigned steps_a_round = 8;               // about as long as a step of a reduction
+constexpr unsigned more_steps = 3 * steps_a_round;  // the long round has four times the work
 
 /// Warps that work, in one block on each multiprocessor.
 struct Work {
   bool barrier;
-  unsigned blocks, warps, turns, more;
+  unsigned blocks, warps, rounds, more;
   DeviceBuffer<unsigned> in, out;
 
-  Work(bool barrier, unsigned blocks, unsigned warps, unsigned turns, unsigned more)
-      : barrier(barrier), blocks(blocks), warps(warps), turns(turns), more(more) {
+  Work(bool barrier, unsigned blocks, unsigned warps, unsigned rounds, unsigned more)
+      : barrier(barrier), blocks(blocks), warps(warps), rounds(rounds), more(more) {
     in = DeviceBuffer<unsigned>(words(blocks * 32 * warps, 1));
     out = DeviceBuffer<unsigned>(in.size() + canaries);
   }
-  /// Steps that a warp of each block goes: its turns, and those that are long for it.
+  /// Steps that a warp of each block goes: its rounds, and those that are long for it.
   unsigned steps(unsigned warp) const {
-    return turns * steps_a_turn + (turns + warps - 1 - warp) / warps * more;
+    return rounds * steps_a_round + (rounds + warps - 1 - warp) / warps * more;
   }
   std::vector<unsigned> right() const {
     std::vector<Step> of_warp;
@@ -243,8 +245,8 @@ struct Work {
     check.wrong = [this] { return differing(out.to_host(), right()); };
     return {(barrier ? "together, " : "apart, ") + std::to_string(warps) + " warps",
             [this] {
-              (barrier ? together : apart)<<<blocks, 32 * warps>>>(out.data(), in.data(), turns,
-                                                                   steps_a_turn, more);
+              (barrier ? together : apart)<<<blocks, 32 * warps>>>(out.data(), in.data(), rounds,
+                                                                   steps_a_round, more);
             },
             std::move(check)};
   }
@@ -268,18 +270,18 @@ struct BarrierCost {
   double ns(unsigned warps) const { return of_one + (of_32 - of_one) / 31 * (warps - 1); }
 };
 
-/// Nanoseconds of a turn of one kind of work by so many warps.
-struct Turn {
+/// Nanoseconds of a round of one kind of work by so many warps.
+struct Round {
   unsigned warps;
   bool barrier, uneven;
 };
 
-/// `alone_ns`: a turn of as many warps with even work and no barrier, which is measured. The long
-/// turn of one warp is a long one for all if they wait for it; else it is its share of the time.
-double predicted_ns(const Turn& turn, double alone_ns, const BarrierCost& cost) {
+/// `alone_ns`: a round of as many warps with even work and no barrier, which is measured. The long
+/// round of one warp is a long one for all if they wait for it; else it is its share of the time.
+double predicted_ns(const Round& round, double alone_ns, const BarrierCost& cost) {
   double ns = alone_ns;
-  if (turn.uneven) ns += alone_ns * more_steps / steps_a_turn / (turn.barrier ? 1 : turn.warps);
-  return turn.barrier ? ns + cost.ns(turn.warps) : ns;
+  if (round.uneven) ns += alone_ns * more_steps / steps_a_round / (round.barrier ? 1 : round.warps);
+  return round.barrier ? ns + cost.ns(round.warps) : ns;
 }
 
 // ---- the experiment ----
@@ -299,7 +301,12 @@ void count_wrong_words(const Run& run) {
               {double(with), without, percent(without / n)});
   }
   table.print();
-  run.report.note("turning round " + std::to_string(n) + " words; without a barrier it is a race");
+  run.report.note("reversing " + std::to_string(n) + " words; without a barrier it is a race");
+}
+
+/// Both models were found on compute capability 9.0, and a test holds rows to them there.
+Model model_of(const Device* device, Model found) {
+  return device && device->prop.major == 9 ? found : Model::host;
 }
 
 BarrierCost measure_meetings(const Run& run, unsigned multiprocessors) {
@@ -316,9 +323,10 @@ BarrierCost measure_meetings(const Run& run, unsigned multiprocessors) {
   const BarrierCost cost{ns.front().median, ns.back().median};
   for (size_t i = 0; i < ns.size(); ++i) {
     const unsigned warps = warp_counts[i];
-    const Cell time = warps == 1 || warps == 32
-                          ? Cell(Calibration{ns[i]})
-                          : Cell(Compared{cost.ns(warps), ns[i], Model::latency});
+    const Cell time =
+        warps == 1 || warps == 32
+            ? Cell(Calibration{ns[i]})
+            : Cell(Compared{cost.ns(warps), ns[i], model_of(run.device, Model::latency)});
     table.row({"", "warps", std::to_string(warps)}, {time, spread_text(ns[i]), cycles[i]});
   }
   table.print();
@@ -327,13 +335,13 @@ BarrierCost measure_meetings(const Run& run, unsigned multiprocessors) {
 
 /// Readings of the same work with and without barriers, in turn.
 struct Pair {
-  Turn with;
+  Round with;
   Readings apart, together;
 
   Interval slowdown() const { return ratio(together, apart); }
 };
 
-std::vector<Pair> measure_turns(const Run& run, unsigned multiprocessors, unsigned turns) {
+std::vector<Pair> measure_rounds(const Run& run, unsigned multiprocessors, unsigned rounds) {
   std::vector<Pair> pairs;
   for (const unsigned warps : warp_counts) pairs.push_back({{warps, true, false}, {}, {}});
   pairs.push_back({{warp_counts[text_block], true, true}, {}, {}});
@@ -344,7 +352,7 @@ std::vector<Pair> measure_turns(const Run& run, unsigned multiprocessors, unsign
   for (const Pair& pair : pairs)
     for (const bool barrier : {false, true}) {
       const unsigned more = pair.with.uneven ? more_steps : 0;
-      work.emplace_back(barrier, multiprocessors, pair.with.warps, turns, more);
+      work.emplace_back(barrier, multiprocessors, pair.with.warps, rounds, more);
       tasks.push_back(work.back().task());
     }
   const std::vector<Readings> times = run.time_in_turn(tasks);
@@ -355,37 +363,41 @@ std::vector<Pair> measure_turns(const Run& run, unsigned multiprocessors, unsign
   return pairs;
 }
 
-void show(const Run& run, const std::vector<Pair>& pairs, const BarrierCost& cost, unsigned turns) {
+void show(const Run& run, const std::vector<Pair>& pairs, const BarrierCost& cost,
+          unsigned rounds) {
   Table table(run.report, "work, warps",
-              {compared("ns a turn", "a turn", "ns", 1), shown("spread"), shown("slower")});
-  const double alone_8 = ns_each(pairs[text_block].apart, turns).median;
+              {compared("ns a round", "a round", "ns", 1), shown("spread"), shown("slower")});
+  const double alone_8 = ns_each(pairs[text_block].apart, rounds).median;
+  const Model model = model_of(run.device, Model::traffic);
   for (const Pair& pair : pairs) {
     const std::string name = pair.with.uneven ? "one has four times the work" : "even";
-    const Statistics apart_ns = ns_each(pair.apart, turns);
+    const Statistics apart_ns = ns_each(pair.apart, rounds);
     const double alone = pair.with.uneven ? alone_8 : apart_ns.median;
-    const Turn without{pair.with.warps, false, pair.with.uneven};
+    const Round without{pair.with.warps, false, pair.with.uneven};
     const Cell time = pair.with.uneven
-                          ? Cell(Compared{predicted_ns(without, alone, cost), apart_ns})
+                          ? Cell(Compared{predicted_ns(without, alone, cost), apart_ns, model})
                           : Cell(Calibration{apart_ns});
     const std::string warps = std::to_string(pair.with.warps);
     table.row({name + ", apart", "warps", warps}, {time, spread_text(apart_ns), "-"});
-    const Statistics ns = ns_each(pair.together, turns);
+    const Statistics ns = ns_each(pair.together, rounds);
     table.row({name + ", together", "warps", warps},
-              {Compared{predicted_ns(pair.with, alone, cost), ns}, spread_text(ns),
+              {Compared{predicted_ns(pair.with, alone, cost), ns, model}, spread_text(ns),
                factor_text(pair.slowdown().value)});
   }
   table.print();
-  run.report.note("a turn has " + std::to_string(steps_a_turn) +
+  run.report.note("a round has " + std::to_string(steps_a_round) +
                   " steps, each a multiplication and an addition");
 }
 
-/// `pairs` in the order of measure_turns; none where there is no GPU.
+/// `pairs` in the order of measure_rounds; none where there is no GPU.
 void judge_waiting(const Run& run, const std::vector<Pair>& pairs) {
   const Part part{"06.5", "barriers make the warps of a block wait, though all have the same work",
                   "no figure", "the wiki"};
   if (pairs.empty()) return run.report.judge(part, beats(), {}, "");
   const Interval slowdown = pairs[text_block].slowdown();
-  run.report.judge(part, beats(), slowdown, slower(slowdown) + " with 8 warps");
+  run.report.judge(part, beats(), slowdown,
+                   slower(slowdown) + " with 8 warps and a round of " +
+                       std::to_string(steps_a_round) + " steps");
   std::string by_warps;
   for (size_t i = 0; i < std::size(warp_counts); ++i)
     by_warps += (i ? ", " : "") + factor_text(pairs[i].slowdown().value);
@@ -405,9 +417,10 @@ void barriers(const Run& run) {
   const unsigned multiprocessors = unsigned(run.device->prop.multiProcessorCount);
   count_wrong_words(run);
   const BarrierCost cost = measure_meetings(run, multiprocessors);
-  const unsigned turns = run.quick ? 512 : 2048;  // a multiple of 32: every warp's turn comes round
-  const std::vector<Pair> pairs = measure_turns(run, multiprocessors, turns);
-  show(run, pairs, cost, turns);
+  const unsigned rounds =
+      run.quick ? 512 : 2048;  // a multiple of 32: every warp has as many long ones
+  const std::vector<Pair> pairs = measure_rounds(run, multiprocessors, rounds);
+  show(run, pairs, cost, rounds);
   judge_waiting(run, pairs);
 }
 
@@ -467,7 +480,7 @@ TEST_CASE("barriers: the claim compares with and without, the right way round") 
   CHECK(printed.find("06.5   does not hold") != std::string::npos);
 }
 
-TEST_CASE("barriers: the table of made-up turns, predicted and measured") {
+TEST_CASE("barriers: the table of made-up rounds, predicted and measured") {
   std::string printed;
   Report report("barriers", &printed);
   const Device device;
@@ -484,7 +497,16 @@ TEST_CASE("barriers: the table of made-up turns, predicted and measured") {
   CHECK(report.predictions()[7].measured == doctest::Approx(412.5));
 }
 
-TEST_CASE("barriers: with a barrier every word is turned round") {
+TEST_CASE("barriers: what a test may hold a row to") {
+  Device device;
+  device.number = -1;
+  device.prop.major = 9;
+  CHECK(model_of(&device, Model::latency) == Model::latency);
+  device.prop.major = 12;
+  CHECK(model_of(&device, Model::traffic) == Model::host);
+}
+
+TEST_CASE("barriers: with a barrier every block is reversed") {
   if (skip_without_gpu()) return;
   for (const unsigned threads : {1u, 32u, 33u, 97u, 256u, 1000u, 1024u})
     for (const unsigned blocks : {1u, 7u, 1009u}) {
@@ -494,7 +516,7 @@ TEST_CASE("barriers: with a barrier every word is turned round") {
     }
 }
 
-TEST_CASE("barriers: race: without one no word is lost or written too far") {
+TEST_CASE("barriers: race: without a barrier nothing is written too far") {
   if (skip_without_gpu()) return;
   CHECK(Reversal{1009, 1, 1}.wrong_words(unguarded_reverse) == 0);  // a lone thread races nobody
   for (const unsigned threads : {32u, 97u, 1024u}) {
@@ -508,8 +530,8 @@ TEST_CASE("barriers: race: without one no word is lost or written too far") {
     CHECK(std::count(found.end() - canaries, found.end(), ~0u) == long(canaries));
     found.resize(in.size());
     const size_t wrong = differing(found, all.right());
+    // any number of them may be
     MESSAGE(threads << " threads: " << wrong << " of " << in.size() << " words are wrong");
-    CHECK(wrong <= in.size());  // any number of them
   }
 }
 
@@ -546,11 +568,11 @@ TEST_CASE("barriers: every warp goes all its steps, with and without barriers") 
   if (skip_without_gpu()) return;
   for (const bool barrier : {false, true})
     for (const unsigned warps : {1u, 3u, 8u, 32u})
-      for (const unsigned turns : {0u, 1u, 7u, 64u})
+      for (const unsigned rounds : {0u, 1u, 7u, 64u})
         for (const unsigned more : {0u, more_steps}) {
           CAPTURE(warps);
-          CAPTURE(turns);
-          Work work(barrier, 5, warps, turns, more);
+          CAPTURE(rounds);
+          Work work(barrier, 5, warps, rounds, more);
           CHECK(wrong_after(work.task()) == 0);
           std::vector<unsigned> one_off = work.right();
           one_off.resize(one_off.size() + canaries, ~0u);

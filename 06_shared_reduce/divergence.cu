@@ -1,16 +1,16 @@
-// divergence: the guide walks through a block of 256 threads, warp by warp [KP]. Its first
-// reduction divides every warp in its first step; its second packs the adding threads together, and
-// divides none before the fourth. Look at the divided warps of the three, counted by the warps
-// themselves; and at how little that changes of the cycles that a sum takes. What changes them is
-// the number of steps, each with its barrier, and the banks. (`branches` has paths that do cost
-// their sum.)
+// divergence: the guide walks through a block of 256 threads, warp by warp [KP]. In its `reduce`
+// every warp is divergent from the first step on; its `reduce1` packs the adding threads together,
+// and no warp is divergent before the fourth. Look at the divergent warps of the three, counted by
+// the warps themselves; and at how little that changes of the cycles that a sum takes. What changes
+// them is the number of steps, each with its barrier, and the banks. (`branches` has paths that do
+// cost their sum.)
 //   cmake -S 06_shared_reduce -B build/divergence -DEXPERIMENTS=divergence
 //   cmake --build build/divergence && build/divergence/06_shared_reduce
 //
-//   1  vote_modulo      every 2s-th thread adds: the text's first
-//   2  vote_strided     the first threads add words that lie 2s apart: its second
-//   3  vote_descending  the first threads add words side by side: its third
-//   4  sum_mask         1 without votes, over and over; and with a mask, as % s takes a division
+//   1  vote_modulo      every 2s-th thread adds: the text's `reduce`
+//   2  vote_strided     the first threads add words that lie 2s apart: its `reduce1`
+//   3  vote_descending  the first threads add words side by side: its `reduce2`
+//   4  sum_mask         1 without votes, over and over; with a mask, so that the division is gone
 //   5  sum_strided      2, over and over
 //   6  sum_descending   3, over and over
 //   7  sum_last_warp    6, but the last warp that adds no longer waits for the others
@@ -19,6 +19,7 @@
 #include <algorithm>
 
 #include "../common/report.hpp"
+#include "banks.hpp"
 
 namespace {
 
@@ -265,6 +266,13 @@ const Sum sums[] = {
 };
 constexpr size_t descending = 2, last_warp = 3;  // indices into it
 
+/// Steps until one word is left of n.
+unsigned step_count(unsigned n) {
+  unsigned steps = 0;
+  while (n >> (steps + 1)) ++steps;
+  return steps;
+}
+
 Strides strides_of(Reduction which) {
   return which == Reduction::descending ? Strides::descending : Strides::ascending;
 }
@@ -316,8 +324,7 @@ struct Blocks {
 std::vector<std::vector<unsigned>> counted_adding(const Vote& vote, unsigned threads) {
   Blocks block(1, threads, 1);
   const unsigned warps = threads / 32;
-  unsigned steps = 0;
-  while (threads >> (steps + 1)) ++steps;
+  const unsigned steps = step_count(threads);
   DeviceBuffer<unsigned> adding(steps * warps + canaries);
   adding.poison();
   block.out.poison();
@@ -335,16 +342,9 @@ std::vector<std::vector<unsigned>> counted_adding(const Vote& vote, unsigned thr
 
 // ---- what to expect ----
 
-/// Steps until one word is left of n.
-unsigned step_count(unsigned n) {
-  unsigned steps = 0;
-  while (n >> (steps + 1)) ++steps;
-  return steps;
-}
-
 /// Whether thread `tid` of n adds in a step (the first is 0), and to which word which.
 struct Addition {
-  bool adds;
+  bool active;
   unsigned left, right;
 };
 
@@ -358,43 +358,30 @@ Addition addition(Reduction which, unsigned step, unsigned tid, unsigned n) {
 /// Threads of each warp that add in a step.
 std::vector<unsigned> adding_threads(Reduction which, unsigned step, unsigned n) {
   std::vector<unsigned> adding(n / 32, 0);
-  for (unsigned tid = 0; tid < n; ++tid) adding[tid / 32] += addition(which, step, tid, n).adds;
+  for (unsigned tid = 0; tid < n; ++tid) adding[tid / 32] += addition(which, step, tid, n).active;
   return adding;
 }
 
 /// Threads that add in a step, the warps that they are in, and those of these warps that are
-/// divided: others of their lanes do not add.
+/// divergent: others of their lanes do not add.
 struct Activity {
-  unsigned threads = 0, warps = 0, divided = 0;
+  unsigned threads = 0, warps = 0, divergent = 0;
 
   explicit Activity(const std::vector<unsigned>& adding) {
     for (const unsigned n : adding) {
       threads += n;
       warps += n > 0;
-      divided += n > 0 && n < 32;
+      divergent += n > 0 && n < 32;
     }
   }
 };
 
-/// Passes through shared memory beyond one for each access of a warp, in all steps: as many as the
-/// fullest of the 32 banks has further words. A step loads two words and stores one.
-unsigned conflicts(Reduction which, unsigned n) {
-  unsigned passes = 0;
+/// Wavefronts of all steps beyond the one that each load and store of a warp takes at least.
+int conflicts(Reduction which, unsigned n) {
+  Traffic all;
   for (unsigned step = 0; step < step_count(n); ++step)
-    for (unsigned warp = 0; warp < n / 32; ++warp) {
-      unsigned left[32] = {}, right[32] = {};  // words that are wanted of each bank
-      for (unsigned tid = 32 * warp; tid < 32 * (warp + 1); ++tid) {
-        const Addition a = addition(which, step, tid, n);
-        if (!a.adds) continue;
-        ++left[a.left % 32];
-        ++right[a.right % 32];
-      }
-      const unsigned loads = std::max(*std::max_element(left, left + 32), 1u) +
-                             std::max(*std::max_element(right, right + 32), 1u) - 2;
-      const unsigned stores = std::max(*std::max_element(left, left + 32), 1u) - 1;
-      passes += loads + stores;
-    }
-  return passes;
+    all.add(step_traffic(n, [=](unsigned tid) { return addition(which, step, tid, n); }));
+  return all.taken() - all.ideal;
 }
 
 /// Cycles of a step that ends with a barrier: to load, to add, to store and to meet, and more for
@@ -412,13 +399,21 @@ struct StepCost {
   double cycles(unsigned warps) const { return alone + a_warp * warps; }
 };
 
-/// Cycles of one block's sum. To store the words and to meet is a step, too; a pass is a cycle. It
-/// does not matter how many lanes of how many warps add: those that do not sit it out.
+/// Cycles of one block's sum. To store the words and to meet is a step, too; a wavefront is a
+/// cycle. It does not matter how many lanes of how many warps add: those that do not sit it out. A
+/// step of the last warp alone is taken to be that of a block of one warp, its barrier included.
 double predicted_cycles(size_t sum, unsigned n, const StepCost& step) {
   const unsigned with_barrier = 1 + step_count(n) - (sum == last_warp ? 5 : 0);
   const unsigned alone = sum == last_warp ? 5 : 0;
   return with_barrier * step.cycles(n / 32) + alone * step.cycles(1) +
          conflicts(sums[sum].which, n);
+}
+
+/// Found on compute capability 9.0, and a test holds rows to it there; not yet the last warp's, for
+/// which nothing was measured that it could have been found by.
+Model model_of(size_t sum, const Device* device) {
+  const bool found_here = device && device->prop.major == 9;
+  return found_here && sum != last_warp ? Model::traffic : Model::host;
 }
 
 // ---- the experiment ----
@@ -432,20 +427,20 @@ void show_votes(const Run& run) {
                counted("counted", "adding threads", "threads", 0),
                predicted("their warps", "their warps", "warps", 0),
                counted("counted", "their warps", "warps", 0),
-               predicted("divided", "divided warps", "warps", 0),
-               counted("counted", "divided warps", "warps", 0)});
+               predicted("divergent", "divergent warps", "warps", 0),
+               counted("counted", "divergent warps", "warps", 0)});
   for (const Vote& vote : votes) {
     std::vector<std::vector<unsigned>> seen;
     if (run.device) seen = counted_adding(vote, text_threads);
     for (unsigned step = 0; step < step_count(text_threads); ++step) {
       const Activity expected(adding_threads(vote.which, step, text_threads));
-      std::vector<Cell> cells{double(expected.threads), {}, double(expected.warps), {},
-                              double(expected.divided), {}};
+      std::vector<Cell> cells{double(expected.threads),   {}, double(expected.warps), {},
+                              double(expected.divergent), {}};
       if (run.device) {
         const Activity is(seen[step]);
         cells[1] = double(is.threads);
         cells[3] = double(is.warps);
-        cells[5] = double(is.divided);
+        cells[5] = double(is.divergent);
       }
       table.row({vote.name, "step", std::to_string(step + 1)}, cells);
     }
@@ -480,7 +475,7 @@ void show_sums(const Run& run, const SumCycles& cycles) {
   Table table(
       run.report, "one block's sum, threads",
       {predicted("barriers", "barriers", "barriers", 0),
-       predicted("conflicts", "passes beyond one", "passes", 0),
+       predicted("conflicts", "wavefronts beyond one", "wavefronts", 0),
        compared("cycles", "cycles a sum", "cycles", 0), shown("spread"), shown("to descending")});
   StepCost step;
   if (!cycles.empty())
@@ -490,8 +485,8 @@ void show_sums(const Run& run, const SumCycles& cycles) {
       const unsigned n = block_sizes[b];
       const Statistics is = cycles.empty() ? Statistics{} : cycles[b][k];
       const bool calibrates = k == descending && (n == 256 || n == 1024);
-      const Cell time =
-          calibrates ? Cell(Calibration{is}) : Cell(Compared{predicted_cycles(k, n, step), is});
+      const Compared compared{predicted_cycles(k, n, step), is, model_of(k, run.device)};
+      const Cell time = calibrates ? Cell(Calibration{is}) : Cell(compared);
       const double barriers = 1 + step_count(n) - (k == last_warp ? 5 : 0);
       const double to_descending = cycles.empty() ? NAN : is.median / cycles[b][descending].median;
       table.row({sums[k].name, "threads", std::to_string(n)},
@@ -528,28 +523,28 @@ TEST_CASE("divergence: the strided reduction goes as the text walks through it")
   CHECK(adding_threads(Reduction::strided, 1, 256) == Warps{32, 32, 0, 0, 0, 0, 0, 0});
   CHECK(adding_threads(Reduction::strided, 2, 256) == Warps{32, 0, 0, 0, 0, 0, 0, 0});
   for (unsigned tid = 0; tid < 256; ++tid)  // in the fourth step the first 16 threads of warp 0
-    CHECK(addition(Reduction::strided, 3, tid, 256).adds == (tid < 16));
+    CHECK(addition(Reduction::strided, 3, tid, 256).active == (tid < 16));
 }
 
 namespace {
 
-std::vector<unsigned> divided_warps(Reduction which, unsigned n) {
+std::vector<unsigned> divergent_warps(Reduction which, unsigned n) {
   std::vector<unsigned> all;
   for (unsigned step = 0; step < step_count(n); ++step)
-    all.push_back(Activity(adding_threads(which, step, n)).divided);
+    all.push_back(Activity(adding_threads(which, step, n)).divergent);
   return all;
 }
 
 }  // namespace
 
-TEST_CASE("divergence: divided warps of the three reductions, by hand") {
+TEST_CASE("divergence: divergent warps of the three reductions, by hand") {
   using Warps = std::vector<unsigned>;
-  CHECK(divided_warps(Reduction::modulo, 256) == Warps{8, 8, 8, 8, 8, 4, 2, 1});
-  CHECK(divided_warps(Reduction::strided, 256) == Warps{0, 0, 0, 1, 1, 1, 1, 1});
-  CHECK(divided_warps(Reduction::descending, 256) == Warps{0, 0, 0, 1, 1, 1, 1, 1});
+  CHECK(divergent_warps(Reduction::modulo, 256) == Warps{8, 8, 8, 8, 8, 4, 2, 1});
+  CHECK(divergent_warps(Reduction::strided, 256) == Warps{0, 0, 0, 1, 1, 1, 1, 1});
+  CHECK(divergent_warps(Reduction::descending, 256) == Warps{0, 0, 0, 1, 1, 1, 1, 1});
   CHECK(adding_threads(Reduction::modulo, 0, 256) == Warps(8, 16));
   CHECK(adding_threads(Reduction::modulo, 4, 256) == Warps(8, 1));
-  CHECK(Activity({0, 1, 31, 32}).divided == 2);  // some of its lanes add, but not all
+  CHECK(Activity({0, 1, 31, 32}).divergent == 2);  // some of its lanes add, but not all
   CHECK(Activity({0, 1, 31, 32}).warps == 3);
   CHECK(Activity({0, 1, 31, 32}).threads == 64);
   for (unsigned n = 32; n <= max_threads; n *= 2)  // all three do the same work
@@ -567,7 +562,7 @@ TEST_CASE("divergence: what every thread must find is what the steps leave") {
       for (unsigned step = 0; step < step_count(n); ++step)
         for (unsigned tid = 0; tid < n; ++tid) {
           const Addition a = addition(vote.which, step, tid, n);
-          if (a.adds) left[a.left] += left[a.right];
+          if (a.active) left[a.left] += left[a.right];
         }
       CHECK(totals(strides_of(vote.which), words, 1) == left);
       const std::vector<unsigned> thrice = totals(strides_of(vote.which), words, 3);
@@ -601,6 +596,22 @@ TEST_CASE("divergence: the model, and what was measured on an NVIDIA H200") {
   CHECK(close(1, 256, 826.9));
   CHECK(close(0, 1024, 1786));
   CHECK(close(1, 1024, 2191));
+  // The old kernel with __syncwarp at last took more than descending itself, and the model says
+  // less. It is no row of ours: all of its warps went the last five steps, each with a choice
+  // between the two barriers. Ours sends one warp there, and is not measured yet.
+  CHECK(763.4 / predicted_cycles(last_warp, 256, step) == doctest::Approx(1.30).epsilon(0.01));
+  CHECK(1740 / predicted_cycles(last_warp, 1024, step) == doctest::Approx(1.47).epsilon(0.01));
+}
+
+TEST_CASE("divergence: what a test may hold a row to") {
+  Device device;
+  device.number = -1;
+  device.prop.major = 9;
+  CHECK(model_of(0, &device) == Model::traffic);
+  CHECK(model_of(last_warp, &device) == Model::host);
+  device.prop.major = 8;
+  CHECK(model_of(0, &device) == Model::host);
+  CHECK(model_of(0, nullptr) == Model::host);
 }
 
 TEST_CASE("divergence: a made-up sum's cycles, and the table of made-up ones") {
