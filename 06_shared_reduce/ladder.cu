@@ -1,21 +1,22 @@
 // ladder: the sum of n words. The vendor's guide [KP] sums a block's words in shared memory three
-// times: with divergent warps, with whole warps but bank conflicts, and with neither. It says that
-// the second beats the first and the third beats both. Look at the row of the mask: the same
-// threads diverge as in the first, without the division that % costs. Then at how much is left
-// after the text's last version, and at what each idea beyond it takes away.
+// times: with divergent warps (its `reduce`), with whole warps but bank conflicts (`reduce1`), and
+// with neither (`reduce2`). It says that the second beats the first and the third beats both. Look
+// at the row of the mask: the same threads diverge as in the first, without the division that %
+// costs. Then at how much is left after the text's last version, and at what each idea beyond it
+// takes away.
 //   cmake -S 06_shared_reduce -B build/ladder -DEXPERIMENTS=ladder
 //   cmake --build build/ladder && build/ladder/06_shared_reduce
 //
-//   1  reduce_modulo       the text's first: every 2s-th thread adds its neighbour at distance s
+//   1  reduce_modulo       the text's `reduce`: every 2s-th thread adds its neighbour at distance s
 //   2  reduce_mask         the same threads, found without a division
-//   3  reduce_strided      the text's second: the first threads add, words 2s apart
-//   4  reduce_descending   the text's third: the first threads add, words side by side
+//   3  reduce_strided      the text's `reduce1`: the first threads add, words 2s apart
+//   4  reduce_descending   the text's `reduce2`: the first threads add, words side by side
 //   5  reduce_add_on_load  4, two words a thread, added while they are loaded
 //   6  reduce_shuffle      5, the last 32 words by exchanges of registers
 //   7  reduce_redux        5, the last 32 words by one instruction
 //   8  reduce_several      as many blocks as fit at once, each for many words
-//   9  reduce_vector        8 in 16-byte words
-//  10  sum_once            eight 16-byte words a thread under way, one launch for all
+//   9  reduce_vector       8 in 16-byte words
+//  10  sum_once            eight 16-byte words a thread in flight, one launch for all
 //  11  sum_streaming       10, told that no word is used twice
 #include <doctest/doctest.h>
 
@@ -32,8 +33,8 @@ using namespace reduce;
 
 // [reduce_modulo]
 // In the first step every other thread of a warp adds, in the fifth one of 32, and all warps come
-// along. Loops run to blockDim.x, of which the compiler does not know that it is a power of two: so
-// % is a division.
+// along. The compiler does not know where the loop ends, so it cannot unroll it and know each s: %
+// is a division.
 template <class T>
 __global__ void reduce_modulo(const T* in, size_t n, T* out) {
   __shared__ T word[block_threads];
@@ -103,7 +104,7 @@ __global__ void reduce_descending(const T* in, size_t n, T* out) {
 // ---- beyond the text ----
 
 // Half of the threads would have nothing to do from the first step on: each adds two words while it
-// loads them. Both loads are under way together.
+// loads them. Both loads are in flight together.
 template <class T>
 __global__ void reduce_add_on_load(const T* in, size_t n, T* out) {
   __shared__ T word[block_threads];
@@ -171,7 +172,7 @@ __global__ void reduce_redux(const unsigned* in, size_t n, unsigned* out) {
 }
 
 // A warp loads 32 neighbours, adds, and steps on by the whole grid. The block's steps are paid once
-// for many words. One load of 4 bytes a thread is under way.
+// for many words. One load of 4 bytes a thread is in flight.
 template <class T>
 __global__ void reduce_several(const T* in, size_t n, T* out) {
   __shared__ T word[block_threads];
@@ -273,7 +274,7 @@ __device__ T take(volatile Slot* slots, unsigned count) {
   return sum;
 }
 
-// A block takes tiles of 64 KiB, one grid apart: eight 16-byte loads of each thread are under way
+// A block takes tiles of 64 KiB, one grid apart: eight 16-byte loads of each thread are in flight
 // before the first addition. It leaves its sum in a slot. The last block waits for all slots and
 // adds them up; the others wait for nothing, and so find room whatever the order in which blocks
 // start.
@@ -589,9 +590,6 @@ Key key_of(int rung) {
   return {rungs[rung].name, "type", "unsigned"};
 }
 
-/// Times of the rungs, in turn; empty for those that were not run.
-using Times = std::vector<Readings>;
-
 struct RungTable {
   const Run& run;
   size_t n;
@@ -652,48 +650,6 @@ void add_rows(const std::vector<int>& which, const Times& times, const Calibrate
                                           model_of(rungs[rung], table.n, c, device)});
     table.add(key_of<T>(rung), rungs[rung], cell, times[rung]);
   }
-}
-
-/// What part of the time that `better` saves against kernel 1 the mask alone saves, round by round.
-Interval share_of_gain(const Times& times, int better) {
-  std::vector<double> shares;
-  for (size_t i = 0; i < times[modulo].ms.size(); ++i) {
-    const double divided = times[modulo].ms[i];
-    shares.push_back((divided - times[mask].ms[i]) / (divided - times[better].ms[i]));
-  }
-  return shares.size() < Measuring::fewest_pairs ? not_measured("too few pairs")
-                                                 : interval_of_median(shares);
-}
-
-void judge(const Run& run, const Times& times, size_t n) {
-  const bool in_cache = run.device && !beyond_l2(*run.device, 4.0 * double(n));
-  const auto gain = [&](int slow, int fast) {
-    if (in_cache) return not_measured("the words are less than four times the L2");
-    return ratio(times[slow], times[fast]);
-  };
-  const Interval packed = gain(modulo, strided);
-  run.report.judge({"06.1", "strided indices without divergence beat the divergent version",
-                    "faster, no figure", "the guide"},
-                   beats(), packed, faster(packed));
-  if (packed.measured())
-    run.report.finding("06.1", "a mask for %, with the same divergence, is " +
-                                   faster(gain(modulo, mask)) + ": the division alone is " +
-                                   share_text(share_of_gain(times, strided)) +
-                                   " of what the strided index gains");
-
-  const Interval divergent = gain(modulo, descending);
-  const Interval conflicts = gain(strided, descending);
-  const bool divergent_is_near = divergent.value < conflicts.value;
-  run.report.judge(
-      {"06.2", "descending strides without bank conflicts beat both", "faster, no figure",
-       "the guide"},
-      beats(), divergent_is_near ? divergent : conflicts,
-      faster(divergent) + " than the first, " + faster(conflicts) + " than the second");
-  if (divergent.measured())
-    run.report.finding("06.2", faster(gain(mask, descending)) +
-                                   " than the mask: the division alone is " +
-                                   share_text(share_of_gain(times, descending)) +
-                                   " of what the descending stride gains on the first");
 }
 
 /// The words, the text's partial sums (less than a 254th of them), and what allocations round up.
@@ -761,7 +717,7 @@ void ladder(const Run& run, const Options& options) {
     add_orders_of_any_gpu(n, orders);
     orders.print();
     run.report.left_out("all sums and times, the library, and the sizes");
-    return judge(run, Times(rung_count), n);
+    return judge_ladder(run, Times(rung_count), n);
   }
 
   Calibrated c;
@@ -780,7 +736,7 @@ void ladder(const Run& run, const Options& options) {
     by_size.print();
     run.report.note("called: one after the other by the host; replayed: by a graph, without it");
   }
-  judge(run, times, n);
+  judge_ladder(run, times, n);
 }
 
 // ---- self-checks ----
@@ -821,44 +777,6 @@ constexpr Gpu one_multiprocessor{1, 1024};  // few words are more than one grid
 
 }  // namespace
 
-TEST_CASE("ladder: each claim compares the text's kernels, the right way round") {
-  Device device;
-  device.number = -1;
-  device.prop.l2CacheSize = 1 << 20;
-  std::string printed;
-  Report report("ladder", &printed);
-  const Run run{report, &device, {}};
-  Times times(rung_count);
-  const auto judged = [&](double of_modulo, double of_mask, double of_strided, double of_descending,
-                          size_t n) {
-    const double ms[] = {of_modulo, of_mask, of_strided, of_descending};
-    for (const int rung : {modulo, mask, strided, descending}) times[rung].ms.assign(15, ms[rung]);
-    printed.clear();
-    judge(run, times, n);
-  };
-  const auto says = [&](const char* text) { return printed.find(text) != std::string::npos; };
-  constexpr size_t enough = 1 << 20;
-  judged(2.6, 1.3, 1.6, 1.25, enough);
-  CHECK(says("06.1   holds  "));
-  CHECK(says("here 1.62x faster"));
-  CHECK(says("a mask for %, with the same divergence, is 2.00x faster"));
-  CHECK(says("the division alone is 130%"));
-  CHECK(says("06.2   holds  "));
-  CHECK(says("2.08x faster (2.06 to 2.10) than the first, 1.28x faster (1.27 to 1.29) than the"));
-  CHECK(says("found: 1.04x faster"));
-  CHECK(says("the division alone is 96%"));
-  judged(1.5, 1.3, 1.6, 1.25, enough);
-  CHECK(says("06.1   does not hold"));
-  CHECK(says("06.2   holds  "));
-  judged(2.6, 1.3, 1.6, 1.6, enough);  // beats the first only
-  CHECK(says("06.2   does not hold"));
-  judged(1.2, 1.3, 1.6, 1.25, enough);  // and here the second only
-  CHECK(says("06.2   does not hold"));
-  judged(2.6, 1.3, 1.6, 1.25, 1000);
-  CHECK(says("06.1   not judged"));
-  CHECK(says("06.2   not judged"));
-}
-
 TEST_CASE("ladder: sizes go beyond a made-up L2, and beside the library up to what fits") {
   Device device;
   device.number = -1;
@@ -887,7 +805,7 @@ TEST_CASE("ladder: every rung is right at awkward sizes and alignments") {
   check_rungs<unsigned>({32768 + 35}, {0, 29}, one_multiprocessor);
 }
 
-TEST_CASE("ladder: every block's sum is that of its own words") {
+TEST_CASE("ladder: every block's sum is that of its own words, and one launch's that of all") {
   if (skip_without_gpu()) return;
   for (const int rung : rungs_for<unsigned>(1)) {
     if (rung == library) continue;

@@ -12,6 +12,7 @@ namespace reduce {
 // ---- the rungs (ladder_host.cu) ----
 
 constexpr unsigned block_threads = 256;  // the text's block
+constexpr unsigned block_steps = 8;      // that halve its words until one is left
 constexpr unsigned warps = block_threads / 32;
 
 /// Blocks of the first launch. What is left after it is launched again, until one word is left.
@@ -23,7 +24,8 @@ enum class Grid {
 };
 
 /// Warp instructions of the kernel, as nvcc 13.0 compiles it for compute capability 9.0 (float).
-/// All zero where bytes decide, not instructions.
+/// All zero where bytes decide, not instructions. (ladder_counters.cu compares the sums with what
+/// the hardware counts.)
 struct Instructions {
   unsigned of_a_warp;   ///< before its steps and after them
   unsigned of_a_step;   ///< of each warp, whether its threads add or not
@@ -56,7 +58,7 @@ enum {
 extern const Rung rungs[rung_count];
 
 constexpr unsigned tile_threads = 512;
-constexpr unsigned tile_loads = 8;  // 16-byte loads of a thread that are under way together
+constexpr unsigned tile_loads = 8;  // 16-byte loads of a thread that are in flight together
 constexpr unsigned tile_quads = tile_threads * tile_loads;
 // Two blocks on each multiprocessor: every GPU has room for 1024 threads, and the registers that
 // this leaves a thread hold all loads of a tile.
@@ -78,7 +80,7 @@ double additions(const Rung& rung, size_t n, Gpu gpu);
 
 // ---- what to expect (ladder_host.cu) ----
 
-/// Passes through shared memory.
+/// Passes through shared memory's banks that loads and stores take.
 struct Wavefronts {
   double loads, stores;
   double both() const { return loads + stores; }
@@ -87,7 +89,8 @@ struct Wavefronts {
 Wavefronts wavefronts_of_block(const Rung& rung);
 double instructions_of_block(const Rung& rung);
 
-/// The model's three constants, measured in the same run; milliseconds.
+/// The model's three constants that are calibrated in the same run, in milliseconds. The others are
+/// properties of the device, and the counts of instructions above.
 struct Calibrated {
   double launch = NAN;   ///< a launch that has one word to sum
   double wait = NAN;     ///< what a block takes beside its instructions, over all multiprocessors
@@ -100,6 +103,13 @@ Calibrated calibrate(double one_word, double of_descending, double of_several, s
 double predicted_ms(const Rung& rung, size_t n, const Calibrated& c, const Device& device);
 /// How far a test may hold a row to that.
 Model model_of(const Rung& rung, size_t n, const Calibrated& c, const Device& device);
+
+// ---- the claims (ladder_claims.cu) ----
+
+/// Times of the rungs, in turn; empty for those that were not run.
+using Times = std::vector<Readings>;
+
+void judge_ladder(const Run& run, const Times& times, size_t n);
 
 // ---- words, and what their sum is (ladder_data.cu) ----
 
@@ -168,7 +178,8 @@ template <class T>
 void require_sums(const std::vector<int>& which, Words<T>& words, size_t n, Work<T>& work);
 
 /// The first launch of a rung alone: how many of the sums that its blocks leave are not of the
-/// words that they have to take, one by one. Quads have to be whole.
+/// words that they have to take. One launch leaves the total only, which is then compared. Quads
+/// have to be whole.
 template <class T>
 size_t wrong_after_first_launch(int rung, const Words<T>& words, Gpu gpu);
 

@@ -1,5 +1,6 @@
-// What `ladder`'s kernels do to shared memory: wavefronts predicted from who adds which words in
-// each step, beside what the hardware counts.
+// What `ladder`'s kernels do to shared memory, and the instructions that they issue: wavefronts
+// predicted from who adds which words in each step, and the instructions from which times are
+// predicted, beside what the hardware counts.
 #include <doctest/doctest.h>
 
 #include "../common/counters.hpp"
@@ -9,8 +10,8 @@ using namespace reduce;
 
 namespace {
 
-// All of its blocks fit on this GPU at once, and on a data-centre GPU of today: so the counts are
-// the same on all of those.
+// Sets the grids in place of the GPU that is counted: so each GPU gets the same launches, and the
+// counts have to be the same.
 constexpr Gpu roomy{64, 1024};
 constexpr size_t counted_words = 1 << 16;
 
@@ -21,6 +22,17 @@ Wavefronts wavefronts_of_launch(const Rung& rung) {
   const Wavefronts block = wavefronts_of_block(rung);
   const double blocks = first_blocks(rung) + (rung.grid == Grid::tiles);  // the last adds twice
   return {blocks * block.loads, blocks * block.stores};
+}
+
+double instructions_of_launch(const Rung& rung) {
+  return first_blocks(rung) * instructions_of_block(rung);
+}
+
+const std::string launch_parameter = std::to_string(counted_words) + " words";
+
+/// Instructions that the warps of the launch issued, in this run.
+double instructions_counted(const Rung& rung) {
+  return count_of_this_run(rung.symbol, launch_parameter, "smsp__inst_executed.sum");
 }
 
 bool launch_right(int rung) {
@@ -34,7 +46,7 @@ std::vector<CountedLaunch> counted_launches(const std::vector<int>& which) {
   for (const int rung : which) {
     const Wavefronts w = wavefronts_of_launch(rungs[rung]);
     all.push_back({rungs[rung].symbol,
-                   std::to_string(counted_words) + " words",
+                   launch_parameter,
                    {expected_wavefronts(true, w.loads), expected_wavefronts(false, w.stores)},
                    [rung] { return launch_right(rung); }});
   }
@@ -50,7 +62,9 @@ std::vector<int> our_rungs() {
 
 }  // namespace
 
-TEST_CASE("ladder: wavefronts of a launch, by hand") {
+TEST_CASE("ladder: wavefronts and instructions of a launch, by hand") {
+  CHECK(instructions_of_launch(rungs[modulo]) == 256 * 2011);
+  CHECK(instructions_of_launch(rungs[shuffle]) == 128 * 609);
   CHECK(wavefronts_of_launch(rungs[modulo]).loads == 256 * 95);
   CHECK(wavefronts_of_launch(rungs[add_on_load]).stores == 128 * 20);
   CHECK(wavefronts_of_launch(rungs[several]).loads == 256 * 16);
@@ -68,6 +82,19 @@ TEST_CASE("ladder: the model equals what was counted on an NVIDIA H200") {
 TEST_CASE("ladder: counted wavefronts of this GPU equal the model") {
   if (!counted_in_this_run()) return skip_self_check("needs counts of this run");
   compare_with_counts_of_this_run(counted_launches(our_rungs()));
+}
+
+TEST_CASE("ladder: counted instructions of this GPU are within 5% of the model's") {
+  if (!counted_in_this_run()) return skip_self_check("needs counts of this run");
+  if (Device::current().prop.major != 9)
+    return skip_self_check("the model's instructions are those of compute capability 9.0");
+  for (const int rung : our_rungs()) {
+    if (rungs[rung].instructions.of_a_warp == 0) continue;  // bytes decide
+    CAPTURE(std::string(rungs[rung].name));
+    // another version of the compiler may need a few more or fewer
+    CHECK(instructions_counted(rungs[rung]) ==
+          doctest::Approx(instructions_of_launch(rungs[rung])).epsilon(0.05));
+  }
 }
 
 TEST_CASE("ladder: profile launches") {

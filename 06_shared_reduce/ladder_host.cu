@@ -6,7 +6,6 @@
 
 #include "banks.hpp"
 #include "ladder.hpp"
-#include "reduce_steps.hpp"
 
 namespace reduce {
 
@@ -81,7 +80,7 @@ double additions(const Rung& rung, size_t n, Gpu gpu) {
   }
   double depth = 0;
   for (const size_t blocks : launches(rung, n, gpu)) {
-    depth += step_count(block_threads) + (rung.words == 4 ? 3 : rung.words - 1);
+    depth += block_steps + (rung.words == 4 ? 3 : rung.words - 1);
     if (rung.grid == Grid::resident)
       depth += double(rounds(n, blocks * rung.words * block_threads));
     n = blocks;
@@ -93,18 +92,29 @@ double additions(const Rung& rung, size_t n, Gpu gpu) {
 
 namespace {
 
-/// Which words thread `tid` adds in step k, from 0, of the text's kernels and those that end as the
-/// third does.
-Step step_of_rung(const Rung& rung, unsigned k, unsigned tid) {
-  if (&rung == &rungs[modulo]) return step_modulo(tid, ascending_stride(k));
-  if (&rung == &rungs[mask]) return step_mask(tid, ascending_stride(k));
-  if (&rung == &rungs[strided]) return step_strided(tid, ascending_stride(k), block_threads);
-  return step_descending(tid, descending_stride(k, block_threads));
+/// What a thread does in a step: word[left] += word[right], if it is active.
+struct Addition {
+  bool active;
+  unsigned left, right;
+};
+
+/// Of thread `tid` in step k, from 0, of the text's kernels and of those that end as the third
+/// does.
+Addition addition(const Rung& rung, unsigned k, unsigned tid) {
+  const unsigned ascending = 1u << k;              // 1, 2, 4 ...
+  const unsigned down = block_threads >> (k + 1);  // 128, 64 ... 1
+  const unsigned apart = 2 * ascending;
+  if (&rung == &rungs[modulo] || &rung == &rungs[mask])
+    return {tid % apart == 0, tid, tid + ascending};
+  if (&rung == &rungs[strided])
+    return {apart * tid < block_threads, apart * tid, apart * tid + ascending};
+  return {tid < down, tid, tid + down};
 }
 
 /// Milliseconds that all multiprocessors together take for a block's work. Each issues four
-/// instructions of warps a cycle (two on compute capability 6.0), and passes through shared memory
-/// once. Not a number where the clock is not reported.
+/// instructions of warps a cycle (two on compute capability 6.0), and one wavefront passes through
+/// its shared memory. A warp that waits for its own conflicts while others have nothing to do is
+/// not in it. Not a number where the clock is not reported.
 double work_ms(const Rung& rung, const Device& device) {
   constexpr double issued_a_cycle = 4;
   const double cycles =
@@ -124,7 +134,7 @@ double bytes_a_ms(const Device& device) {
   return device.theoretical_gbs > 0 ? device.theoretical_gbs * 1e6 : NAN;
 }
 
-/// Bytes that a rung has under way at once, at most.
+/// Bytes that a rung has in flight at once, at most.
 double in_flight(const Rung& rung, size_t n, Gpu gpu) {
   const double bytes = 4.0 * double(n);
   if (rung.grid == Grid::library) return bytes;  // nobody knows; enough
@@ -135,8 +145,8 @@ double in_flight(const Rung& rung, size_t n, Gpu gpu) {
   return std::min(bytes, threads * loads * 4 * rung.words);
 }
 
-/// Milliseconds of a turn, in which all bytes under way come and as many others set out: as of the
-/// two sides of a right triangle, a load's time and what the memory takes to pass them on. (See
+/// Milliseconds in which all bytes in flight arrive and as many others set out: as of the two sides
+/// of a right triangle, a load's latency and what the memory takes to pass them on. (See
 /// 04_bandwidth in_flight.)
 double turn_ms(double bytes, double latency, const Device& device) {
   return std::hypot(latency, bytes / bytes_a_ms(device));
@@ -159,7 +169,7 @@ Wavefronts wavefronts_of_block(const Rung& rung) {
   Traffic all;
   for (unsigned warp = 0; warp < warps; ++warp) all.store(1);  // its words
   for (unsigned k = 0; k < rung.steps; ++k)
-    all.add(step_traffic(block_threads, [&](unsigned tid) { return step_of_rung(rung, k, tid); }));
+    all.add(step_traffic(block_threads, [&](unsigned tid) { return addition(rung, k, tid); }));
   if (rung.steps == 3) {  // the last warp's 32 words
     all.load(1);
     all.store(1);
@@ -286,7 +296,7 @@ TEST_CASE("ladder: the steps that wavefronts are counted from add every word of 
     for (unsigned k = 0; k < rungs[rung].steps; ++k) {
       std::vector<int> uses(block_threads, 0);
       for (unsigned tid = 0; tid < block_threads; ++tid) {
-        const Step step = step_of_rung(rungs[rung], k, tid);
+        const Addition step = addition(rungs[rung], k, tid);
         if (!step.active) continue;
         CHECK(++uses.at(step.left) + ++uses.at(step.right) == 2);  // no other thread's in this step
         word.at(step.left) += word.at(step.right);
@@ -307,12 +317,12 @@ TEST_CASE("ladder: predictions, by hand") {
   CHECK(us(modulo) == doctest::Approx(30 + 65793 * (2011 / 4.0 * cycle_us + 2e-3)));
   CHECK(us(strided) == doctest::Approx(30 + 65793 * (1115 / 4.0 * cycle_us + 2e-3)));
   CHECK(us(shuffle) == doctest::Approx(30 + (32768 + 64 + 1) * (609 / 4.0 * cycle_us + 2e-3)));
-  // 40960 bytes under way take 300 ns by latency, 41 ns by the memory
+  // 40960 bytes in flight take 300 ns by latency, 41 ns by the memory
   CHECK(us(several) == doctest::Approx(20 + 1638.4 * std::hypot(0.3, 0.04096)));
   CHECK(us(quads) == doctest::Approx(20 + 409.6 * std::hypot(0.3, 0.16384)));
   CHECK(us(once) == doctest::Approx(10 + 51.2 * std::hypot(0.3, 1.31072)));
   CHECK(us(library) == doctest::Approx(20 + 67.108864).epsilon(0.001));
-  // no more under way than there is to read
+  // no more in flight than there is to read
   CHECK(1e3 * predicted_ms(rungs[once], 1000, c, device) ==
         doctest::Approx(10 + std::hypot(0.3, 0.004)));
   // nothing is faster than the memory
@@ -340,8 +350,8 @@ TEST_CASE("ladder: calibrating finds the constants that a prediction was made wi
   CHECK(calibrate(0.01, 0.001, 0.001, n, device).wait == 0);  // never less than nothing
 }
 
-TEST_CASE("ladder: the model, and what the first edition measured on an H200") {
-  // the model's form was chosen by these; the constants are those of two of its rows
+TEST_CASE("ladder: regression: the rows of the first edition on an H200 stay predicted") {
+  // no proof of the model: its form was chosen by these rows, and two of them are its constants
   Device device = made_up(132, 2048);
   device.sm_clock_khz = 1980000;
   device.theoretical_gbs = 4814;

@@ -33,7 +33,8 @@ function(count_launches file reason)
   list(JOIN names "|" names)
 
   set(metrics l1tex__t_requests_pipe_tex_mem_texture.sum l1tex__t_sectors_pipe_tex_mem_texture.sum
-              l1tex__m_xbar2l1tex_read_bytes.sum)  # the last: what crosses from L2 to L1
+              l1tex__m_xbar2l1tex_read_bytes.sum  # what crosses from L2 to L1
+              smsp__inst_executed.sum)  # instructions of warps
   foreach(op IN ITEMS ld st)
     list(APPEND metrics l1tex__t_requests_pipe_lsu_mem_global_op_${op}.sum
                         l1tex__t_sectors_pipe_lsu_mem_global_op_${op}.sum
