@@ -213,10 +213,20 @@ inline LaunchTimes time_sweep(const Run& run, RowArray& array, const std::vector
 
 // ---- judging ----
 
-/// Of several intervals the one whose value is the median.
+/// Of several intervals the one whose value is the median; of an even number the mean of the two in
+/// the middle.
 inline Interval middle(std::vector<Interval> all) {
+  for (const Interval& one : all)
+    if (!one.measured()) return one;
   if (all.empty()) return {};
-  const auto less = [](const Interval& a, const Interval& b) { return a.value < b.value; };
-  std::nth_element(all.begin(), all.begin() + all.size() / 2, all.end(), less);
-  return all[all.size() / 2];
+  std::sort(all.begin(), all.end(),
+            [](const Interval& a, const Interval& b) { return a.value < b.value; });
+  const Interval& below = all[(all.size() - 1) / 2];
+  const Interval& above = all[all.size() / 2];
+  Interval mean = below;
+  mean.value = (below.value + above.value) / 2;
+  mean.low = (below.low + above.low) / 2;
+  mean.high = (below.high + above.high) / 2;
+  mean.pairs = std::min(below.pairs, above.pairs);
+  return mean;
 }
