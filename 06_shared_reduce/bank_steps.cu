@@ -1,13 +1,13 @@
-// bank_steps: the guide walks through the steps of its strided reduction [KP] and finds 2-, then
-// 4-, 8- and 16-way bank conflicts; with strides that descend there are none. Look at where its own
-// block of 256 threads stops, and at all warps together: the strided reduction asks as much of the
-// banks as the divergent one that it replaces, and takes as many cycles.
+// bank_steps: the guide walks through the steps of its `reduce1` [KP] and finds two-way, four-way,
+// then 8-way and 16-way bank conflicts; with strides that descend there are none. Look at where its
+// own block of 256 threads stops, and at all warps together: the strided reduction takes as many
+// wavefronts as the divergent one that it replaces.
 //   cmake -S 06_shared_reduce -B build/steps -DEXPERIMENTS=bank_steps
 //   cmake --build build/steps && build/steps/06_shared_reduce
 //
-//   1  modulo_steps      the guide's first: every thread whose number is a multiple of 2 s adds
-//   2  strided_steps     its second: the first threads add, words that lie 2 s apart
-//   3  descending_steps  its third: the first s threads add, words side by side
+//   1  modulo_steps      the guide's `reduce`: every thread whose number is a multiple of 2 s adds
+//   2  strided_steps     its `reduce1`: the first threads add, words that lie 2 s apart
+//   3  descending_steps  its `reduce2`: the first s threads add, words side by side
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -92,29 +92,18 @@ struct Steps {
 };
 
 struct Reduction {
-  const char *name, *kernel;  ///< as shown; as in the code and in the counters' file
-  bool ascends;               ///< strides 1, 2, 4 ...; else ... 4, 2, 1
-  void (*launch)(const Steps&, unsigned blocks, unsigned* out, long long* cycles,
-                 const unsigned* in);
-  const void* function;
+  const char *name, *symbol;  ///< as shown; as in the code and in the counters' file
+  Rule rule;
+  void (*kernel)(unsigned* out, long long* cycles, const unsigned* in, unsigned first,
+                 unsigned last, unsigned turns);
+
+  bool ascends() const { return rule != Rule::descending; }  ///< strides 1, 2, 4 ...
 };
 
 const Reduction reductions[] = {
-    {"modulo", "modulo_steps", true,
-     [](const Steps& s, unsigned blocks, unsigned* out, long long* cycles, const unsigned* in) {
-       modulo_steps<<<blocks, s.threads>>>(out, cycles, in, s.first, s.last, s.turns);
-     },
-     (const void*)modulo_steps},
-    {"strided", "strided_steps", true,
-     [](const Steps& s, unsigned blocks, unsigned* out, long long* cycles, const unsigned* in) {
-       strided_steps<<<blocks, s.threads>>>(out, cycles, in, s.first, s.last, s.turns);
-     },
-     (const void*)strided_steps},
-    {"descending", "descending_steps", false,
-     [](const Steps& s, unsigned blocks, unsigned* out, long long* cycles, const unsigned* in) {
-       descending_steps<<<blocks, s.threads>>>(out, cycles, in, s.first, s.last, s.turns);
-     },
-     (const void*)descending_steps},
+    {"modulo", "modulo_steps", Rule::modulo, modulo_steps},
+    {"strided", "strided_steps", Rule::strided, strided_steps},
+    {"descending", "descending_steps", Rule::descending, descending_steps},
 };
 enum { modulo, strided, descending };
 
@@ -122,7 +111,7 @@ enum { modulo, strided, descending };
 std::vector<unsigned> strides(const Reduction& r, unsigned n) {
   std::vector<unsigned> all;
   for (unsigned s = 1; s < n; s *= 2) all.push_back(s);
-  if (!r.ascends) std::reverse(all.begin(), all.end());
+  if (!r.ascends()) std::reverse(all.begin(), all.end());
   return all;
 }
 
@@ -137,13 +126,6 @@ Steps all_steps(const Reduction& r, unsigned n) {
 
 // ---- what is right ----
 
-/// Word i of each block: without pattern.
-unsigned value_at(unsigned i) {
-  unsigned x = (i + 1) * 0x9e3779b1u;
-  x = (x ^ x >> 15) * 0x85ebca6bu;
-  return x ^ x >> 13;
-}
-
 /// What a block must leave in its words: in a step the word of each pair that stays gets the other,
 /// so many times. Of n words in ascending order those pairs stay whose number is a multiple of 2 s;
 /// in descending order the first s.
@@ -152,7 +134,7 @@ std::vector<unsigned> words_by_host(const Reduction& r, const Steps& steps) {
   for (unsigned i = 0; i < steps.threads; ++i) word[i] = value_at(i);
   for (const unsigned s : strides(r, steps.threads)) {
     if (s < std::min(steps.first, steps.last) || s > std::max(steps.first, steps.last)) continue;
-    if (r.ascends)
+    if (r.ascends())
       for (unsigned i = 0; i < steps.threads; i += 2 * s) word[i] += steps.turns * word[i + s];
     else
       for (unsigned i = 0; i < s; ++i) word[i] += steps.turns * word[i + s];
@@ -189,7 +171,8 @@ struct Blocks {
     return wrong;
   }
   void launch(const Reduction& r, const Steps& steps) const {
-    r.launch(steps, blocks, out.data(), cycles.data(), in.data());
+    r.kernel<<<blocks, steps.threads>>>(out.data(), cycles.data(), in.data(), steps.first,
+                                        steps.last, steps.turns);
   }
   Task task(const Reduction& r, const Steps& steps) {
     Check check;
@@ -198,29 +181,15 @@ struct Blocks {
       cycles.poison();
     };
     check.wrong = [this, &r, steps] { return wrong(r, steps); };
-    return {std::string(r.kernel) + ", stride " + std::to_string(steps.first),
+    return {std::string(r.symbol) + ", stride " + std::to_string(steps.first),
             [this, &r, steps] { launch(r, steps); }, std::move(check)};
   }
 };
 
 // ---- what to expect ----
 
-/// What a thread does in a step: word[left] += word[right], if it is active.
-struct Addition {
-  bool active;
-  unsigned left, right;
-};
-
-Addition addition(const Reduction& r, unsigned s, unsigned tid, unsigned n) {
-  if (&r == &reductions[modulo]) return {tid % (2 * s) == 0, tid, tid + s};
-  if (&r == &reductions[strided]) return {2 * s * tid < n, 2 * s * tid, 2 * s * tid + s};
-  return {tid < s, tid, tid + s};
-}
-
 /// What all warps of a block do to the banks in the step of a stride.
-Traffic step(const Reduction& r, unsigned s, unsigned n) {
-  return step_traffic(n, [&](unsigned tid) { return addition(r, s, tid, n); });
-}
+Traffic step(const Reduction& r, unsigned s, unsigned n) { return step_traffic(r.rule, s, n); }
 
 /// The same of a reduction. Each warp stores its words first, and loads them at the end.
 Traffic all_traffic(const Reduction& r, unsigned n) {
@@ -242,39 +211,34 @@ int most_ways(const Reduction& r, unsigned n) {
 }
 
 /// The lanes of warp 0 in a step: what each wants as its left or its right word.
-Lanes lanes_of_warp_0(const Reduction& r, unsigned s, unsigned n, bool left) {
-  Lanes lanes;
+LaneWords lanes_of_warp_0(const Reduction& r, unsigned s, unsigned n, bool left) {
+  LaneWords lanes;
   for (unsigned lane = 0; lane < 32; ++lane) {
-    const Addition a = addition(r, s, lane, n);
+    const Addition a = addition(r.rule, s, lane, n);
     lanes[lane] = !a.active ? idle : left ? a.left : a.right;
   }
   return lanes;
 }
 
-/// Warps of a block that add in a step and share a scheduler: warp w belongs to the w % 4-th of a
-/// multiprocessor's four, each of which has load units of its own.
+/// Warps of a block that add in a step and share one of a multiprocessor's four schedulers. Which
+/// warps share one is not documented: that warp w has scheduler w % 4 is an assumption.
 int warps_of_busiest_scheduler(const Reduction& r, unsigned s, unsigned n) {
   int warps[4] = {};
   for (unsigned warp = 0; warp < (n + 31) / 32; ++warp) {
     bool adds = false;
     for (unsigned tid = 32 * warp; tid < std::min(n, 32 * warp + 32); ++tid)
-      adds = adds || addition(r, s, tid, n).active;
+      adds = adds || addition(r.rule, s, tid, n).active;
     warps[warp % 4] += adds;
   }
   return *std::max_element(warps, warps + 4);
 }
 
-/// Cycles of a step with so many blocks on a multiprocessor, by what all of them wait for: the
-/// banks, which serve a wavefront a cycle, or a scheduler that has several of a block's warps to
-/// serve. `one_warp`: cycles where each block has one, calibrated.
+/// Cycles of a step with so many blocks on a multiprocessor: the longer of two waits. The banks
+/// serve a wavefront a cycle, of all blocks; a scheduler serves its warps one after the other.
+/// `one_warp`: cycles of the step where each block has one warp that adds and hardly a wavefront.
+/// It is calibrated with as many blocks, so it holds what a scheduler needs for its share of them.
 double predicted_cycles(double wavefronts, unsigned resident_blocks, int warps, double one_warp) {
   return std::max(wavefronts * resident_blocks, warps * one_warp);
-}
-
-/// A wavefront a cycle was found on compute capability 9.0 (bank_strides), and a test holds rows to
-/// it there.
-Model model_of(const Device& device) {
-  return device.prop.major == 9 ? Model::traffic : Model::host;
 }
 
 // ---- the experiment ----
@@ -284,8 +248,8 @@ std::string number_of(size_t step) { return std::to_string(step + 1); }
 /// What the hardware counted of a whole reduction in this run; not a number where it did not.
 double counted_wavefronts(const Reduction& r, unsigned n) {
   const std::string parameter = std::to_string(n) + " threads";
-  return count_of_this_run(r.kernel, parameter, expected_wavefronts(true, 0).metric) +
-         count_of_this_run(r.kernel, parameter, expected_wavefronts(false, 0).metric);
+  return count_of_this_run(r.symbol, parameter, expected_wavefronts(true, 0).metric) +
+         count_of_this_run(r.symbol, parameter, expected_wavefronts(false, 0).metric);
 }
 
 /// The guide's walk, step by step: computed, and counted where there are counts of this run.
@@ -315,7 +279,7 @@ void show_ways(const Run& run) {
 unsigned resident_blocks(const Reduction& r) {
   int blocks = 0;
   CUDA_CHECK(
-      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, r.function, int(text_threads), 0));
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, r.kernel, int(text_threads), 0));
   return unsigned(std::max(blocks, 1));
 }
 
@@ -341,7 +305,7 @@ Cell compare_step(const Run& run, const Reduction& r, unsigned s, double one_war
   const double expected =
       predicted_cycles(step(r, s, text_threads).taken(), resident_blocks(r),
                        warps_of_busiest_scheduler(r, s, text_threads), one_warp);
-  return Compared{expected, cycles_a_step(run, r, s), model_of(*run.device)};
+  return Compared{expected, cycles_a_step(run, r, s), wavefront_model(run.device)};
 }
 
 /// What the steps cost where there is nothing else to wait for.
@@ -380,7 +344,7 @@ void show_cycles(const Run& run) {
     run.report.left_out("the cycles of the steps");
 }
 
-std::string text_of(const Lanes& lanes) {
+std::string text_of(const LaneWords& lanes) {
   std::string text;
   for (const long word : lanes) {
     if (!text.empty()) text += " ";
@@ -390,9 +354,9 @@ std::string text_of(const Lanes& lanes) {
 }
 
 /// How many different words the bank of each lane's word has to give to the warp.
-Lanes words_of_own_bank(const Lanes& lanes) {
+LaneWords words_of_own_bank(const LaneWords& lanes) {
   const std::array<int, bank_count> words = words_of_banks(lanes, 4, 0, 32);
-  Lanes own;
+  LaneWords own;
   for (unsigned lane = 0; lane < 32; ++lane)
     own[lane] = lanes[lane] == idle ? idle : words[lanes[lane] % bank_count];
   return own;
@@ -401,7 +365,7 @@ Lanes words_of_own_bank(const Lanes& lanes) {
 /// What tools/draw_banks.py draws: the words that the lanes of warp 0 want in the first four steps.
 /// From then on fewer and fewer of them add.
 void save_lanes(const Run& run) {
-  const auto save = [&](const std::string& name, const char* metric, const Lanes& lanes,
+  const auto save = [&](const std::string& name, const char* metric, const LaneWords& lanes,
                         double value, const char* unit) {
     run.report.save({"", name, "lanes of warp 0", text_of(lanes), "predicted", metric, unit, value,
                      NAN, NAN, 0});
@@ -414,9 +378,9 @@ void save_lanes(const Run& run) {
     for (size_t k = 0; k < 4; ++k) {
       const std::string name =
           std::string(r.name) + ", step " + number_of(k) + ", stride " + std::to_string(all[k]);
-      const Lanes left = lanes_of_warp_0(r, all[k], text_threads, true);
-      const Lanes right = lanes_of_warp_0(r, all[k], text_threads, false);
-      const Lanes own = words_of_own_bank(left);
+      const LaneWords left = lanes_of_warp_0(r, all[k], text_threads, true);
+      const LaneWords right = lanes_of_warp_0(r, all[k], text_threads, false);
+      const LaneWords own = words_of_own_bank(left);
       save(name, "left words", left, wavefronts(left), "wavefronts");
       save(name, "right words", right, wavefronts(right), "wavefronts");
       save(name, "words of the lane's bank", own, double(*std::max_element(own.begin(), own.end())),
@@ -457,7 +421,7 @@ std::vector<CountedLaunch> counted_launches() {
   std::vector<CountedLaunch> all;
   const auto add = [&](const Reduction& r, const Steps& steps, const std::string& parameter,
                        const Traffic& t) {
-    all.push_back({r.kernel,
+    all.push_back({r.symbol,
                    parameter,
                    {expected_wavefronts(true, t.loads), expected_wavefronts(false, t.stores)},
                    [&r, steps] {
@@ -509,15 +473,15 @@ TEST_CASE("bank_steps: wavefronts of 256 threads, by hand") {
 }
 
 TEST_CASE("bank_steps: the text's walk through warp 0, its slip set right") {
-  const Lanes left = lanes_of_warp_0(reductions[strided], 2, 256, true);
-  const Lanes right = lanes_of_warp_0(reductions[strided], 2, 256, false);
+  const LaneWords left = lanes_of_warp_0(reductions[strided], 2, 256, true);
+  const LaneWords right = lanes_of_warp_0(reductions[strided], 2, 256, false);
   const long text_left[] = {0, 32, 64, 96}, ours_right[] = {2, 34, 66, 98};  // it says 68 and 100
   for (int i = 0; i < 4; ++i) {
     CHECK(left[8 * i] == text_left[i]);
     CHECK(right[8 * i] == ours_right[i]);
   }
   CHECK(text_of(lanes_of_warp_0(reductions[descending], 4, 256, false)).starts_with("4 5 6 7 - -"));
-  const Lanes own = words_of_own_bank(lanes_of_warp_0(reductions[strided], 8, 256, true));
+  const LaneWords own = words_of_own_bank(lanes_of_warp_0(reductions[strided], 8, 256, true));
   for (unsigned lane = 0; lane < 32; ++lane) CHECK(own[lane] == (lane < 16 ? 8 : idle));
 }
 
@@ -531,7 +495,7 @@ TEST_CASE("bank_steps: each step of a reduction uses a word once, and all of the
       for (const unsigned s : strides(r, n)) {
         std::vector<int> uses(n, 0);
         for (unsigned tid = 0; tid < n; ++tid) {
-          const Addition a = addition(r, s, tid, n);
+          const Addition a = addition(r.rule, s, tid, n);
           if (!a.active) continue;
           REQUIRE(std::max(a.left, a.right) < n);
           REQUIRE(++uses[a.left] + ++uses[a.right] == 2);

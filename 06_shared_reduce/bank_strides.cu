@@ -1,4 +1,4 @@
-// bank_strides: the guide finds 2-, 4-, 8- and 16-way bank conflicts in its reduction [KP]. Shared
+// bank_strides: the guide finds two-way to 16-way bank conflicts in its reduction [KP]. Shared
 // memory has 32 banks, each 4 bytes wide, and lanes that want different words of one bank wait for
 // each other. What that costs shows where warps do nothing but load, lane i the word i * stride.
 // Look at which strides are free, at cycles that follow the wavefronts, and at wide words, which
@@ -137,13 +137,6 @@ constexpr unsigned all_threads = 1024;  // 32 warps: there is always one whose l
 
 // ---- what is right ----
 
-/// 4 bytes of shared memory, without pattern: no eight neighbours stand in for eight others.
-unsigned value_at(unsigned i) {
-  unsigned x = (i + 1) * 0x9e3779b1u;
-  x = (x ^ x >> 15) * 0x85ebca6bu;
-  return x ^ x >> 13;
-}
-
 std::vector<unsigned> values(unsigned bytes) {
   std::vector<unsigned> all(word_count * bytes / 4);
   for (unsigned i = 0; i < all.size(); ++i) all[i] = value_at(i);
@@ -209,12 +202,6 @@ int load_wavefronts(unsigned bytes, unsigned stride, unsigned load = 0) {
 /// wavefront takes one.
 double predicted_cycles(unsigned bytes, unsigned stride) { return load_wavefronts(bytes, stride); }
 
-/// A wavefront a cycle was found on compute capability 9.0, and a test holds rows to it there.
-/// (Others may have too few load units to ask for a word of every bank in each cycle.)
-Model model_of(const Device* device) {
-  return device && device->prop.major == 9 ? Model::traffic : Model::host;
-}
-
 // ---- the experiment ----
 
 std::vector<unsigned> strides(bool full) {
@@ -254,7 +241,7 @@ void measure_strides(const Run& run, std::vector<Block>& blocks) {
       const double expected = predicted_cycles(words[w].bytes, stride);
       Statistics found;
       if (run.device) found = cycles_a_load(run, blocks[w], {stride, all_threads, turns});
-      cells.push_back(Compared{expected, found, model_of(run.device)});
+      cells.push_back(Compared{expected, found, wavefront_model(run.device)});
     }
     table.row({"", "stride", std::to_string(stride)}, cells);
   }
@@ -347,7 +334,7 @@ TEST_CASE(
       for (const Word& word : words)
         CHECK(load_wavefronts(word.bytes, stride, load) == load_wavefronts(word.bytes, stride));
   }
-  Lanes lanes;
+  LaneWords lanes;
   for (unsigned lane = 0; lane < 32; ++lane) lanes[lane] = lane / 2 * 32;  // 16 words of bank 0
   CHECK(wavefronts(lanes) == 16);
   for (unsigned lane = 1; lane < 32; ++lane) lanes[lane] = idle;

@@ -1,7 +1,7 @@
 // bank_tile: the commonest bank conflict, and its cures. A block keeps a tile of 32 x 32 words in
 // shared memory [LC 4, KP], stores it by rows and loads it by columns, as a transpose does. All
-// words of a column lie in one bank. Look at what a word more a row does, and at the same without
-// that word.
+// words of a column lie in one bank. Look at what one extra word per row does, and at the same
+// without that word.
 //   cmake -S 06_shared_reduce -B build/tile -DEXPERIMENTS=bank_tile
 //   cmake --build build/tile && build/tile/06_shared_reduce
 //
@@ -39,7 +39,7 @@ __global__ void plain_tile(unsigned* out, long long* cycles, const unsigned* in,
 // [/plain_tile]
 
 // [padded_tile]
-// A word more a row: the next row's word of the column is one bank further on.
+// One extra word per row: the next row's word of the column is one bank further on.
 __global__ void padded_tile(unsigned* out, long long* cycles, const unsigned* in, unsigned turns) {
   __shared__ volatile unsigned tile[32][33];
   const unsigned tx = threadIdx.x, ty = threadIdx.y;
@@ -56,8 +56,8 @@ __global__ void padded_tile(unsigned* out, long long* cycles, const unsigned* in
 // [/padded_tile]
 
 // [swizzled_tile]
-// No word more: the word of a column is kept at column ^ row. In a row that is each place once, and
-// so each bank; in a column too.
+// No extra word: the word of a column is kept at column ^ row. In a row that is each place once,
+// and so each bank; in a column too.
 __global__ void swizzled_tile(unsigned* out, long long* cycles, const unsigned* in,
                               unsigned turns) {
   __shared__ volatile unsigned tile[32][32];
@@ -77,45 +77,31 @@ __global__ void swizzled_tile(unsigned* out, long long* cycles, const unsigned* 
 // ---- the story in order ----
 
 struct Tile {
-  const char *name, *kernel;  ///< as shown; as in the code and in the counters' file
-  void (*launch)(unsigned* out, long long* cycles, const unsigned* in, unsigned turns);
+  const char *name, *symbol;  ///< as shown; as in the code and in the counters' file
+  void (*kernel)(unsigned* out, long long* cycles, const unsigned* in, unsigned turns);
   unsigned row_words;  ///< from the beginning of a row to that of the next
   bool swizzled;
 };
 
 const Tile tiles[] = {
-    {"plain", "plain_tile",
-     [](unsigned* out, long long* cycles, const unsigned* in, unsigned turns) {
-       plain_tile<<<1, dim3(32, 32)>>>(out, cycles, in, turns);
-     },
-     32, false},
-    {"padded", "padded_tile",
-     [](unsigned* out, long long* cycles, const unsigned* in, unsigned turns) {
-       padded_tile<<<1, dim3(32, 32)>>>(out, cycles, in, turns);
-     },
-     33, false},
-    {"swizzled", "swizzled_tile",
-     [](unsigned* out, long long* cycles, const unsigned* in, unsigned turns) {
-       swizzled_tile<<<1, dim3(32, 32)>>>(out, cycles, in, turns);
-     },
-     32, true},
+    {"plain", "plain_tile", plain_tile, 32, false},
+    {"padded", "padded_tile", padded_tile, 33, false},
+    {"swizzled", "swizzled_tile", swizzled_tile, 32, true},
 };
+
+const dim3 a_thread_a_word(32, 32);
 
 // ---- what is right ----
 
 constexpr unsigned tile_words = 32 * 32;
 
-/// The word of a row and a column: without pattern.
-unsigned value_at(unsigned row, unsigned column) {
-  unsigned x = (row * 32 + column + 1) * 0x9e3779b1u;
-  x = (x ^ x >> 15) * 0x85ebca6bu;
-  return x ^ x >> 13;
-}
+/// The word of a row and a column.
+unsigned value_of(unsigned row, unsigned column) { return value_at(row * 32 + column); }
 
 std::vector<unsigned> values() {
   std::vector<unsigned> all;
   for (unsigned row = 0; row < 32; ++row)
-    for (unsigned column = 0; column < 32; ++column) all.push_back(value_at(row, column));
+    for (unsigned column = 0; column < 32; ++column) all.push_back(value_of(row, column));
   return all;
 }
 
@@ -133,7 +119,7 @@ struct Block {
     size_t wrong = cycles.to_host()[0] > 0 ? 0 : 1;
     for (unsigned warp = 0; warp < 32; ++warp)
       for (unsigned lane = 0; lane < 32; ++lane)
-        wrong += found[warp * 32 + lane] != turns * value_at(lane, warp);
+        wrong += found[warp * 32 + lane] != turns * value_of(lane, warp);
     for (size_t i = tile_words; i < found.size(); ++i) wrong += found[i] != ~0u;
     return wrong;
   }
@@ -144,8 +130,10 @@ struct Block {
       cycles.poison();
     };
     check.wrong = [this, turns] { return wrong(turns); };
-    return {tile.kernel,
-            [this, &tile, turns] { tile.launch(out.data(), cycles.data(), in.data(), turns); },
+    return {tile.symbol,
+            [this, &tile, turns] {
+              tile.kernel<<<1, a_thread_a_word>>>(out.data(), cycles.data(), in.data(), turns);
+            },
             std::move(check)};
   }
 };
@@ -166,11 +154,6 @@ int column_wavefronts(const Tile& tile, unsigned column) {
 /// Of the load of a column: a wavefront takes a cycle (bank_strides), and all columns are alike.
 double predicted_cycles(const Tile& tile) { return column_wavefronts(tile, 0); }
 
-/// Found on compute capability 9.0, and a test holds rows to it there.
-Model model_of(const Device* device) {
-  return device && device->prop.major == 9 ? Model::traffic : Model::host;
-}
-
 // ---- the experiment ----
 
 /// Cycles a load of a warp while all warps load: its share of what all took.
@@ -180,11 +163,12 @@ Statistics cycles_a_load(const Run& run, Block& block, const Tile& tile, unsigne
   DeviceBuffer<long long> cycles(launches);
   cycles.poison();
   for (int i = 0; i < launches; ++i)
-    tile.launch(block.out.data(), cycles.data() + i, block.in.data(), turns);
+    tile.kernel<<<1, a_thread_a_word>>>(block.out.data(), cycles.data() + i, block.in.data(),
+                                        turns);
   CUDA_CHECK_LAUNCH();
   std::vector<double> each;
   for (const long long c : cycles.to_host()) {
-    require_right(c > 0, std::string(tile.kernel) + ", cycles");
+    require_right(c > 0, std::string(tile.symbol) + ", cycles");
     each.push_back(double(c) / (32.0 * turns));
   }
   return summarize(each);
@@ -201,7 +185,8 @@ void bank_tile(const Run& run) {
   for (const Tile& tile : tiles) {
     const double bytes = 4.0 * 32 * tile.row_words;
     const Statistics cycles = run.device ? cycles_a_load(run, block[0], tile, turns) : Statistics{};
-    table.row({tile.name}, {bytes, Compared{predicted_cycles(tile), cycles, model_of(run.device)}});
+    table.row({tile.name},
+              {bytes, Compared{predicted_cycles(tile), cycles, wavefront_model(run.device)}});
   }
   table.print();
   run.report.note("cycles of a warp's load of a column while 32 warps load");
@@ -220,7 +205,7 @@ std::vector<CountedLaunch> counted_launches() {
       loads += column_wavefronts(tile, i);
       stores += row_wavefronts(tile, i);
     }
-    all.push_back({tile.kernel,
+    all.push_back({tile.symbol,
                    tile.name,
                    {expected_wavefronts(true, loads), expected_wavefronts(false, stores)},
                    [&tile] {
@@ -255,9 +240,9 @@ TEST_CASE("bank_tile: pads of other tiles, as the page's answers have them") {
   const auto column = [](unsigned bytes, unsigned row_words) {
     return wavefronts_of(bytes, [=](unsigned lane) { return lane * row_words; });
   };
-  CHECK(column(4, 34) == 2);   // two words more a row
+  CHECK(column(4, 34) == 2);   // two extra words per row
   CHECK(column(8, 32) == 32);  // 8-byte words
-  CHECK(column(8, 33) == 2);   // and one of them more: as few as a row of them takes
+  CHECK(column(8, 33) == 2);   // and one extra of them: as few as a row of them takes
   CHECK(column(8, 34) == 4);
   CHECK(column(16, 33) == 4);
 }

@@ -1,23 +1,25 @@
 // The model of shared memory's banks: how many wavefronts a warp's load or store takes, from the
 // words that its lanes want. There are 32 banks; the word with index i (of 4 bytes) is in bank
 // i % 32. A wavefront is one pass through all banks, in which each gives (or takes) one word, to as
-// many lanes as want that word.
+// many lanes as want that word. And who adds what in the guide's reductions, which are told by it.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <set>
 
+#include "../common/report.hpp"
+
 inline constexpr unsigned bank_count = 32;
 
 /// The index of the first 4-byte word that each lane of a warp wants; `idle` for a lane that wants
 /// none.
-using Lanes = std::array<long, 32>;
+using LaneWords = std::array<long, 32>;
 inline constexpr long idle = -1;
 
 /// Whether lanes come in pairs that agree: each two neighbours (lane and lane ^ 1), or each two
 /// lanes that are two apart (lane and lane ^ 2), want the same word, or one of the two is idle.
-inline bool pairs_agree(const Lanes& lanes) {
+inline bool pairs_agree(const LaneWords& lanes) {
   for (unsigned distance : {1u, 2u}) {
     bool all = true;
     for (unsigned lane = 0; lane < 32; ++lane) {
@@ -30,7 +32,7 @@ inline bool pairs_agree(const Lanes& lanes) {
 }
 
 /// How many different words `count` lanes, from `first` on, want of each bank.
-inline std::array<int, bank_count> words_of_banks(const Lanes& lanes, unsigned bytes,
+inline std::array<int, bank_count> words_of_banks(const LaneWords& lanes, unsigned bytes,
                                                   unsigned first, unsigned count) {
   std::set<long> wanted[bank_count];
   for (unsigned lane = first; lane < first + count; ++lane) {
@@ -48,9 +50,10 @@ inline std::array<int, bank_count> words_of_banks(const Lanes& lanes, unsigned b
 /// Wavefronts of one load or store of `bytes` (4, 8 or 16) a lane. Words of 4 bytes are served to
 /// all 32 lanes together, of 8 bytes to half of them at a time, of 16 to a quarter, or to twice as
 /// many if they come in pairs that agree; each such group takes as many wavefronts as its busiest
-/// bank has different words to give. (Pairs: found by published microbenchmarks, on Turing; the
-/// profile preset holds the rule against random patterns.)
-inline int wavefronts(const Lanes& lanes, unsigned bytes = 4) {
+/// bank has different words to give. (Pairs: a hypothesis until they are counted, from "CUDA shared
+/// memory access mechanism with vectorized instructions", code.hitori.moe, which measured on
+/// Turing. The profile preset holds it against random patterns.)
+inline int wavefronts(const LaneWords& lanes, unsigned bytes = 4) {
   unsigned group = 128 / bytes;
   if (bytes > 4 && pairs_agree(lanes)) group *= 2;
   int sum = 0;
@@ -64,7 +67,7 @@ inline int wavefronts(const Lanes& lanes, unsigned bytes = 4) {
 /// The same where every lane wants one word of that size, the lane's with index `index_of(lane)`.
 template <class Index>
 int wavefronts_of(unsigned bytes, const Index& index_of) {
-  Lanes lanes;
+  LaneWords lanes;
   for (unsigned lane = 0; lane < 32; ++lane) lanes[lane] = long(index_of(lane)) * (bytes / 4);
   return wavefronts(lanes, bytes);
 }
@@ -98,19 +101,42 @@ struct Traffic {
   }
 };
 
-/// The additions of one step of a reduction by a block of n threads: every warp in which a thread
-/// adds loads the left words and the right words, and stores the left. `step_of(tid)` says what a
-/// thread does: whether it is `active`, and the indices of its words, `left` and `right`.
-template <class StepOf>
-Traffic step_traffic(unsigned n, const StepOf& step_of) {
+/// What a thread does in a step: word[left] += word[right], if it is active.
+struct Addition {
+  bool active;
+  unsigned left, right;
+};
+
+/// The guide's `reduce`, `reduce1` and `reduce2`: which threads add which words.
+enum class Rule {
+  modulo,      ///< every 2s-th thread, its own word and the one at distance s; s = 1, 2, 4 ...
+  strided,     ///< the first n / 2s threads, words that lie 2s apart; s = 1, 2, 4 ...
+  descending,  ///< the first s threads, words side by side; s = n/2 ... 4, 2, 1
+};
+
+/// What thread `tid` of n does in the step with stride s.
+inline Addition addition(Rule rule, unsigned s, unsigned tid, unsigned n) {
+  if (rule == Rule::modulo) return {tid % (2 * s) == 0, tid, tid + s};
+  if (rule == Rule::strided) return {2 * s * tid < n, 2 * s * tid, 2 * s * tid + s};
+  return {tid < s, tid, tid + s};
+}
+
+/// The stride of step k, from 0.
+inline unsigned stride_of(Rule rule, unsigned k, unsigned n) {
+  return rule == Rule::descending ? n >> (k + 1) : 1u << k;
+}
+
+/// The additions of the step with stride s by a block of n threads: every warp in which a thread
+/// adds loads the left words and the right words, and stores the left.
+inline Traffic step_traffic(Rule rule, unsigned s, unsigned n) {
   Traffic all;
   for (unsigned first = 0; first < n; first += 32) {
-    Lanes left, right;
+    LaneWords left, right;
     left.fill(idle);
     right.fill(idle);
     bool adds = false;
     for (unsigned lane = 0; lane < 32 && first + lane < n; ++lane) {
-      const auto step = step_of(first + lane);
+      const Addition step = addition(rule, s, first + lane, n);
       if (!step.active) continue;
       left[lane] = step.left;
       right[lane] = step.right;
@@ -122,4 +148,18 @@ Traffic step_traffic(unsigned n, const StepOf& step_of) {
     all.store(wavefronts(left));
   }
   return all;
+}
+
+/// A wavefront a cycle was found on compute capability 9.0, and a test holds rows to it there.
+/// (Others may have too few load units to ask for a word of every bank in each cycle.)
+inline Model wavefront_model(const Device* device) {
+  return device && device->prop.major == 9 ? Model::traffic : Model::host;
+}
+
+/// Word i of what the kernels of the bank_ experiments read: without pattern, so that no few words
+/// stand in for others.
+inline unsigned value_at(unsigned i) {
+  unsigned x = (i + 1) * 0x9e3779b1u;
+  x = (x ^ x >> 15) * 0x85ebca6bu;
+  return x ^ x >> 13;
 }

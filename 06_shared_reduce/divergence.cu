@@ -240,29 +240,27 @@ std::vector<unsigned> totals(Strides strides, const std::vector<unsigned>& words
 
 // ---- the story in order ----
 
-enum class Reduction { modulo, strided, descending };
-
 struct Vote {
   const char* name;
-  Reduction which;
+  Rule which;
   void (*kernel)(unsigned*, unsigned*, const unsigned*);
 };
 const Vote votes[] = {
-    {"modulo", Reduction::modulo, vote_modulo},
-    {"strided", Reduction::strided, vote_strided},
-    {"descending", Reduction::descending, vote_descending},
+    {"modulo", Rule::modulo, vote_modulo},
+    {"strided", Rule::strided, vote_strided},
+    {"descending", Rule::descending, vote_descending},
 };
 
 struct Sum {
   const char* name;
-  Reduction which;
+  Rule which;
   void (*kernel)(unsigned*, long long*, const unsigned*, unsigned);
 };
 const Sum sums[] = {
-    {"every 2s-th thread (mask)", Reduction::modulo, sum_mask},
-    {"strided", Reduction::strided, sum_strided},
-    {"descending", Reduction::descending, sum_descending},
-    {"descending, last warp alone", Reduction::descending, sum_last_warp},
+    {"every 2s-th thread (mask)", Rule::modulo, sum_mask},
+    {"strided", Rule::strided, sum_strided},
+    {"descending", Rule::descending, sum_descending},
+    {"descending, last warp alone", Rule::descending, sum_last_warp},
 };
 constexpr size_t descending = 2, last_warp = 3;  // indices into it
 
@@ -273,8 +271,8 @@ unsigned step_count(unsigned n) {
   return steps;
 }
 
-Strides strides_of(Reduction which) {
-  return which == Reduction::descending ? Strides::descending : Strides::ascending;
+Strides strides_of(Rule which) {
+  return which == Rule::descending ? Strides::descending : Strides::ascending;
 }
 
 /// Blocks that sum their words at the same time, each the words of a stretch of its own.
@@ -342,23 +340,16 @@ std::vector<std::vector<unsigned>> counted_adding(const Vote& vote, unsigned thr
 
 // ---- what to expect ----
 
-/// Whether thread `tid` of n adds in a step (the first is 0), and to which word which.
-struct Addition {
-  bool active;
-  unsigned left, right;
-};
-
-Addition addition(Reduction which, unsigned step, unsigned tid, unsigned n) {
-  const unsigned s = which == Reduction::descending ? n >> (step + 1) : 1u << step;
-  if (which == Reduction::modulo) return {tid % (2 * s) == 0, tid, tid + s};
-  if (which == Reduction::strided) return {2 * s * tid < n, 2 * s * tid, 2 * s * tid + s};
-  return {tid < s, tid, tid + s};
+/// What thread `tid` of n does in a step (the first is 0).
+Addition addition_in(Rule which, unsigned step, unsigned tid, unsigned n) {
+  return addition(which, stride_of(which, step, n), tid, n);
 }
 
 /// Threads of each warp that add in a step.
-std::vector<unsigned> adding_threads(Reduction which, unsigned step, unsigned n) {
+std::vector<unsigned> adding_threads(Rule which, unsigned step, unsigned n) {
   std::vector<unsigned> adding(n / 32, 0);
-  for (unsigned tid = 0; tid < n; ++tid) adding[tid / 32] += addition(which, step, tid, n).active;
+  for (unsigned tid = 0; tid < n; ++tid)
+    adding[tid / 32] += addition_in(which, step, tid, n).active;
   return adding;
 }
 
@@ -377,10 +368,10 @@ struct Activity {
 };
 
 /// Wavefronts of all steps beyond the one that each load and store of a warp takes at least.
-int conflicts(Reduction which, unsigned n) {
+int conflicts(Rule which, unsigned n) {
   Traffic all;
   for (unsigned step = 0; step < step_count(n); ++step)
-    all.add(step_traffic(n, [=](unsigned tid) { return addition(which, step, tid, n); }));
+    all.add(step_traffic(which, stride_of(which, step, n), n));
   return all.taken() - all.ideal;
 }
 
@@ -519,16 +510,16 @@ void divergence(const Run& run) {
 
 TEST_CASE("divergence: the strided reduction goes as the text walks through it") {
   using Warps = std::vector<unsigned>;
-  CHECK(adding_threads(Reduction::strided, 0, 256) == Warps{32, 32, 32, 32, 0, 0, 0, 0});
-  CHECK(adding_threads(Reduction::strided, 1, 256) == Warps{32, 32, 0, 0, 0, 0, 0, 0});
-  CHECK(adding_threads(Reduction::strided, 2, 256) == Warps{32, 0, 0, 0, 0, 0, 0, 0});
+  CHECK(adding_threads(Rule::strided, 0, 256) == Warps{32, 32, 32, 32, 0, 0, 0, 0});
+  CHECK(adding_threads(Rule::strided, 1, 256) == Warps{32, 32, 0, 0, 0, 0, 0, 0});
+  CHECK(adding_threads(Rule::strided, 2, 256) == Warps{32, 0, 0, 0, 0, 0, 0, 0});
   for (unsigned tid = 0; tid < 256; ++tid)  // in the fourth step the first 16 threads of warp 0
-    CHECK(addition(Reduction::strided, 3, tid, 256).active == (tid < 16));
+    CHECK(addition_in(Rule::strided, 3, tid, 256).active == (tid < 16));
 }
 
 namespace {
 
-std::vector<unsigned> divergent_warps(Reduction which, unsigned n) {
+std::vector<unsigned> divergent_warps(Rule which, unsigned n) {
   std::vector<unsigned> all;
   for (unsigned step = 0; step < step_count(n); ++step)
     all.push_back(Activity(adding_threads(which, step, n)).divergent);
@@ -539,11 +530,11 @@ std::vector<unsigned> divergent_warps(Reduction which, unsigned n) {
 
 TEST_CASE("divergence: divergent warps of the three reductions, by hand") {
   using Warps = std::vector<unsigned>;
-  CHECK(divergent_warps(Reduction::modulo, 256) == Warps{8, 8, 8, 8, 8, 4, 2, 1});
-  CHECK(divergent_warps(Reduction::strided, 256) == Warps{0, 0, 0, 1, 1, 1, 1, 1});
-  CHECK(divergent_warps(Reduction::descending, 256) == Warps{0, 0, 0, 1, 1, 1, 1, 1});
-  CHECK(adding_threads(Reduction::modulo, 0, 256) == Warps(8, 16));
-  CHECK(adding_threads(Reduction::modulo, 4, 256) == Warps(8, 1));
+  CHECK(divergent_warps(Rule::modulo, 256) == Warps{8, 8, 8, 8, 8, 4, 2, 1});
+  CHECK(divergent_warps(Rule::strided, 256) == Warps{0, 0, 0, 1, 1, 1, 1, 1});
+  CHECK(divergent_warps(Rule::descending, 256) == Warps{0, 0, 0, 1, 1, 1, 1, 1});
+  CHECK(adding_threads(Rule::modulo, 0, 256) == Warps(8, 16));
+  CHECK(adding_threads(Rule::modulo, 4, 256) == Warps(8, 1));
   CHECK(Activity({0, 1, 31, 32}).divergent == 2);  // some of its lanes add, but not all
   CHECK(Activity({0, 1, 31, 32}).warps == 3);
   CHECK(Activity({0, 1, 31, 32}).threads == 64);
@@ -561,7 +552,7 @@ TEST_CASE("divergence: what every thread must find is what the steps leave") {
       std::vector<unsigned> left = words;
       for (unsigned step = 0; step < step_count(n); ++step)
         for (unsigned tid = 0; tid < n; ++tid) {
-          const Addition a = addition(vote.which, step, tid, n);
+          const Addition a = addition_in(vote.which, step, tid, n);
           if (a.active) left[a.left] += left[a.right];
         }
       CHECK(totals(strides_of(vote.which), words, 1) == left);
@@ -572,10 +563,10 @@ TEST_CASE("divergence: what every thread must find is what the steps leave") {
 }
 
 TEST_CASE("divergence: conflicts and predicted cycles, by hand") {
-  CHECK(conflicts(Reduction::modulo, 256) == 0);
-  CHECK(conflicts(Reduction::descending, 1024) == 0);
+  CHECK(conflicts(Rule::modulo, 256) == 0);
+  CHECK(conflicts(Rule::descending, 1024) == 0);
   // ways: 2, 4, 8, 8, 8, 4, 2, 1 in 4, 2, 1, 1, 1, 1, 1, 1 warps; three accesses
-  CHECK(conflicts(Reduction::strided, 256) == 3 * (4 * 1 + 2 * 3 + 7 + 7 + 7 + 3 + 1));
+  CHECK(conflicts(Rule::strided, 256) == 3 * (4 * 1 + 2 * 3 + 7 + 7 + 7 + 3 + 1));
   const StepCost step = StepCost::of(9 * 100, 11 * 148);
   CHECK(step.alone == doctest::Approx(84));
   CHECK(step.a_warp == doctest::Approx(2));

@@ -92,23 +92,10 @@ double additions(const Rung& rung, size_t n, Gpu gpu) {
 
 namespace {
 
-/// What a thread does in a step: word[left] += word[right], if it is active.
-struct Addition {
-  bool active;
-  unsigned left, right;
-};
-
-/// Of thread `tid` in step k, from 0, of the text's kernels and of those that end as the third
-/// does.
-Addition addition(const Rung& rung, unsigned k, unsigned tid) {
-  const unsigned ascending = 1u << k;              // 1, 2, 4 ...
-  const unsigned down = block_threads >> (k + 1);  // 128, 64 ... 1
-  const unsigned apart = 2 * ascending;
-  if (&rung == &rungs[modulo] || &rung == &rungs[mask])
-    return {tid % apart == 0, tid, tid + ascending};
-  if (&rung == &rungs[strided])
-    return {apart * tid < block_threads, apart * tid, apart * tid + ascending};
-  return {tid < down, tid, tid + down};
+/// Which words are added by the text's kernels, and by those that end as the third does.
+Rule rule_of(const Rung& rung) {
+  if (&rung == &rungs[modulo] || &rung == &rungs[mask]) return Rule::modulo;
+  return &rung == &rungs[strided] ? Rule::strided : Rule::descending;
 }
 
 /// Milliseconds that all multiprocessors together take for a block's work. Each issues four
@@ -169,7 +156,7 @@ Wavefronts wavefronts_of_block(const Rung& rung) {
   Traffic all;
   for (unsigned warp = 0; warp < warps; ++warp) all.store(1);  // its words
   for (unsigned k = 0; k < rung.steps; ++k)
-    all.add(step_traffic(block_threads, [&](unsigned tid) { return addition(rung, k, tid); }));
+    all.add(step_traffic(rule_of(rung), stride_of(rule_of(rung), k, block_threads), block_threads));
   if (rung.steps == 3) {  // the last warp's 32 words
     all.load(1);
     all.store(1);
@@ -291,12 +278,13 @@ TEST_CASE("ladder: instructions and wavefronts of a block, by hand") {
 TEST_CASE("ladder: the steps that wavefronts are counted from add every word of a block once") {
   for (const int rung : {modulo, mask, strided, descending}) {
     CAPTURE(std::string(rungs[rung].name));
+    const Rule rule = rule_of(rungs[rung]);
     std::vector<long long> word(block_threads);
     for (unsigned i = 0; i < block_threads; ++i) word[i] = (i + 1) * (i + 1);
     for (unsigned k = 0; k < rungs[rung].steps; ++k) {
       std::vector<int> uses(block_threads, 0);
       for (unsigned tid = 0; tid < block_threads; ++tid) {
-        const Addition step = addition(rungs[rung], k, tid);
+        const Addition step = addition(rule, stride_of(rule, k, block_threads), tid, block_threads);
         if (!step.active) continue;
         CHECK(++uses.at(step.left) + ++uses.at(step.right) == 2);  // no other thread's in this step
         word.at(step.left) += word.at(step.right);

@@ -80,9 +80,13 @@ Pair replayed(const Run& run, int best, size_t n, const Words<T>& words, Work<T>
   return {of_one(times[0], ours.copies), of_one(times[1], theirs.copies)};
 }
 
-/// Milliseconds of a sum of one word: what starting costs.
+/// Times of a sum of one word, which is what starting costs.
+struct Starts {
+  Readings called, replayed;
+};
+
 template <class T>
-Pair start_costs(const Run& run, const Words<T>& words, Work<T>& work) {
+Starts start_costs(const Run& run, const Words<T>& words, Work<T>& work) {
   const Pair times = called(run, once, 1, words, work);
   return {times.ours, replayed(run, once, 1, words, work, times).ours};
 }
@@ -119,8 +123,8 @@ void add_sizes(const Run& run, const std::vector<size_t>& sizes, double latency,
   const size_t most = *std::max_element(sizes.begin(), sizes.end());
   Words<T> words(most);
   Work<T> work(most, gpu_of(*run.device));
-  const Pair start = start_costs(run, words, work);
-  const Readings* const starts[] = {&start.ours, &start.theirs};
+  const Starts start = start_costs(run, words, work);
+  const Readings* const starts[] = {&start.called, &start.replayed};
   for (int how = 0; how < 2; ++how)
     table.row({names[how], "n", "1"},
               {Calibration{scaled(starts[how]->statistics(), 1e3)}, {}, {}, "", {}, "", ""});

@@ -8,8 +8,8 @@
 [[gnu::weak]] void divergence(const Run&);
 [[gnu::weak]] void branches(const Run&);
 [[gnu::weak]] void barriers(const Run&);
-[[gnu::weak]] void bank_steps(const Run&);
 [[gnu::weak]] void bank_strides(const Run&);
+[[gnu::weak]] void bank_steps(const Run&);
 [[gnu::weak]] void bank_tile(const Run&);
 [[gnu::weak]] void shared_size(const Run&);
 
@@ -20,19 +20,18 @@ int main(int argc, char** argv) {
        .about = "Divergence, bank conflicts, and a sum as fast as memory",
        .experiments =
            {
-               {"ladder",
-                "the text's three reductions, and on to one launch that beats the library",
+               {"ladder", "the text's three reductions, and on to one launch, beside the library",
                 with(options, ladder)},
-               {"divergence", "divided warps in every step of the three, and what they cost",
+               {"divergence", "divergent warps in every step of the three, and what they cost",
                 &divergence},
                {"branches", "1 to 32 paths of real work, in a warp and aligned to warps",
                 &branches},
                {"barriers", "words that go wrong without one, and how long warps wait at one",
                 &barriers},
-               {"bank_steps", "bank conflicts in every step of the three, and what they cost",
-                &bank_steps},
                {"bank_strides", "reads at strides 1 to 33, in words of 4, 8 and 16 bytes",
                 &bank_strides},
+               {"bank_steps", "bank conflicts in every step of the three, and what they cost",
+                &bank_steps},
                {"bank_tile", "a tile read by columns, and two cures", &bank_tile},
                {"shared_size", "resident blocks and bandwidth against shared memory a block",
                 &shared_size},
