@@ -206,7 +206,7 @@ struct Step {
   Step then(Step next) const { return {next.factor * factor, next.of(addend)}; }
 };
 
-/// Many steps are one step, found by doubling: not by going them.
+/// Many steps are one step, found by doubling: not by making them.
 Step steps_of(unsigned count) {
   Step all{1, 0};
   for (Step some{factor, addend}; count; count /= 2, some = some.then(some))
@@ -228,7 +228,7 @@ struct Work {
     in = DeviceBuffer<unsigned>(words(blocks * 32 * warps, 1));
     out = DeviceBuffer<unsigned>(in.size() + canaries);
   }
-  /// Steps that a warp of each block goes: its rounds, and those that are long for it.
+  /// Steps that a warp of each block makes: its rounds, and those that are long for it.
   unsigned steps(unsigned warp) const {
     return rounds * steps_a_round + (rounds + warps - 1 - warp) / warps * more;
   }
@@ -418,7 +418,7 @@ void barriers(const Run& run) {
   count_wrong_words(run);
   const BarrierCost cost = measure_meetings(run, multiprocessors);
   const unsigned rounds =
-      run.quick ? 512 : 2048;  // a multiple of 32: every warp has as many long ones
+      run.quick ? 512 : 2048;  // a multiple of 32: each warp has as many long ones
   const std::vector<Pair> pairs = measure_rounds(run, multiprocessors, rounds);
   show(run, pairs, cost, rounds);
   judge_waiting(run, pairs);
@@ -564,7 +564,7 @@ TEST_CASE("barriers: warps that meet wait for the last") {
     }
 }
 
-TEST_CASE("barriers: every warp goes all its steps, with and without barriers") {
+TEST_CASE("barriers: every warp makes all its steps, with and without barriers") {
   if (skip_without_gpu()) return;
   for (const bool barrier : {false, true})
     for (const unsigned warps : {1u, 3u, 8u, 32u})

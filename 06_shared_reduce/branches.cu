@@ -3,11 +3,11 @@
 // instructions that some lanes sit out, not to a branch. Here each path is a loop of its own, a few
 // hundred thousand cycles long, and each thread is told its path by an array. Look at what becomes
 // of the time when the lanes of a warp take 2, 4 ... 32 paths; and when the same paths, as many
-// threads for each, are dealt out by whole warps instead.
+// threads for each, are assigned by whole warps instead.
 //   cmake -S 06_shared_reduce -B build/branches -DEXPERIMENTS=branches
 //   cmake --build build/branches && build/branches/06_shared_reduce
 //
-//   1  take_paths    thread i goes path_of[i], one of 32
+//   1  take_paths    thread i takes path_of[i], one of 32
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ __device__ unsigned path(unsigned x, unsigned turns) {
 // [/path]
 
 // [take_paths]
-// A warp whose lanes agree jumps over all paths but theirs. One whose lanes do not goes every path
+// A warp whose lanes agree jumps over all paths but theirs. One whose lanes do not takes every path
 // that any of them takes, one after the other; the other lanes sit it out.
 __global__ void take_paths(unsigned* out, const unsigned* in, const unsigned* path_of,
                            const unsigned* turns_of, unsigned n) {
@@ -87,7 +87,7 @@ struct Step {
   Step then(Step next) const { return {next.factor * factor, next.of(addend)}; }
 };
 
-/// Many steps of a path are one step, found by doubling: not by going them.
+/// Many steps of a path are one step, found by doubling: not by making them.
 Step steps_of(unsigned number, unsigned turns) {
   Step all{1, 0};
   for (Step some{8 * number + 5, 2 * number + 1}; turns; turns /= 2, some = some.then(some))
@@ -95,12 +95,12 @@ Step steps_of(unsigned number, unsigned turns) {
   return all;
 }
 
-/// How the paths are dealt out: to neighbouring threads in turn, or to neighbouring warps. Either
+/// How the paths are assigned: to neighbouring threads in turn, or to neighbouring warps. Either
 /// way each path has as many threads.
-enum class Dealt { to_threads, to_warps };
+enum class Assigned { to_threads, to_warps };
 
-unsigned path_at(Dealt dealt, unsigned i, unsigned paths) {
-  return (dealt == Dealt::to_threads ? i : i / 32) % paths;
+unsigned path_at(Assigned assigned, unsigned i, unsigned paths) {
+  return (assigned == Assigned::to_threads ? i : i / 32) % paths;
 }
 
 /// Word i of the input: no two alike.
@@ -154,7 +154,7 @@ struct Work {
 
 struct Row {
   const char* name;
-  Dealt dealt;
+  Assigned assigned;
   unsigned paths;
   bool longer;  ///< path p has p + 1 quarters of a path, instead of a whole one
 
@@ -166,42 +166,42 @@ struct Row {
   }
   std::vector<unsigned> path_of(unsigned threads) const {
     std::vector<unsigned> all;
-    for (unsigned i = 0; i < threads; ++i) all.push_back(path_at(dealt, i, paths));
+    for (unsigned i = 0; i < threads; ++i) all.push_back(path_at(assigned, i, paths));
     return all;
   }
 };
 
 const Row rows[] = {
-    {"one path", Dealt::to_threads, 1, false},
-    {"in a warp", Dealt::to_threads, 2, false},
-    {"in a warp", Dealt::to_threads, 4, false},
-    {"in a warp", Dealt::to_threads, 8, false},
-    {"in a warp", Dealt::to_threads, 16, false},
-    {"in a warp", Dealt::to_threads, 32, false},
-    {"aligned to warps", Dealt::to_warps, 2, false},
-    {"aligned to warps", Dealt::to_warps, 4, false},
-    {"aligned to warps", Dealt::to_warps, 8, false},
-    {"aligned to warps", Dealt::to_warps, 16, false},
-    {"aligned to warps", Dealt::to_warps, 32, false},
-    {"in a warp, ever longer", Dealt::to_threads, 2, true},
-    {"in a warp, ever longer", Dealt::to_threads, 4, true},
-    {"in a warp, ever longer", Dealt::to_threads, 8, true},
+    {"one path", Assigned::to_threads, 1, false},
+    {"in a warp", Assigned::to_threads, 2, false},
+    {"in a warp", Assigned::to_threads, 4, false},
+    {"in a warp", Assigned::to_threads, 8, false},
+    {"in a warp", Assigned::to_threads, 16, false},
+    {"in a warp", Assigned::to_threads, 32, false},
+    {"aligned to warps", Assigned::to_warps, 2, false},
+    {"aligned to warps", Assigned::to_warps, 4, false},
+    {"aligned to warps", Assigned::to_warps, 8, false},
+    {"aligned to warps", Assigned::to_warps, 16, false},
+    {"aligned to warps", Assigned::to_warps, 32, false},
+    {"in a warp, ever longer", Assigned::to_threads, 2, true},
+    {"in a warp, ever longer", Assigned::to_threads, 4, true},
+    {"in a warp, ever longer", Assigned::to_threads, 8, true},
 };
 constexpr size_t one_path = 0, in_a_warp = 1, aligned = 6, widths = 5;  // indices, and how many
 
 // ---- what to expect ----
 
-/// Turns that a warp goes: those of each path that any of its lanes takes, added up.
+/// Turns that a warp makes: those of each path that any of its lanes takes, added up.
 double turns_of_warp(const Row& row, const std::vector<unsigned>& turns, unsigned warp) {
   bool taken[most_paths] = {};
   for (unsigned lane = 0; lane < 32; ++lane)
-    taken[path_at(row.dealt, 32 * warp + lane, row.paths)] = true;
+    taken[path_at(row.assigned, 32 * warp + lane, row.paths)] = true;
   double sum = 0;
   for (unsigned p = 0; p < row.paths; ++p) sum += taken[p] ? turns[p] : 0;
   return sum;
 }
 
-/// Time in that of one path: the turns that warps go, on average, since all of them issue their
+/// Time in that of one path: the turns that warps make, on average, since all of them issue their
 /// instructions to the same multiprocessors. Every 32 warps are like the 32 before them.
 double predicted_paths(const Row& row, unsigned whole) {
   const std::vector<unsigned> turns = row.turns(whole);
@@ -228,7 +228,7 @@ std::vector<Readings> measure(const Run& run, unsigned threads, unsigned turns) 
 
 void show(const Run& run, const std::vector<Readings>& readings, unsigned turns) {
   Table table(run.report, "paths",
-              {predicted("sum of the paths", "paths a warp goes", "paths", 2),
+              {predicted("sum of the paths", "paths a warp takes", "paths", 2),
                compared("ms", "time", "ms", 3), shown("spread"), shown("of one"), shown("")});
   const double one = readings[one_path].median();
   for (size_t i = 0; i < std::size(rows); ++i) {
@@ -268,7 +268,7 @@ void judge_paths(const Run& run, const std::vector<Readings>& readings) {
 }  // namespace
 
 void branches(const Run& run) {
-  // without a GPU, the paths that warps go are the same for any number of threads
+  // without a GPU, the paths that warps take are the same for any number of threads
   const unsigned threads = run.device ? unsigned(run.device->prop.multiProcessorCount) *
                                             unsigned(run.device->prop.maxThreadsPerMultiProcessor)
                                       : 2048;
@@ -295,14 +295,14 @@ TEST_CASE("branches: many steps at once are the steps of the loop") {
       }
 }
 
-TEST_CASE("branches: either way of dealing gives each path as many threads") {
+TEST_CASE("branches: either way of assigning gives each path as many threads") {
   for (const unsigned paths : {1u, 2u, 4u, 8u, 16u, 32u})
-    for (const Dealt dealt : {Dealt::to_threads, Dealt::to_warps}) {
+    for (const Assigned assigned : {Assigned::to_threads, Assigned::to_warps}) {
       std::vector<unsigned> threads(paths, 0);
-      for (unsigned i = 0; i < 32 * most_paths; ++i) ++threads.at(path_at(dealt, i, paths));
+      for (unsigned i = 0; i < 32 * most_paths; ++i) ++threads.at(path_at(assigned, i, paths));
       CHECK(threads == std::vector<unsigned>(paths, 32 * most_paths / paths));
       for (unsigned i = 0; i < 32 * most_paths; ++i)
-        if (dealt == Dealt::to_warps) CHECK(path_at(dealt, i, paths) == i / 32 % paths);
+        if (assigned == Assigned::to_warps) CHECK(path_at(assigned, i, paths) == i / 32 % paths);
     }
 }
 
@@ -312,8 +312,8 @@ TEST_CASE("branches: predicted paths, by hand") {
   for (size_t i = 0; i < std::size(rows); ++i) CHECK(predicted_paths(rows[i], 4096) == paths[i]);
   CHECK(rows[one_path].paths == 1);
   for (size_t w = 0; w < widths; ++w) {
-    CHECK(rows[in_a_warp + w].dealt == Dealt::to_threads);
-    CHECK(rows[aligned + w].dealt == Dealt::to_warps);
+    CHECK(rows[in_a_warp + w].assigned == Assigned::to_threads);
+    CHECK(rows[aligned + w].assigned == Assigned::to_warps);
     CHECK(rows[in_a_warp + w].paths == 2u << w);
     CHECK(rows[aligned + w].paths == 2u << w);
   }
@@ -321,11 +321,11 @@ TEST_CASE("branches: predicted paths, by hand") {
 
 namespace {
 
-/// Readings as if a warp went `in` paths of k, or of k that are aligned to warps `of_warps`.
+/// Readings as if a warp took `in` paths of k, or of k that are aligned to warps `of_warps`.
 std::vector<Readings> made_up(double (*in)(double), double (*of_warps)(double)) {
   std::vector<Readings> all;
   for (const Row& row : rows) {
-    const double paths = row.dealt == Dealt::to_threads ? in(row.paths) : of_warps(row.paths);
+    const double paths = row.assigned == Assigned::to_threads ? in(row.paths) : of_warps(row.paths);
     all.push_back(Readings{std::vector<double>(15, 0.2 * paths)});
   }
   return all;
@@ -368,7 +368,7 @@ TEST_CASE("branches: the table of made-up readings, predicted and measured") {
   }
 }
 
-TEST_CASE("branches: every thread goes its own path, at awkward sizes") {
+TEST_CASE("branches: every thread takes its own path, at awkward sizes") {
   if (skip_without_gpu()) return;
   std::vector<unsigned> turns;
   for (unsigned p = 0; p < most_paths; ++p) turns.push_back(p * 7 % 33);  // none at all, too

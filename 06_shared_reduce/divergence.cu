@@ -257,7 +257,7 @@ struct Sum {
   void (*kernel)(unsigned*, long long*, const unsigned*, unsigned);
 };
 const Sum sums[] = {
-    {"every 2s-th thread (mask)", Rule::modulo, sum_mask},
+    {"mask", Rule::modulo, sum_mask},
     {"strided", Rule::strided, sum_strided},
     {"descending", Rule::descending, sum_descending},
     {"descending, last warp alone", Rule::descending, sum_last_warp},
@@ -588,7 +588,7 @@ TEST_CASE("divergence: the model, and what was measured on an NVIDIA H200") {
   CHECK(close(0, 1024, 1786));
   CHECK(close(1, 1024, 2191));
   // The old kernel with __syncwarp at last took more than descending itself, and the model says
-  // less. It is no row of ours: all of its warps went the last five steps, each with a choice
+  // less. It is no row of ours: all of its warps made the last five steps, each with a choice
   // between the two barriers. Ours sends one warp there, and is not measured yet.
   CHECK(763.4 / predicted_cycles(last_warp, 256, step) == doctest::Approx(1.30).epsilon(0.01));
   CHECK(1740 / predicted_cycles(last_warp, 1024, step) == doctest::Approx(1.47).epsilon(0.01));

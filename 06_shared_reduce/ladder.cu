@@ -621,7 +621,7 @@ double measure_launch(const Run& run, RungTable& table, Words<float>& words, Wor
   const Readings times = run.time(work.task(descending, words.in, 1, right));
   const Statistics us = scaled(times.statistics(), 1e3);
   const Cell none;
-  table.table.row({"descending stride, one word"},
+  table.table.row({"descending, one word"},
                   {Calibration{us}, spread_text(us), none, none, none, none, none});
   return times.median();
 }
@@ -717,7 +717,7 @@ void ladder(const Run& run, const Options& options) {
     add_orders_of_any_gpu(n, orders);
     orders.print();
     run.report.left_out("all sums and times, the library, and the sizes");
-    return judge_ladder(run, Times(rung_count), n);
+    return judge_ladder(run, Times(rung_count), n, {});
   }
 
   Calibrated c;
@@ -736,7 +736,7 @@ void ladder(const Run& run, const Options& options) {
     by_size.print();
     run.report.note("called: one after the other by the host; replayed: by a graph, without it");
   }
-  judge_ladder(run, times, n);
+  judge_ladder(run, times, n, c);
 }
 
 // ---- self-checks ----

@@ -109,7 +109,8 @@ Model model_of(const Rung& rung, size_t n, const Calibrated& c, const Device& de
 /// Times of the rungs, in turn; empty for those that were not run.
 using Times = std::vector<Readings>;
 
-void judge_ladder(const Run& run, const Times& times, size_t n);
+/// Judges them, and saves what each of the guide's versions gains on the others, predicted too.
+void judge_ladder(const Run& run, const Times& times, size_t n, const Calibrated& c);
 
 // ---- words, and what their sum is (ladder_data.cu) ----
 

@@ -10,10 +10,10 @@
 namespace reduce {
 
 const Rung rungs[rung_count] = {
-    {"modulo, divergent", "reduce_modulo", Grid::one_pass, 1, 8, {26, 28, 11}},
-    {"mask for modulo", "reduce_mask", Grid::one_pass, 1, 8, {26, 12, 11}},
-    {"strided index", "reduce_strided", Grid::one_pass, 1, 8, {26, 14, 11}},
-    {"descending stride", "reduce_descending", Grid::one_pass, 1, 8, {26, 10, 11}},
+    {"modulo", "reduce_modulo", Grid::one_pass, 1, 8, {26, 28, 11}},
+    {"mask", "reduce_mask", Grid::one_pass, 1, 8, {26, 12, 11}},
+    {"strided", "reduce_strided", Grid::one_pass, 1, 8, {26, 14, 11}},
+    {"descending", "reduce_descending", Grid::one_pass, 1, 8, {26, 10, 11}},
     {"add on load", "reduce_add_on_load", Grid::one_pass, 2, 8, {37, 10, 11}},
     {"shuffles at last", "reduce_shuffle", Grid::one_pass, 2, 3, {40, 11, 25}},
     {"one instruction at last", "reduce_redux", Grid::one_pass, 2, 3, {38, 11, 16}},

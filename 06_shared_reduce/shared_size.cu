@@ -1,7 +1,7 @@
 // shared_size: "each SM has a limited amount of shared memory that is partitioned among thread
 // blocks. Over-utilizing shared memory will limit the number of active warps" [LC 1]. Here the
 // blocks of a copy ask for shared memory and never touch it, so that all that changes is how many
-// of them are resident, and with them how many bytes are under way. Look at how few blocks the
+// of them are resident, and with them how many bytes are in flight. Look at how few blocks the
 // bandwidth needs, and at the 48 KiB beyond which a kernel must be allowed to ask.
 //   cmake -S 06_shared_reduce -B build/shared_size -DEXPERIMENTS=shared_size
 //   cmake --build build/shared_size && build/shared_size/06_shared_reduce
@@ -24,7 +24,7 @@ constexpr size_t kib = 1024;
 
 // [copy]
 // Each warp reads and writes 32 neighbouring words of 16 bytes, one a lane, which is all that a
-// thread ever has under way.
+// thread ever has in flight.
 __global__ void copy(uint4* out, const uint4* in, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   if (i < n) out[i] = in[i];
@@ -160,7 +160,7 @@ Fit resident_blocks(const Multiprocessor& has, int threads, size_t bytes) {
   return {blocks, blocks == has.max_blocks ? "blocks" : "shared memory"};
 }
 
-/// Bytes that a multiprocessor's threads have under way, one word each.
+/// Bytes that a multiprocessor's threads have in flight, one word each.
 double in_flight(int blocks) { return double(blocks) * block_threads * sizeof(uint4); }
 
 /// What limits a copy: the time until a thread's word is there and the next block's thread takes
@@ -168,7 +168,7 @@ double in_flight(int blocks) { return double(blocks) * block_threads * sizeof(ui
 struct Limits {
   double latency = NAN, memory = NAN;
 
-  /// `bytes` under way on the whole GPU, and what came of it.
+  /// `bytes` in flight on the whole GPU, and what came of it.
   struct Seen {
     double bytes, gbs;
   };
@@ -180,9 +180,9 @@ struct Limits {
     const double memory_2 = 1 / (many.gbs * many.gbs) - latency_2 * many_2;
     return {std::sqrt(latency_2), 1 / std::sqrt(memory_2)};
   }
-  /// GB/s, if all that is under way comes in a turn. It lasts no less than a word's latency, and no
-  /// less than the memory needs for the bytes: between the longer of the two and their sum, and is
-  /// taken as the root of the sum of their squares (04_bandwidth in_flight looks into that).
+  /// GB/s, if all that is in flight arrives in a turn. It lasts no less than a word's latency, and
+  /// no less than the memory needs for the bytes: between the longer of the two and their sum, and
+  /// is taken as the root of the sum of their squares (04_bandwidth in_flight looks into that).
   double gbs(double bytes) const { return bytes / std::hypot(latency, bytes / memory); }
 };
 
