@@ -485,21 +485,19 @@ TEST_CASE("in_flight: predictions, by hand") {
 // Recorded rates. Both latencies are 5% short, since a part of that day's ring was still in the L2.
 TEST_CASE("in_flight: the model, fitted to an H200, predicts what an H100 80GB did") {
   const Calibrated c{331, 3100};
-  // 4 bytes a thread, and the last of 8
-  for (const Found& row :
-       {Found{66, 176.3}, {132, 355.6}, {264, 702}, {528, 1338}, {1056, 2301}, {2112, 2917}})
-    CHECK(close(row.gbs / predicted_gbs(row.kib * 1024, c), 1.2));
+  const Found one_load[] = {{66, 176.3}, {132, 355.6}, {264, 702},
+                            {528, 1338}, {1056, 2301}, {2112, 2917}};
+  for (const Found& row : one_load) CHECK(close(row.gbs / predicted_gbs(row.kib * 1024, c), 1.2));
   // 4 x 4 bytes: it leaves out that a thread waits for the last of its loads
-  for (const Found& row :
-       {Found{264, 547.4}, {528, 1059}, {1056, 1898}, {2112, 2686}, {4224, 2994}})
-    CHECK(close(row.gbs / predicted_gbs(row.kib * 1024, c), 1.6));
+  const Found four_loads[] = {{264, 547.4}, {528, 1059}, {1056, 1898}, {2112, 2686}, {4224, 2994}};
+  for (const Found& row : four_loads) CHECK(close(row.gbs / predicted_gbs(row.kib * 1024, c), 1.6));
 }
 
 TEST_CASE("in_flight: the model still fits the H200 that it was fitted to") {
   const Calibrated c{315, 4424};
-  for (const Found& row :
-       {Found{66, 183.7}, {132, 373.6}, {264, 738.4}, {528, 1422}, {1056, 2587}, {2112, 3956}})
-    CHECK(close(row.gbs / predicted_gbs(row.kib * 1024, c), 1.2));
+  const Found one_load[] = {{66, 183.7}, {132, 373.6}, {264, 738.4},
+                            {528, 1422}, {1056, 2587}, {2112, 3956}};
+  for (const Found& row : one_load) CHECK(close(row.gbs / predicted_gbs(row.kib * 1024, c), 1.2));
 }
 
 TEST_CASE("in_flight: grids fill made-up multiprocessors, and read whole turns") {

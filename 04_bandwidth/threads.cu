@@ -246,11 +246,11 @@ void judge_alignment(const Run& run, const Compare& compare, const std::vector<B
     const Verdict typical = judge(rule, median);
     if (typical == Verdict::holds_by_less || typical == Verdict::holds_by_more) verdict = typical;
   }
-  run.report.judged(part, verdict, median,
-                    "in the median of " + std::to_string(all.size()) + " " + slower(median) +
-                        "; where the rounds are equal at most " + factor_text(most_slower) + " (" +
-                        std::to_string(worst.count) + " against " + std::to_string(worst.multiple) +
-                        ")");
+  std::string here = "in the median of " + std::to_string(all.size()) + " " + slower(median);
+  if (most_slower > 0)
+    here += "; where the rounds are equal at most " + factor_text(most_slower) + " (" +
+            std::to_string(worst.count) + " against " + std::to_string(worst.multiple) + ")";
+  run.report.judged(part, verdict, median, here);
 }
 
 void judge_threads(const Run& run, const Compare& compare, const std::vector<Beside>& pairs) {
