@@ -286,8 +286,8 @@ Reach reach_of(const Kernel& k, Matrix m, Block b) {
   return {std::min(high, 1 / high), std::min(high, 1.0)};
 }
 
-/// Milliseconds that the slowest of four things takes. It leaves out a launch's start and end, which
-/// show at 2048 x 2048 (column -> row, 32 words wide: up to 1.4 times as long).
+/// Milliseconds that the slowest of four things takes. It leaves out a launch's start and end,
+/// which show at 2048 x 2048 (column -> row, 32 words wide: up to 1.4 times as long).
 double predicted_ms(const Kernel& k, Matrix m, Block b, const Calibrated& c, const Device& device) {
   const Request load = request_of(k, b, m, true);
   const Request store = request_of(k, b, m, false);
