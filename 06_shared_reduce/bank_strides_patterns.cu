@@ -177,7 +177,8 @@ Wanted some_idle(Wanted wanted, std::mt19937& random) {
   return wanted;
 }
 
-/// Seed 1 was there while the rule was looked for; seed 2 was not, and holds it to its word.
+/// The rule was found without either. If it ever has to be changed to fit seed 1, seed 2 is what it
+/// was not fitted to.
 constexpr unsigned seeds[] = {1, 2};
 constexpr unsigned patterns_a_seed = 500;
 

@@ -583,46 +583,12 @@ template size_t wrong_after_first_launch(int, const Words<unsigned>&, Gpu);
 
 namespace {
 
-/// A rung's row; floats are not named.
-template <class T>
-Key key_of(int rung) {
-  if (std::is_same_v<T, float>) return {rungs[rung].name};
-  return {rungs[rung].name, "type", "unsigned"};
-}
-
-struct RungTable {
-  const Run& run;
-  size_t n;
-  Table table;
-
-  RungTable(const Run& run, size_t n)
-      : run(run),
-        n(n),
-        table(run.report, "kernel, float",
-              {compared("us", "time", "us", 1), shown("spread"),
-               measured("GB/s", "bandwidth", "GB/s", 0), shown("of theory"),
-               predicted("a block's instructions", "instructions of a block", "1", 0),
-               predicted("wavefronts", "wavefronts of a block", "1", 0), shown("")}) {}
-
-  void add(const Key& key, const Rung& rung, const Cell& us, const Readings& times) {
-    const Statistics gbs = gigabytes_per_second(4.0 * double(n), times.statistics());
-    const double theory = run.device ? run.device->theoretical_gbs : 0;
-    const double share = theory > 0 ? gbs.median / theory : NAN;
-    const bool counted = rung.instructions.of_a_warp > 0;
-    table.row(key, {us, spread_text(times.statistics()), gbs, percent(share),
-                    counted ? Cell(instructions_of_block(rung)) : Cell(),
-                    counted ? Cell(wavefronts_of_block(rung).both()) : Cell(), bar(share)});
-  }
-};
-
 /// The time of one word in one launch: the model's first constant.
 double measure_launch(const Run& run, RungTable& table, Words<float>& words, Work<float>& work) {
   const float right = float(words.sum(1));
   const Readings times = run.time(work.task(descending, words.in, 1, right));
   const Statistics us = scaled(times.statistics(), 1e3);
-  const Cell none;
-  table.table.row({"descending, one word"},
-                  {Calibration{us}, spread_text(us), none, none, none, none, none});
+  table.add_launch(us);
   return times.median();
 }
 
@@ -637,43 +603,6 @@ Times measure_rungs(const Run& run, const std::vector<int>& which, Words<T>& wor
   return times;
 }
 
-template <class T>
-void add_rows(const std::vector<int>& which, const Times& times, const Calibrated& c,
-              RungTable& table) {
-  for (const int rung : which) {
-    const Statistics us = scaled(times[rung].statistics(), 1e3);
-    const bool calibrates = std::is_same_v<T, float> && (rung == descending || rung == several);
-    const Device& device = *table.run.device;
-    const Cell cell = calibrates
-                          ? Cell(Calibration{us})
-                          : Cell(Compared{1e3 * predicted_ms(rungs[rung], table.n, c, device), us,
-                                          model_of(rungs[rung], table.n, c, device)});
-    table.add(key_of<T>(rung), rungs[rung], cell, times[rung]);
-  }
-}
-
-/// The words, the text's partial sums (less than a 254th of them), and what allocations round up.
-double bytes_needed(size_t n) { return 4.0 * double(n) * (1 + 1.0 / 254) + (16 << 20); }
-
-size_t default_size(const Run& run) {
-  size_t n = size_t(1) << (run.quick ? 26 : 28);
-  while (run.device && !beyond_l2(*run.device, 4.0 * double(n))) n *= 2;
-  return n;
-}
-
-/// Powers of two, and in a full run the number behind each.
-std::vector<size_t> sizes_beside_library(const Run& run, size_t typed) {
-  if (typed) return typed <= INT_MAX ? std::vector<size_t>{typed} : std::vector<size_t>{};
-  std::vector<size_t> sizes;
-  for (const int power : {20, 22, 24, 26, 28, 30}) {
-    if (power > (run.quick ? 24 : 30) || (power % 4 == 2 && power < 30 && !run.full)) continue;
-    for (const size_t size : {size_t(1) << power, (size_t(1) << power) + 1})
-      if ((size % 2 == 0 || run.full) && bytes_needed(size) <= 0.9 * run.memory_there())
-        sizes.push_back(size);
-  }
-  return sizes;
-}
-
 /// The rungs over float and unsigned words. Returns the floats' times, and the model's constants.
 Times measure(const Run& run, size_t n, RungTable& table, Table& orders, Calibrated& c) {
   Times floats;
@@ -685,14 +614,14 @@ Times measure(const Run& run, size_t n, RungTable& table, Table& orders, Calibra
     const double launch = measure_launch(run, table, words, work);
     floats = measure_rungs(run, which, words, work);
     c = calibrate(launch, floats[descending].median(), floats[several].median(), n, *run.device);
-    add_rows<float>(which, floats, c, table);
+    table.add_rows<float>(which, floats, c);
     add_orders(words, work, orders);
   }
   Words<unsigned> words(n);
   Work<unsigned> work(n, gpu_of(*run.device));
   const std::vector<int> which = rungs_for<unsigned>(n);
   require_sums(which, words, n, work);
-  add_rows<unsigned>(which, measure_rungs(run, which, words, work), c, table);
+  table.add_rows<unsigned>(which, measure_rungs(run, which, words, work), c);
   if (std::count(which.begin(), which.end(), int(redux)) == 0)
     run.report.left_out(rungs[redux].name, "the code that runs here is for GPUs older than 8.0");
   return floats;
@@ -710,8 +639,7 @@ void ladder(const Run& run, const Options& options) {
   RungTable table(run, n);
   Table orders = order_table(run);
   if (!run.device) {
-    for (int rung = 0; rungs[rung].instructions.of_a_warp > 0; ++rung)
-      table.add(rung == redux ? key_of<unsigned>(rung) : key_of<float>(rung), rungs[rung], {}, {});
+    table.add_unmeasured();
     table.table.print();
     run.report.note("instructions of a block's warps, as compiled for compute capability 9.0");
     add_orders_of_any_gpu(n, orders);
@@ -776,24 +704,6 @@ unsigned passes_that_notice(size_t a, size_t b) {
 constexpr Gpu one_multiprocessor{1, 1024};  // few words are more than one grid
 
 }  // namespace
-
-TEST_CASE("ladder: sizes go beyond a made-up L2, and beside the library up to what fits") {
-  Device device;
-  device.number = -1;
-  device.prop.l2CacheSize = 126 << 20;
-  device.prop.totalGlobalMem = size_t(3) << 30;
-  Report report("ladder");
-  Run run{report, &device, {}, true};
-  CHECK(default_size(run) == 1 << 27);
-  CHECK(sizes_beside_library(run, 0) == std::vector<size_t>{1 << 20, 1 << 24});
-  run.quick = false;
-  CHECK(default_size(run) == 1 << 28);
-  CHECK(sizes_beside_library(run, 0) == std::vector<size_t>{1 << 20, 1 << 24, 1 << 28});
-  CHECK(sizes_beside_library(run, 77) == std::vector<size_t>{77});
-  CHECK(sizes_beside_library(run, size_t(1) << 31).empty());
-  run.full = true;
-  CHECK(sizes_beside_library(run, 0).size() == 10);  // 20, 22 ... 28, and one more of each
-}
 
 TEST_CASE("ladder: every rung is right at awkward sizes and alignments") {
   if (skip_without_gpu()) return;

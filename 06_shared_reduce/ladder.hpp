@@ -104,10 +104,30 @@ double predicted_ms(const Rung& rung, size_t n, const Calibrated& c, const Devic
 /// How far a test may hold a row to that.
 Model model_of(const Rung& rung, size_t n, const Calibrated& c, const Device& device);
 
-// ---- the claims (ladder_claims.cu) ----
+// ---- the rungs' table (ladder_rows.cu) ----
 
 /// Times of the rungs, in turn; empty for those that were not run.
 using Times = std::vector<Readings>;
+
+struct RungTable {
+  const Run& run;
+  size_t n;
+  Table table;
+
+  RungTable(const Run& run, size_t n);
+  /// The calibration row: one word in one launch.
+  void add_launch(const Statistics& us);
+  /// Times, predicted and measured.
+  template <class T>
+  void add_rows(const std::vector<int>& which, const Times& times, const Calibrated& c);
+  /// What is known without a GPU.
+  void add_unmeasured();
+
+ private:
+  void add(const Key& key, const Rung& rung, const Cell& us, const Readings& times);
+};
+
+// ---- the claims (ladder_claims.cu) ----
 
 /// Judges them, and saves what each of the guide's versions gains on the others, predicted too.
 void judge_ladder(const Run& run, const Times& times, size_t n, const Calibrated& c);
@@ -193,6 +213,13 @@ Table order_table(const Run& run);
 void add_orders(Words<float>& words, Work<float>& work, Table& table);
 /// Of the rungs whose order is the same on all GPUs.
 void add_orders_of_any_gpu(size_t n, Table& table);
+
+/// Device memory that sums of n words take, the default n, and the sizes that CUB is measured
+/// beside: the typed one, if there is one; else powers of two, and in a full run the number behind
+/// each (ladder_sizes.cu).
+double bytes_needed(size_t n);
+size_t default_size(const Run& run);
+std::vector<size_t> sizes_beside_library(const Run& run, size_t typed);
 
 /// The best rung beside CUB, by size (ladder_sizes.cu). `latency` as of Calibrated.
 Table sizes_table(const Run& run);

@@ -1,7 +1,8 @@
-// The best rung beside the library, CUB's DeviceReduce, by size.
+// `ladder`'s sizes; and the best rung beside the library, CUB's DeviceReduce, by size.
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <climits>
 #include <memory>
 
 #include "ladder.hpp"
@@ -109,6 +110,27 @@ void add_pair(const Run& run, const Key& key, size_t n, const Cell& us, const Pa
 
 }  // namespace
 
+/// The words, the text's partial sums (less than a 254th of them), and what allocations round up.
+double bytes_needed(size_t n) { return 4.0 * double(n) * (1 + 1.0 / 254) + (16 << 20); }
+
+size_t default_size(const Run& run) {
+  size_t n = size_t(1) << (run.quick ? 26 : 28);
+  while (run.device && !beyond_l2(*run.device, 4.0 * double(n))) n *= 2;
+  return n;
+}
+
+std::vector<size_t> sizes_beside_library(const Run& run, size_t typed) {
+  if (typed) return typed <= INT_MAX ? std::vector<size_t>{typed} : std::vector<size_t>{};
+  std::vector<size_t> sizes;
+  for (const int power : {20, 22, 24, 26, 28, 30}) {
+    if (power > (run.quick ? 24 : 30) || (power % 4 == 2 && power < 30 && !run.full)) continue;
+    for (const size_t size : {size_t(1) << power, (size_t(1) << power) + 1})
+      if ((size % 2 == 0 || run.full) && bytes_needed(size) <= 0.9 * run.memory_there())
+        sizes.push_back(size);
+  }
+  return sizes;
+}
+
 Table sizes_table(const Run& run) {
   return Table(run.report, "one launch, words",
                {compared("us", "time", "us", 2), measured("CUB us", "CUB time", "us", 2),
@@ -154,6 +176,24 @@ template void add_sizes<unsigned>(const Run&, const std::vector<size_t>&, double
 // ---- self-checks ----
 
 using namespace reduce;
+
+TEST_CASE("ladder: sizes go beyond a made-up L2, and beside the library up to what fits") {
+  Device device;
+  device.number = -1;
+  device.prop.l2CacheSize = 126 << 20;
+  device.prop.totalGlobalMem = size_t(3) << 30;
+  Report report("ladder");
+  Run run{report, &device, {}, true};
+  CHECK(default_size(run) == 1 << 27);
+  CHECK(sizes_beside_library(run, 0) == std::vector<size_t>{1 << 20, 1 << 24});
+  run.quick = false;
+  CHECK(default_size(run) == 1 << 28);
+  CHECK(sizes_beside_library(run, 0) == std::vector<size_t>{1 << 20, 1 << 24, 1 << 28});
+  CHECK(sizes_beside_library(run, 77) == std::vector<size_t>{77});
+  CHECK(sizes_beside_library(run, size_t(1) << 31).empty());
+  run.full = true;
+  CHECK(sizes_beside_library(run, 0).size() == 10);  // 20, 22 ... 28, and one more of each
+}
 
 TEST_CASE("ladder: the best beside the library follows a made-up L2") {
   Device device;
