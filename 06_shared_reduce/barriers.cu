@@ -392,7 +392,7 @@ void show(const Run& run, const std::vector<Pair>& pairs, const BarrierCost& cos
 /// `pairs` in the order of measure_rounds; none where there is no GPU.
 void judge_waiting(const Run& run, const std::vector<Pair>& pairs) {
   const Part part{"06.5", "barriers make the warps of a block wait, though all have the same work",
-                  "no figure", "the wiki"};
+                  "no figure", "wiki"};
   if (pairs.empty()) return run.report.judge(part, beats(), {}, "");
   const Interval slowdown = pairs[text_block].slowdown();
   run.report.judge(part, beats(), slowdown,

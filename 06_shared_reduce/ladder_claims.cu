@@ -72,7 +72,7 @@ void judge_ladder(const Run& run, const Times& times, size_t n, const Calibrated
   };
   const Interval packed = gain(modulo, strided);
   run.report.judge({"06.1", "strided indices without divergence beat the divergent version",
-                    "faster, no figure", "the guide"},
+                    "faster, no figure", "vendor's guide"},
                    beats(), packed, faster(packed));
   if (packed.measured())
     run.report.finding("06.1", "a mask for %, with the same divergence, is " +
@@ -85,7 +85,7 @@ void judge_ladder(const Run& run, const Times& times, size_t n, const Calibrated
   const Interval& deciding = divergent_decides ? divergent : conflicts;
   run.report.judge(
       {"06.2", "descending strides without bank conflicts beat both", "faster, no figure",
-       "the guide"},
+       "vendor's guide"},
       beats(), deciding,
       faster(divergent) + " than the first, " + faster(conflicts) + " than the second");
   if (divergent.measured())
