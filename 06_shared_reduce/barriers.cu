@@ -1,4 +1,4 @@
-// barriers: "access to shared memory must be synchronized using __syncthreads()", says the wiki,
+// barriers: "Access to shared memory must be synchronized using __syncthreads()", says the wiki,
 // and that this "may affect performance by forcing the SM to idle frequently" [LC 1]. Both are
 // tried: a block that reverses its words with and without the barrier between its stores and its
 // loads; and warps that work by themselves, with and without a barrier that nobody needs. Look at
