@@ -278,6 +278,41 @@ TEST_CASE("stride: every row but the two that calibrate is predicted on a made-u
   }
 }
 
+TEST_CASE("stride: sizes and grids of made-up devices") {
+  struct Card {
+    int multiprocessors, threads;
+    size_t l2, memory;
+    unsigned blocks;
+    size_t bytes;  // of which an eighth has to be beyond the L2
+  };
+  const size_t gib = size_t(1) << 30;
+  for (const Card& card : {Card{40, 1024, 4u << 20, 15 * gib, 160, 2 * gib},       // a T4
+                           Card{24, 1536, 24u << 20, 8 * gib, 144, 2 * gib},       // an RTX 4060
+                           Card{148, 2048, 126u << 20, 178 * gib, 1184, 4 * gib},  // a B200
+                           Card{132, 2048, 0, 80 * gib, 1056, 4 * gib},  // one that reports no L2
+                           Card{5, 2048, 512u << 10, 2 * gib, 40, 1 * gib}}) {
+    Device device;
+    device.number = -1;
+    device.prop.multiProcessorCount = card.multiprocessors;
+    device.prop.maxThreadsPerMultiProcessor = card.threads;
+    device.prop.l2CacheSize = int(card.l2);
+    device.prop.totalGlobalMem = card.memory;
+    std::string printed;
+    Report report("stride", &printed);
+    const Run run{report, &device, {}};
+    CAPTURE(card.blocks);
+    CHECK(resident_grid(device).blocks == card.blocks);
+    const size_t bytes = bytes_to_read(run, 2 * gib, 1.0 / 8);
+    CHECK(bytes == card.bytes);
+    CHECK(beyond_l2(device, double(bytes) / 8));
+    const Grid grid = resident_grid(device);
+    const size_t within = words_within_l2(device.l2_bytes(), grid);
+    CHECK(4 * within <= device.l2_bytes() / 4);
+    CHECK(within > 0);
+    if (within > 8 * grid.threads()) CHECK(within % (8 * grid.threads()) == 0);
+  }
+}
+
 TEST_CASE("stride: each thread has the sum of its words") {
   if (skip_without_gpu()) return;
   for (const Grid grid : {Grid{3}, resident_grid(Device::current())})
