@@ -127,8 +127,8 @@ struct Words {
 
 // ---- what to expect ----
 
-/// Bytes that memory hands to the L2 at a time: it reads or writes no less. Found on compute
-/// capability 9.0, where a sector of 32 bytes that nobody's neighbour wants comes at half the rate.
+/// Bytes that memory reads at a time: what is wanted of them and what is not. Found on compute
+/// capability 9.0, where lone sectors of 32 bytes come at half the rate of pairs.
 constexpr unsigned memory_piece = 64;
 
 /// A test holds rows that rest on it to their predictions only where it was found.
