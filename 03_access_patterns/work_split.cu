@@ -363,9 +363,22 @@ double gain_of(const std::vector<Readings>& cycles, size_t chunks, size_t interl
   return cycles[chunks].median() / cycles[interleaved].median();
 }
 
-/// What the claim compares, by times in turn, and what stands beside it.
+/// Times of both ways, in turn.
+struct Pair {
+  Readings chunks, interleaved;
+  Interval gain() const { return ratio(chunks, interleaved); }
+};
+
+Pair time_pair(const Run& run, Squares& squares, size_t chunks, size_t interleaved) {
+  std::vector<Task> tasks;
+  for (const size_t i : {chunks, interleaved}) tasks.push_back(squares.task(kernels[i]));
+  const std::vector<Readings> times = run.time_in_turn(tasks);
+  return {times[0], times[1]};
+}
+
+/// What the claim compares, and what stands beside it.
 struct Gains {
-  Interval text, whole_gpu;
+  Pair text, whole_gpu;
   double text_in_l2 = NAN;
   double one_load = NAN;  ///< at once
 };
@@ -378,22 +391,21 @@ unsigned resident_blocks(const cudaDeviceProp& device) {
                   (device.maxThreadsPerMultiProcessor / block_threads));
 }
 
-Interval measure_whole_gpu(const Run& run, size_t n) {
+Pair measure_whole_gpu(const Run& run, size_t n) {
   Table table(
       run.report, "whole GPU",
       {predicted("sectors/request", "sectors a request", "", 0), compared("ms", "time", "ms", 4),
        shown("spread"), measured("GB/s", "bandwidth", "GB/s", 0), shown("")});
   const unsigned blocks = run.device ? resident_blocks(run.device->prop) : 1024;
-  std::vector<Readings> times(2);
+  Pair times;
   if (run.device) {
     Squares squares(n, blocks);
-    std::vector<Task> tasks;
-    for (const size_t i : {chunks4, interleaved4}) tasks.push_back(squares.task(kernels[i]));
-    times = run.time_in_turn(tasks);
+    times = time_pair(run, squares, chunks4, interleaved4);
   }
-  const double limit = 4e-6 * double(n) / times[1].median();
+  const double limit = 4e-6 * double(n) / times.interleaved.median();
   for (const Split split : {Split::chunks, Split::interleaved}) {
-    const Statistics ms = times[int(split)].statistics();
+    const Readings& of_split = split == Split::chunks ? times.chunks : times.interleaved;
+    const Statistics ms = of_split.statistics();
     const Statistics gbs = gigabytes_per_second(4.0 * double(n), ms);
     Cell time;
     if (run.device) time = split == Split::chunks ? Cell(Compared{NAN, ms}) : Cell(Calibration{ms});
@@ -404,7 +416,7 @@ Interval measure_whole_gpu(const Run& run, size_t n) {
   table.print();
   run.report.note(
       "4 loads at once; interleaved at the memory's rate, for chunks there is no model");
-  return ratio(times[0], times[1]);
+  return times;
 }
 
 // ---- the claim ----
@@ -413,10 +425,11 @@ void judge_interleaving(const Run& run, const Gains& gains, bool in_cache) {
   const Part part{"03.7", "interleaved threads are faster than a chunk a thread, in one block",
                   "15x faster", "vendor's guide"};
   if (in_cache) return run.report.not_judged(part, "the array is less than four times the L2");
-  run.report.judge(part, beats(15), gains.text, faster(gains.text));
-  if (!gains.text.measured()) return;
+  const Interval text = gains.text.gain();
+  run.report.judge(part, beats(15), text, faster(text));
+  if (!text.measured()) return;
   run.report.finding("03.7", "out of L2 " + factor_text(gains.text_in_l2) +
-                                 " as fast; over the whole GPU " + faster(gains.whole_gpu));
+                                 " as fast; over the whole GPU " + faster(gains.whole_gpu.gain()));
   if (std::isfinite(gains.one_load))
     run.report.finding("03.7", "with one load of a thread at once, both, " +
                                    factor_text(gains.one_load) + " as fast");
@@ -449,10 +462,7 @@ void work_split(const Run& run) {
     if (place.n == in_l2.n) gains.text_in_l2 = gain_of(cycles, text_chunks, text_interleaved);
     if (place.n != beyond.n) continue;
     gains.one_load = gain_of(cycles, chunks1, interleaved1);
-    std::vector<Task> pair;
-    for (const size_t i : {text_chunks, text_interleaved}) pair.push_back(squares.task(kernels[i]));
-    const std::vector<Readings> times = run.time_in_turn(pair);
-    gains.text = ratio(times[0], times[1]);
+    gains.text = time_pair(run, squares, text_chunks, text_interleaved);
   }
   table.table.print();
   run.report.note("calibration: the trip of a load, from L2 and from memory, with one at once");
@@ -564,7 +574,7 @@ TEST_CASE("work_split: the claim compares chunks with interleaved threads, in th
   const auto verdict = [&](double chunks, double interleaved, bool in_cache) {
     const Readings a{std::vector<double>(15, chunks)}, b{std::vector<double>(15, interleaved)};
     printed.clear();
-    judge_interleaving(run, {ratio(a, b), ratio(a, b), gain_of({a, b}, 0, 1)}, in_cache);
+    judge_interleaving(run, {{a, b}, {a, b}, gain_of({a, b}, 0, 1)}, in_cache);
   };
   verdict(30, 2, false);
   CHECK(printed.find("03.7   holds ") != std::string::npos);
