@@ -1,17 +1,41 @@
-// caching_flag: caching's kernels with plain loads, in a file of their own that the build compiles with -Xptxas
-// -dlcm=cg and tells so by DLCM_CG. The flag sends all loads of the file past L1.
+// caching, 2 of 2: kernels 3 and 6, which say nothing of the cache, in a file that the build
+// compiles with -Xptxas -dlcm=cg and tells so by DLCM_CG. The flag sends all loads of a file past
+// L1.
 #include "caching.cuh"
 
 #ifdef DLCM_CG
-namespace {
 
-struct ByFlag {
-  __device__ static unsigned from(const unsigned* address) { return *address; }
-};
+__global__ void read_by_flag(unsigned* sums, const unsigned* in, size_t n, size_t first,
+                             size_t stride) {
+  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  unsigned sum = 0;
+  size_t i = tid;
+  for (; i + 7 * threads < n; i += 8 * threads) {
+    unsigned word[8];
+#pragma unroll
+    for (unsigned k = 0; k < 8; ++k) word[k] = in[first + (i + k * threads) * stride];
+#pragma unroll
+    for (unsigned k = 0; k < 8; ++k) sum += word[k];
+  }
+  for (; i < n; i += threads) sum += in[first + i * stride];
+  sums[tid] = sum;
+}
 
-}  // namespace
+__global__ void chase_by_flag(long long* cycles, unsigned* end, const unsigned* next,
+                              unsigned steps) {
+  unsigned at = 0;
+  const long long start = clock64();
+#pragma unroll 1
+  for (unsigned step = 0; step < steps; ++step) at = next[at];
+  *static_cast<volatile unsigned*>(end) = at;
+  *cycles = clock64() - start;
+}
 
-LoadKernels kernels_by_flag() { return kernels_by<ByFlag>(); }
+LoadKernels kernels_by_flag() { return {read_by_flag, chase_by_flag}; }
+
 #else
+
 LoadKernels kernels_by_flag() { return {}; }
+
 #endif

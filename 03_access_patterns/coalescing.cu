@@ -1,253 +1,553 @@
-// coalescing: one instruction of a warp, 32 addresses, and the pieces of memory that are moved for it. The texts give
-// the rules of five generations: half-warps in order (1.0), half-warps in any order (1.2), lines of 128 bytes (Fermi,
-// Kepler), segments of 32 past their L1; and today's sectors. Needs no GPU. Look at the drawings: which words are moved
-// for nothing, and how from one generation to the next fewer are. On a GPU the time of each pattern stands beside.
+// coalescing: one instruction of a warp, 32 addresses, and the pieces of memory that move for it.
+// The texts give the rules of five generations: half-warps in order (1.0) and in any order (1.2)
+// [DD], lines of 128 bytes on Fermi and Kepler, segments of 32 past their L1 [LC 3.1-3.4], and
+// today's sectors. Look at the drawings, which need no GPU: which words move for nothing, and how
+// from one generation to the next fewer do. On a GPU the time of each pattern stands beside.
+//   cmake -S 03_access_patterns -B build/coalescing -DEXPERIMENTS=coalescing
+//   cmake --build build/coalescing && build/coalescing/03_access_patterns
+//
+//   1  read_in_order      a warp reads the 32 words of a line
+//   2  read_permuted      the same words, lanes exchanged
+//   3  read_next_word     a word further: five sectors
+//   4  read_next_sector   a sector further: four sectors in two lines
+//   5  read_same          all lanes the same word
+//   6  read_every_second  lanes with odd numbers are idle
+//   7  read_scattered     each lane a word of another line
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "../common/first_edition.hpp"
+#include "../common/counters.hpp"
 #include "drawing.hpp"
-#include "reading.cuh"
-#include "transactions.hpp"
+#include "reads.cuh"
 
 namespace {
 
-enum Pattern { in_order, permuted, next_word, next_sector, same, every_second, scattered, bits16, bits64, bits128 };
-constexpr Pattern patterns[] = {in_order,     permuted,  next_word, next_sector, same,
-                                every_second, scattered, bits16,    bits64,      bits128};
+// ---- kernels: at each step warp w of all `warps` reads one region, from `in` on: regions w, w +
+// warps, w + 2 warps ... are lines of 32 words. Each thread adds up what it read, into out. ----
 
-const char* name_of(Pattern pattern) {
-  constexpr const char* names[] = {"aligned, in order",
-                                   "permuted in the line",
-                                   "misaligned by a word",
-                                   "misaligned by a sector",
-                                   "one address for all",
-                                   "every second lane inactive",
-                                   "scattered",
-                                   "16-bit words",
-                                   "64-bit words",
-                                   "128-bit words"};
-  return names[pattern];
+constexpr unsigned line_words = 32;
+
+// [read_in_order]
+// Lane i takes word i of the line: 4 sectors of 32 bytes, all of them used.
+__global__ void read_in_order(unsigned* out, const unsigned* in, size_t regions) {
+  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const size_t warps = size_t(gridDim.x) * blockDim.x / 32;
+  const unsigned lane = threadIdx.x % 32;
+  unsigned sum = 0;
+  size_t region = tid / 32;
+  for (; region + 7 * warps < regions; region += 8 * warps) {  // eight loads under way
+#pragma unroll
+    for (unsigned k = 0; k < 8; ++k) sum += in[(region + k * warps) * line_words + lane];
+  }
+  for (; region < regions; region += warps) sum += in[region * line_words + lane];  // what is left
+  out[tid] = sum;
 }
-/// Metrics of the used share by each rule, as saved; headings of page tables, so short and without commas.
-constexpr const char* used_metrics[] = {"used on 1.0", "used on 1.2", "used on 2.x in L1", "used on 2.x past L1",
-                                        "used today"};
-unsigned word_of(Pattern pattern) {
-  return pattern == bits16 ? 2 : pattern == bits64 ? 8 : pattern == bits128 ? 16 : 4;
+// [/read_in_order]
+
+// [read_permuted]
+// Lanes 0, 1, 2, 3 ... take words 0, 11, 22, 1 ... of the line, each word once: the same 4 sectors.
+__global__ void read_permuted(unsigned* out, const unsigned* in, size_t regions) {
+  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const size_t warps = size_t(gridDim.x) * blockDim.x / 32;
+  const unsigned lane = threadIdx.x % 32;
+  unsigned sum = 0;
+  size_t region = tid / 32;
+  for (; region + 7 * warps < regions; region += 8 * warps) {
+#pragma unroll
+    for (unsigned k = 0; k < 8; ++k) sum += in[(region + k * warps) * line_words + lane * 11 % 32];
+  }
+  for (; region < regions; region += warps) sum += in[region * line_words + lane * 11 % 32];
+  out[tid] = sum;
+}
+// [/read_permuted]
+
+// The warp's 32 words begin a word behind the line: 5 sectors, the last for one word.
+__global__ void read_next_word(unsigned* out, const unsigned* in, size_t regions) {
+  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const size_t warps = size_t(gridDim.x) * blockDim.x / 32;
+  const unsigned lane = threadIdx.x % 32;
+  unsigned sum = 0;
+  size_t region = tid / 32;
+  for (; region + 7 * warps < regions; region += 8 * warps) {
+#pragma unroll
+    for (unsigned k = 0; k < 8; ++k) sum += in[(region + k * warps) * line_words + lane + 1];
+  }
+  for (; region < regions; region += warps) sum += in[region * line_words + lane + 1];
+  out[tid] = sum;
 }
 
-/// The word that a lane takes of its warp's region; -1: none.
-__host__ __device__ int lane_word(Pattern pattern, unsigned lane) {
+// They begin a sector behind the line: 4 sectors, three of this line and one of the next.
+__global__ void read_next_sector(unsigned* out, const unsigned* in, size_t regions) {
+  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const size_t warps = size_t(gridDim.x) * blockDim.x / 32;
+  const unsigned lane = threadIdx.x % 32;
+  unsigned sum = 0;
+  size_t region = tid / 32;
+  for (; region + 7 * warps < regions; region += 8 * warps) {
+#pragma unroll
+    for (unsigned k = 0; k < 8; ++k) sum += in[(region + k * warps) * line_words + lane + 8];
+  }
+  for (; region < regions; region += warps) sum += in[region * line_words + lane + 8];
+  out[tid] = sum;
+}
+
+// All lanes take the first word: one sector, 4 bytes of it used, which the lanes share.
+__global__ void read_same(unsigned* out, const unsigned* in, size_t regions) {
+  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const size_t warps = size_t(gridDim.x) * blockDim.x / 32;
+  unsigned sum = 0;
+  size_t region = tid / 32;
+  for (; region + 7 * warps < regions; region += 8 * warps) {
+#pragma unroll
+    for (unsigned k = 0; k < 8; ++k) sum += in[(region + k * warps) * line_words];
+  }
+  for (; region < regions; region += warps) sum += in[region * line_words];
+  out[tid] = sum;
+}
+
+// Half of the lanes take nothing: still 4 sectors, half of each used.
+__global__ void read_every_second(unsigned* out, const unsigned* in, size_t regions) {
+  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const size_t warps = size_t(gridDim.x) * blockDim.x / 32;
+  const unsigned lane = threadIdx.x % 32;
+  unsigned sum = 0;
+  if (lane % 2 == 0) {
+    size_t region = tid / 32;
+    for (; region + 7 * warps < regions; region += 8 * warps) {
+#pragma unroll
+      for (unsigned k = 0; k < 8; ++k) sum += in[(region + k * warps) * line_words + lane];
+    }
+    for (; region < regions; region += warps) sum += in[region * line_words + lane];
+  }
+  out[tid] = sum;
+}
+
+constexpr unsigned scattered_words = 32 * line_words;  // a region of 32 lines
+
+// Lanes 0, 1, 2, 3 ... take word 0 of line 0, word 1 of line 11, word 2 of line 22, word 3 of line
+// 1 ...: 32 sectors, 4 bytes of each used.
+__global__ void read_scattered(unsigned* out, const unsigned* in, size_t regions) {
+  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const size_t warps = size_t(gridDim.x) * blockDim.x / 32;
+  const unsigned lane = threadIdx.x % 32;
+  unsigned sum = 0;
+  size_t region = tid / 32;
+  for (; region + 7 * warps < regions; region += 8 * warps) {
+#pragma unroll
+    for (unsigned k = 0; k < 8; ++k)
+      sum += in[(region + k * warps) * scattered_words + lane * 11 % 32 * line_words + lane];
+  }
+  for (; region < regions; region += warps)
+    sum += in[region * scattered_words + lane * 11 % 32 * line_words + lane];
+  out[tid] = sum;
+}
+
+// ---- the story in order ----
+
+enum Pattern { in_order, permuted, next_word, next_sector, same, every_second, scattered };
+
+struct Read {
+  Pattern pattern;
+  const char *name, *symbol;  ///< as shown; as in the code and in the counters' file
+  void (*kernel)(unsigned*, const unsigned*, size_t);
+  unsigned region_words = line_words;  ///< from one warp's region to the next
+};
+
+const Read reads[] = {
+    {in_order, "aligned, in order", "read_in_order", read_in_order},
+    {permuted, "permuted in the line", "read_permuted", read_permuted},
+    {next_word, "misaligned by a word", "read_next_word", read_next_word},
+    {next_sector, "misaligned by a sector", "read_next_sector", read_next_sector},
+    {same, "one address for all", "read_same", read_same},
+    {every_second, "every second lane inactive", "read_every_second", read_every_second},
+    {scattered, "scattered", "read_scattered", read_scattered, scattered_words},
+};
+
+constexpr unsigned overhang = 8;  // words of the next line that the last region wants at most
+
+/// Regions of an array; the words behind the last one are its overhang.
+size_t regions_in(size_t words, const Read& read) { return (words - overhang) / read.region_words; }
+
+// ---- what is right: which lanes take a word of a region, from the texts' descriptions ----
+
+/// The lanes that want word `word` of their region, a bit for each.
+__host__ __device__ unsigned takers(Pattern pattern, unsigned word) {
+  constexpr unsigned all_lanes = ~0u;
+  const unsigned line = word / 32, place = word % 32;
+  switch (pattern) {
+    case in_order:
+      return line == 0 ? 1u << place : 0;
+    case permuted:  // 11 words on is the next lane, so 1 word on is the third: 3 x 11 = 33
+      return line == 0 ? 1u << 3 * place % 32 : 0;
+    case next_word:
+      return word >= 1 && word < 33 ? 1u << (word - 1) : 0;
+    case next_sector:
+      return word >= 8 && word < 40 ? 1u << (word - 8) : 0;
+    case same:
+      return word == 0 ? all_lanes : 0;
+    case every_second:
+      return line == 0 && place % 2 == 0 ? 1u << place : 0;
+    case scattered:  // line after line belongs to every third lane, at that lane's own place
+      return line < 32 && place == 3 * line % 32 ? 1u << place : 0;
+  }
+  return 0;
+}
+
+/// Takes each word away from the sums of the lanes that want it, from words to threads.
+__global__ void take_away(unsigned* sums, size_t regions, unsigned region_words, size_t warps,
+                          Pattern pattern) {
+  const unsigned span = region_words + overhang;
+  const size_t step = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < regions * span; i += step) {
+    const size_t region = i / span;
+    const unsigned word = unsigned(i % span);
+    const unsigned lanes = takers(pattern, word);
+    for (unsigned lane = 0; lane < 32; ++lane)
+      if (lanes >> lane & 1)
+        atomicSub(&sums[region % warps * 32 + lane], word_at(region * region_words + word));
+  }
+}
+
+Task task_of(Words& memory, const Read& read, size_t regions) {
+  const auto launch = [&memory, &read, regions] {
+    read.kernel<<<memory.grid.blocks, block_threads>>>(memory.sums.data(), memory.in.data(),
+                                                       regions);
+  };
+  const auto subtract = [&memory, &read, regions](unsigned* left) {
+    take_away<<<4096, 256>>>(left, regions, read.region_words, memory.grid.threads() / 32,
+                             read.pattern);
+    CUDA_CHECK_LAUNCH();
+  };
+  return memory.task(read.name, launch, subtract);
+}
+
+// ---- what to expect: the kernels' index as a function of the lane ----
+
+/// The word that a lane takes of its region; -1: none.
+int word_of(Pattern pattern, unsigned lane) {
   switch (pattern) {
     case permuted:
-      return lane * 11 % 32;
+      return int(lane * 11 % 32);
     case next_word:
-      return lane + 1;
+      return int(lane + 1);
     case next_sector:
-      return lane + 8;
+      return int(lane + 8);
     case same:
       return 0;
     case every_second:
       return lane % 2 ? -1 : int(lane);
     case scattered:
-      return lane * 11 % 32 * 32 + lane;  // each lane in another line
+      return int(lane * 11 % 32 * line_words + lane);
     default:
-      return lane;
+      return int(lane);
   }
 }
-
-/// Words from one warp's region to the next: a line, and scattered 32 of them.
-__host__ __device__ size_t region_words(Pattern pattern) { return pattern == scattered ? 1024 : 32; }
 
 Warp warp_for(Pattern pattern) {
-  return warp_of(word_of(pattern), [=](unsigned lane) { return lane_word(pattern, lane); });
+  return warp_of(4, [=](unsigned lane) { return word_of(pattern, lane); });
 }
 
-// At each step a warp reads the words of one region by the pattern. Eight loads of a thread are under way at once; all
-// that it writes is the sum of what it read.
-__global__ void read_pattern(unsigned* out, const unsigned* in, size_t regions, Pattern pattern) {
-  const size_t thread = blockIdx.x * size_t(blockDim.x) + threadIdx.x, warps = size_t(gridDim.x) * blockDim.x / 32;
-  const int word = lane_word(pattern, threadIdx.x % 32);
-  unsigned sum = 0;
-  if (word >= 0) {
-    const unsigned* mine = in + word;
-    const size_t words = region_words(pattern);
-    size_t region = thread / 32;
-    for (; region + 7 * warps < regions; region += 8 * warps)
-#pragma unroll
-      for (int k = 0; k < 8; ++k) sum += mine[(region + k * warps) * words];
-    for (; region < regions; region += warps) sum += mine[region * words];
-  }
-  out[thread] = sum;
-}
-
-/// The sum that each thread must have.
-struct RightSums {
-  size_t regions, warps;
-  Pattern pattern;
-  __host__ __device__ unsigned expected(size_t thread) const {
-    unsigned sum = 0;
-    const int word = lane_word(pattern, thread % 32);
-    if (word >= 0)
-      for (size_t region = thread / 32; region < regions; region += warps)
-        sum += scrambled(region * region_words(pattern) + word);
-    return sum;
-  }
-  __device__ bool operator()(size_t thread, unsigned sum) const { return sum == expected(thread); }
+/// A warp of words of another size, in order. (word_size reads those.)
+struct Wide {
+  const char* name;
+  Warp warp;
 };
+const Wide wide_words[] = {{"16-bit words", warp_of(2, [](unsigned lane) { return int(lane); })},
+                           {"64-bit words", warp_of(8, [](unsigned lane) { return int(lane); })},
+                           {"128-bit words", warp_of(16, [](unsigned lane) { return int(lane); })}};
 
-/// A pattern: its lanes, and under them what each generation moves.
-void draw(Report& report, Pattern pattern) {
+/// How many times as long as in order a load of a warp takes, from memory: the larger of two
+/// shares. L1 and L2 pass on sectors; memory hands out pieces of 64 bytes, though not again to the
+/// warp that wants the rest of a line at about the same time.
+double predicted_times(Pattern pattern) {
   const Warp warp = warp_for(pattern);
-  const auto line = [&](std::string label, const std::string& strip, const std::string& text) {
-    label.resize(std::max<size_t>(label.size(), 18), ' ');
-    std::string all = label + strip + "  " + text;
-    all.erase(all.find_last_not_of(' ') + 1);
-    report.note(all);
-  };
-  const long long last = *std::max_element(warp.address.begin(), warp.address.end());
-  line(name_of(pattern), "", "");
-  line("  lanes", draw_lanes(warp),
-       last >= drawn_bytes ? "and on, to byte " + std::to_string(last + warp.word) : std::string());
-  for (Rule rule : rules) {
-    const Transactions moved = under(rule, warp);
-    const std::vector<std::string> rows = draw_transactions(moved);
-    for (size_t row = 0; row < rows.size(); ++row)
-      line(row ? "" : std::string("  ") + rule_name(rule), rows[row],
-           row ? ""
-               : std::to_string(moved.count()) + (moved.count() == 1 ? " transaction, " : " transactions, ") +
-                     std::to_string(moved.bytes()) + " B");
-    report.save(
-        {"", name_of(pattern), "rules", rule_name(rule), "predicted", "transactions", "", double(moved.count())});
-    report.save(
-        {"", name_of(pattern), "rules", rule_name(rule), "predicted", "bytes moved", "B", double(moved.bytes())});
-  }
+  const double by_sectors = sectors(warp) / 4.0;
+  const bool neighbours_share = pattern == next_word || pattern == next_sector;
+  const double by_pieces = neighbours_share ? 1 : pieces(warp, memory_piece) / 2.0;
+  return std::max(by_sectors, by_pieces);
 }
 
-// ---- the experiment -------------------------------------------------------------------------------------------------
+/// Where whole lines are read the documented sectors decide.
+Model model_of(Pattern pattern, const Device* device) {
+  return pattern == same || pattern == scattered ? model_of_pieces(device) : Model::traffic;
+}
 
-struct Work {
-  size_t regions;
-  unsigned blocks = reading_blocks();
-  DeviceBuffer<unsigned> in, out{size_t(blocks) * reading_threads};
+// ---- the experiment ----
 
-  explicit Work(size_t regions) : regions(regions), in(words_to_read(regions * region_words(scattered))) {}
-  void launch(Pattern pattern) {
-    read_pattern<<<blocks, reading_threads>>>(out.data(), in.data(), regions, pattern);
-    CUDA_CHECK_LAUNCH();
-  }
-  bool right(Pattern pattern) {
-    out.poison();
-    launch(pattern);
-    return wrong_words(out, RightSums{regions, out.size() / 32, pattern}) == 0;
+void draw_all(const Run& run) {
+  explain_drawing(run.report);
+  for (const Read& read : reads) draw_rules(run.report, read.name, warp_for(read.pattern));
+  for (const Wide& wide : wide_words) draw_rules(run.report, wide.name, wide.warp);
+
+  // headings of page tables, so short and without commas
+  constexpr const char* metrics[] = {"used on 1.0", "used on 1.2", "used on 2.x in L1",
+                                     "used on 2.x past L1", "used today"};
+  std::vector<Column> columns;
+  for (const Rule rule : rules)
+    columns.push_back(predicted(rule_name(rule), metrics[static_cast<int>(rule)], "%", 3));
+  columns.push_back(predicted("sectors/request", "load sectors a request", "", 0));
+  Table used(run.report, "% of the moved bytes used", columns);
+  const auto add = [&](const char* name, const Warp& warp) {
+    std::vector<Cell> cells;
+    for (const Rule rule : rules) cells.push_back(100 * under(rule, warp).utilisation());
+    cells.push_back(double(sectors(warp)));
+    used.row({name}, cells);
+  };
+  for (const Read& read : reads) add(read.name, warp_for(read.pattern));
+  for (const Wide& wide : wide_words) add(wide.name, wide.warp);
+  used.print();
+}
+
+/// What one run measured, by pattern; empty without a GPU.
+struct Measured {
+  Readings times[std::size(reads)];
+  size_t regions[std::size(reads)] = {};  ///< loads of a warp in each launch
+
+  /// Nanoseconds that a thousand loads of a warp take.
+  Statistics ns(Pattern pattern) const {
+    return scaled(times[pattern].statistics(), 1e9 / double(regions[pattern]));
   }
 };
 
-const Claim one_address{"03.2", "one address for all lanes uses 3.125% cached, 12.5% uncached", "wiki",
-                        "3.125% and 12.5%"};
-const Claim permutation{"03.3", "a permutation within the line costs nothing", "wiki", "100%"};
+Measured measure(const Run& run, size_t words) {
+  Measured measured;
+  if (!run.device) return measured;
+  Words memory(words, resident_grid(*run.device));
+  std::vector<Task> tasks;
+  for (const Read& read : reads) {
+    measured.regions[read.pattern] = regions_in(words, read);
+    tasks.push_back(task_of(memory, read, measured.regions[read.pattern]));
+  }
+  const std::vector<Readings> times = run.time_in_turn(tasks);
+  for (const Read& read : reads) measured.times[read.pattern] = times[read.pattern];
+  return measured;
+}
+
+void show_times(const Run& run, const Measured& m) {
+  Table table(run.report, "time, from memory",
+              {predicted("sectors", "sectors a load", "", 0),
+               predicted("64-byte pieces", "pieces of 64 bytes a load", "", 0),
+               compared("ns/1000 loads", "time of a thousand loads", "ns", 1), shown("spread"),
+               shown("of in order"), shown("")});
+  const double whole = m.ns(in_order).median;
+  for (const Read& read : reads) {
+    const Statistics ns = m.ns(read.pattern);
+    const Warp warp = warp_for(read.pattern);
+    Cell time =
+        Compared{whole * predicted_times(read.pattern), ns, model_of(read.pattern, run.device)};
+    if (read.pattern == in_order) time = Calibration{ns};
+    table.row({read.name}, {double(sectors(warp)), double(pieces(warp, memory_piece)), time,
+                            spread_text(ns), times(ns.median / whole), bar(whole / ns.median)});
+  }
+  table.print();
+  run.report.note("predicted: sectors, of 4, or pieces of 64 bytes, of 2, whichever is more");
+}
+
+void judge_one_address(const Run& run, const Measured& m) {
+  const char* const wiki = "the wiki's count";
+  run.report.not_judged(
+      {"03.2a", "one address for all lanes uses 3.125% of what moves through L1", "3.125%", wiki},
+      "before Pascal: through L1, too, a sector is moved, not a line");
+  const double used = under(Rule::sectors, warp_for(same)).utilisation();
+  run.report.judge_fact(
+      {"03.2b", "one address for all lanes uses 12.5% of what moves past L1", "12.5%", wiki},
+      used == 0.125, share_text(exactly(used)) + ", one sector, computed; through L1 as well");
+  if (m.times[same].ms.empty()) return;
+  const Interval whole = ratio(m.times[same], m.times[in_order]);
+  run.report.finding("03.2b", "a sector of each line takes " + factor_text(whole.value) +
+                                  " the time of whole lines");
+}
+
+void judge_permutation(const Run& run, const Measured& m, bool in_cache) {
+  const Part free{"03.3", "a permutation within the line costs nothing", "100%",
+                  "the wiki's count"};
+  if (in_cache) return run.report.not_judged(free, "the array is less than four times the L2");
+  const Interval cost = ratio(m.times[permuted], m.times[in_order]);
+  run.report.judge(
+      free, gains_nothing(), cost,
+      slower(cost) + ", " + std::to_string(sectors(warp_for(permuted))) + " sectors as in order");
+}
 
 }  // namespace
 
 void coalescing(const Run& run) {
-  // 256 MiB coalesced: beyond the L2 of any GPU so far. Scattered it spreads over 8 GiB.
-  const size_t wanted = size_t(1) << (run.quick ? 18 : 21), region = region_words(scattered) * 4;
-  const size_t regions = run.device ? shrunk_to_fit(wanted * region) / region : wanted;
-  run.report.begin("coalescing", "one instruction of a warp; then " + std::to_string(regions) +
-                                     " of them, which coalesced read " + bytes_text(128.0 * double(regions)));
-  run.report.note(
-      "memory from an aligned address on; | every 32 bytes; a character is 4 bytes and the lane that takes");
-  run.report.note("them, * several lanes, = more of the same word; <---> is moved in one piece, by compute capability");
-  for (Pattern pattern : patterns) draw(run.report, pattern);
-
-  std::vector<Column> columns;
-  for (Rule rule : rules) columns.push_back(predicted(rule_name(rule), used_metrics[int(rule)], "%", 3));
-  columns.push_back(predicted("sectors/request", "load sectors a request", "", 0));
-  Table used(run.report, "% of the moved bytes used", columns);
-  for (Pattern pattern : patterns) {
-    std::vector<Cell> cells;
-    for (Rule rule : rules) cells.push_back(100 * under(rule, warp_for(pattern)).utilisation());
-    cells.push_back(double(sectors(warp_for(pattern))));
-    used.row({name_of(pattern)}, cells);
-  }
-  used.print();
-  if (!run.device) return run.report.left_out("the time of each pattern", {one_address, permutation});
-
-  Table table(run.report, "time of the same number of loads",
-              {predicted("sectors, of in order", "sectors of those in order", "x", 2),
-               measured("median ms", "time", "ms", 4), shown("spread"), shown("of in order")});
-  Work work(regions);
-  Statistics ms[std::size(patterns)]{};
-  for (Pattern pattern : patterns) {
-    if (word_of(pattern) != 4) continue;  // word_size reads the others
-    require_right(work.right(pattern), name_of(pattern));
-    ms[pattern] = time_device(run.measuring, [&] { work.launch(pattern); });
-    table.row({name_of(pattern)}, {sectors(warp_for(pattern)) / 4.0, ms[pattern], spread_text(ms[pattern]),
-                                   times(ms[pattern].median / ms[in_order].median)});
-  }
-  table.print();
-
-  if (128.0 * double(regions) < 2.0 * double(run.device->l2_bytes())) {
-    for (const Claim& claim : {one_address, permutation})
-      run.report.claim(claim, not_judged("what is read in order fits in the L2"));
-    return;
-  }
-  // had a whole line been moved for the one word, it would have taken the time of whole lines
-  Judgement one = judge_ratio(ms[in_order], ms[same]);
-  one.verdict = one.verdict == Verdict::holds ? Verdict::does_not_hold : Verdict::holds;
-  one.here = fixed(100 * under(Rule::sectors, warp_for(same)).utilisation(), 1) + "% through L1 too, one sector, in " +
-             times(1 / one.value) + " the time of whole lines";
-  one.value = 1 / one.value;
-  run.report.claim(one_address, one);
-  // 2%: two runs of one kernel differ by that much
-  Judgement free = judge_no_gain(ms[permuted], ms[in_order], 0.02);
-  free.here = times(free.value) + " the time of lanes in order, and " + std::to_string(sectors(warp_for(permuted))) +
-              " sectors like theirs";
-  run.report.claim(permutation, free);
+  // one sector of each line, a quarter of the array, is beyond the L2
+  const size_t bytes = bytes_to_read(run, size_t(1) << 30, 1.0 / 4);
+  run.report.begin("coalescing", "one load of a warp; then as many as read " +
+                                     bytes_text(double(bytes)) + " once");
+  draw_all(run);
+  const Measured m = measure(run, bytes / 4);
+  if (run.device)
+    show_times(run, m);
+  else
+    run.report.left_out("the time of each pattern");
+  judge_one_address(run, m);
+  judge_permutation(run, m, run.device && !beyond_l2(*run.device, double(bytes) / 4));
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks ----
 
 namespace {
 
+constexpr size_t counted_regions = size_t(1) << 13;
+
 std::vector<CountedLaunch> counted_launches() {
   std::vector<CountedLaunch> all;
-  for (Pattern pattern : patterns)
-    if (word_of(pattern) == 4)
-      all.push_back({"read_pattern", "pattern " + std::to_string(int(pattern)), double(sectors(warp_for(pattern))), 4,
-                     [=] { return Work(size_t(1) << 13).right(pattern); }});
+  for (const Read& read : reads) {
+    const double asked = double(counted_regions) * sectors(warp_for(read.pattern));
+    all.push_back(
+        {read.symbol,
+         "8192 loads",
+         {expected_requests(true, double(counted_regions)), expected_sectors(true, asked)},
+         [&read] {
+           Words memory(counted_regions * read.region_words + overhang,
+                        resident_grid(Device::current()));
+           return wrong_after(task_of(memory, read, counted_regions)) == 0;
+         }});
+  }
   return all;
+}
+
+/// The lanes that want a word, as the model has it.
+unsigned lanes_by_model(Pattern pattern, unsigned word) {
+  unsigned lanes = 0;
+  for (unsigned lane = 0; lane < 32; ++lane)
+    if (word_of(pattern, lane) == int(word)) lanes |= 1u << lane;
+  return lanes;
 }
 
 }  // namespace
 
-TEST_CASE("coalescing: the drawing shows lanes and pieces") {
-  CHECK(draw_lanes(warp_for(next_word)).substr(0, 19) == "|.0123456|789abcde|");
-  CHECK(draw_lanes(warp_for(same)).substr(0, 10) == "|*.......|");
-  CHECK(draw_lanes(warp_for(bits64)).substr(0, 10) == "|0=1=2=3=|");
-  CHECK(draw_transactions(under(Rule::sectors, warp_for(next_word)))[0].substr(0, 19) == " <------> <------> ");
-  CHECK(draw_transactions(under(Rule::in_order, warp_for(same)))[0].substr(0, 10) == " <-32x--> ");
-  CHECK(draw_transactions(under(Rule::any_order, warp_for(next_word))).size() == 2);
+TEST_CASE("coalescing: the model and the reference agree on every word, and none is beyond") {
+  for (const Read& read : reads) {
+    CAPTURE(std::string(read.name));
+    CHECK(reads[read.pattern].pattern == read.pattern);
+    unsigned lanes = 0;
+    for (unsigned word = 0; word < read.region_words + overhang; ++word) {
+      CAPTURE(word);
+      CHECK(takers(read.pattern, word) == lanes_by_model(read.pattern, word));
+      CHECK((lanes & takers(read.pattern, word)) == 0);  // no lane takes two
+      lanes |= takers(read.pattern, word);
+    }
+    CHECK(lanes == (read.pattern == every_second ? 0x55555555u : ~0u));
+  }
 }
 
-TEST_CASE("coalescing: each thread has the sum of the host's reference") {
+TEST_CASE("coalescing: the drawing shows lanes and pieces") {
+  const auto drawn = [](Pattern pattern) { return draw_lanes(warp_for(pattern)); };
+  CHECK(drawn(in_order).substr(0, 37) == "|01234567|89abcdef|ghijklmn|opqrstuv|");
+  CHECK(drawn(permuted).substr(0, 37) == "|0369cfil|oru147ad|gjmpsv25|8behknqt|");
+  CHECK(drawn(next_word).substr(0, 19) == "|.0123456|789abcde|");
+  CHECK(drawn(next_sector).substr(0, 19) == "|........|01234567|");
+  CHECK(drawn(same).substr(0, 10) == "|*.......|");
+  CHECK(drawn(every_second).substr(0, 10) == "|0.2.4.6.|");
+  CHECK(drawn(scattered).substr(0, 46) == "|0.......|........|........|........|...3....|");
+  CHECK(draw_lanes(wide_words[1].warp).substr(0, 10) == "|0=1=2=3=|");
+  const auto moved = [](Rule rule, Pattern p) {
+    return draw_transactions(under(rule, warp_for(p)));
+  };
+  CHECK(moved(Rule::sectors, next_word)[0].substr(0, 19) == " <------> <------> ");
+  CHECK(moved(Rule::in_order, same)[0].substr(0, 10) == " <-32x--> ");
+  CHECK(moved(Rule::any_order, next_word).size() == 2);
+}
+
+TEST_CASE("coalescing: sectors and predictions, by hand") {
+  const int of_pattern[] = {4, 4, 5, 4, 1, 4, 32};
+  const double as_long[] = {1, 1, 1.25, 1, 0.5, 1, 16};
+  for (const Read& read : reads) {
+    CAPTURE(std::string(read.name));
+    CHECK(sectors(warp_for(read.pattern)) == of_pattern[read.pattern]);
+    CHECK(predicted_times(read.pattern) == as_long[read.pattern]);
+  }
+  CHECK(regions_in(1024 + 8, reads[scattered]) == 1);
+  CHECK(regions_in(1024 + 8, reads[in_order]) == 32);
+  CHECK(regions_in(1024 + 7, reads[in_order]) == 31);
+}
+
+TEST_CASE("coalescing: rows and claims of made-up times") {
+  Device device;
+  device.number = -1;
+  device.prop.major = 9;
+  std::string printed;
+  Report report("coalescing", &printed);
+  const Run run{report, &device, {}};
+  Measured m;
+  for (const Read& read : reads) {
+    m.regions[read.pattern] = 1000000 / read.region_words;
+    const double ms = predicted_times(read.pattern) * line_words / read.region_words;
+    m.times[read.pattern] = {std::vector<double>(15, ms)};
+  }
+  show_times(run, m);
+  REQUIRE(report.predictions().size() == std::size(reads) - 1);
+  for (const Prediction& p : report.predictions())
+    CHECK(p.measured == doctest::Approx(p.predicted).epsilon(0.001));
+  judge_one_address(run, m);
+  judge_permutation(run, m, false);
+  CHECK(printed.find("03.2a  not judged") != std::string::npos);
+  CHECK(printed.find("03.2b  holds ") != std::string::npos);
+  CHECK(printed.find("takes 0.50x the time of whole lines") != std::string::npos);
+  CHECK(printed.find("03.3   holds ") != std::string::npos);
+  printed.clear();
+  m.times[permuted] = {std::vector<double>(15, 2.0)};
+  judge_permutation(run, m, false);
+  CHECK(printed.find("03.3   does not hold") != std::string::npos);
+  CHECK(printed.find("here 2.00x slower") != std::string::npos);
+  printed.clear();
+  judge_permutation(run, m, true);
+  CHECK(printed.find("03.3   not judged") != std::string::npos);
+}
+
+TEST_CASE("coalescing: each thread has the sum of its words") {
   if (skip_without_gpu()) return;
-  const size_t warps = size_t(reading_blocks()) * reading_threads / 32;
-  for (size_t regions : {size_t(1), size_t(31), warps + 1, size_t(10007)})
-    for (Pattern pattern : patterns) {
-      if (word_of(pattern) != 4) continue;
-      CAPTURE(regions);
-      CAPTURE(name_of(pattern));
-      Work work(regions);
-      CHECK(work.right(pattern));
-      RightSums reference{regions, warps, pattern};
-      const std::vector<unsigned> sums = work.out.to_host();
-      for (size_t thread = 0; thread < sums.size(); thread += 1 + thread / 64)
-        CHECK(sums[thread] == reference.expected(thread));
-      reference.regions += 1;
-      CHECK(wrong_words(work.out, reference) > 0);  // and the check can fail
-    }
+  const Grid whole = resident_grid(Device::current());
+  for (const Grid grid : {Grid{3}, whole})
+    for (const size_t regions :
+         {size_t(1), size_t(31), whole.threads() / 32 + size_t(1), size_t(10007)})
+      for (const Read& read : reads) {
+        CAPTURE(regions);
+        CAPTURE(std::string(read.name));
+        // ends with the last word that the last region wants
+        const size_t last = size_t(*std::max_element(warp_for(read.pattern).address.begin(),
+                                                     warp_for(read.pattern).address.end())) /
+                            4;
+        Words memory((regions - 1) * read.region_words + last + 1, grid);
+        CHECK(wrong_after(task_of(memory, read, regions)) == 0);
+        CHECK(memory.canaries_stand());
+      }
+}
+
+TEST_CASE("coalescing: the check finds another pattern and a word left out") {
+  if (skip_without_gpu()) return;
+  constexpr size_t regions = 1009;
+  Words memory(regions * scattered_words + overhang, Grid{3});
+  for (const Read& read : reads) {
+    CAPTURE(std::string(read.name));
+    const Task task = task_of(memory, read, regions);
+    task.check.poison();
+    CHECK(task.check.wrong() == memory.grid.threads());
+    REQUIRE(wrong_after(task) == 0);
+    for (const Read& other : reads)  // a permutation that is none would be seen
+      if (other.pattern != read.pattern)
+        CHECK(task_of(memory, other, regions).check.wrong() >= memory.grid.threads() / 2);
+    std::vector<unsigned> sums = memory.sums.to_host();
+    sums[4] += 1;
+    memory.sums.copy_from(sums);
+    CHECK(task.check.wrong() == 1);
+  }
+}
+
+TEST_CASE("coalescing: the model equals what was counted on an NVIDIA H200") {
+  std::vector<CountedLaunch> recorded = counted_launches();
+  for (size_t i = 0; i < recorded.size(); ++i) {  // as the one kernel of then had them
+    recorded[i].kernel = "read_pattern";
+    recorded[i].parameter = "pattern " + std::to_string(i);
+  }
+  compare_with_recorded_counts(recorded, results_file("nvidia-h200-counters.csv"));
+}
+
+TEST_CASE("coalescing: counted sectors of this GPU equal the model") {
+  compare_with_counts_of_this_run(counted_launches());
 }
 
 TEST_CASE("coalescing: profile launches") {
@@ -255,4 +555,6 @@ TEST_CASE("coalescing: profile launches") {
   launch_counted(counted_launches());
 }
 
-TEST_CASE("coalescing: counted sectors equal the model") { compare_with_counters(counted_launches()); }
+TEST_CASE("plausible: coalescing" * doctest::skip()) {
+  check_plausible([](const Run& run) { coalescing(run); });
+}

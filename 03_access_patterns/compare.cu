@@ -1,295 +1,611 @@
-// compare: every X against every Y, one result for each pair. A reader of the 2007 study found that storing the results
-// took 20 minutes and comparing alone one; the reply was to store 4-byte words side by side, and that carrying the
-// results to the host would take longer still. Look at how far apart "not stored" and each format of the result lie.
+// compare: every X against every Y, one result for each pair. A reader of the 2007 study [BW] lets
+// each pair be compared "bitwise, by a tricky algorithm"; with the results stored that took 20
+// minutes, without storing them one. The reply: store 4-byte words side by side. Look at what the
+// order of the stores costs, and at what is left of the cost once they lie side by side: storing is
+// then done while others compare.
+//   cmake -S 03_access_patterns -B build/compare -DEXPERIMENTS=compare
+//   cmake --build build/compare && build/compare/03_access_patterns
+//
+//   1  count_only        compares, and stores only a sum a thread
+//   2  store_scattered   most likely the reader's: a thread writes a row of its own
+//   3  store_words       neighbouring threads write neighbouring words
+//   4  store_bytes       neighbouring bytes
+//   5  store_bits        a warp packs 32 answers into a word
+//   6  scatter_only      the stores of 2 without the comparisons
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstdint>
-#include <numeric>
+#include <memory>
 
-#include "../common/first_edition.hpp"
-#include "transactions.hpp"
-#include "verify.cuh"
+#include "../common/counters.hpp"
+#include "../common/report.hpp"
 
 namespace {
 
-__host__ __device__ bool before(int x, int y) { return x < y; }
+constexpr unsigned block_threads = 256;
+constexpr unsigned y_of_block = 64;         // Y that a thread goes through: its X is loaded once
+constexpr unsigned packed_y_of_block = 16;  // where a lane has 32 X: so there are enough blocks
 
-/// X is padded to a multiple of this with the largest int, which lies before nothing: so no kernel asks where X ends.
-constexpr unsigned tile = 1024;  // 32 words of 32 bits: what a warp that packs bits takes at a time
-__host__ __device__ size_t padded(size_t nx) { return (nx + tile - 1) / tile * tile; }
-constexpr unsigned threads = 256;
-constexpr unsigned rows = 64;         // values of Y that a block goes through: enough to make the loads of X few
-constexpr unsigned packed_rows = 16;  // the same where a lane takes 32 X: enough blocks for all multiprocessors
+// ---- kernels: nx X, a multiple of 1024, and ny Y ----
 
-/// Where the result of column x and row y stands: a row holds all of X.
-__host__ __device__ size_t result_index(size_t x, size_t y, size_t pitch) { return y * pitch + x; }
-/// The X that lane `lane` of a warp that packs bits compares in its step k.
-__host__ __device__ size_t packed_x(size_t warp, unsigned k, unsigned lane) { return warp * tile + 32 * k + lane; }
-/// The word that this lane stores: the ballot of step k = lane.
-__host__ __device__ size_t packed_word(size_t warp, unsigned lane) { return warp * (tile / 32) + lane; }
+// [longest_run]
+// The most neighbouring bits in which x and y agree: each turn takes one from every run of ones.
+__device__ unsigned longest_run(unsigned x, unsigned y) {
+  unsigned run = 0;
+  for (unsigned same = ~(x ^ y); same != 0; same &= same << 1) ++run;
+  return run;
+}
+// [/longest_run]
+constexpr unsigned alike = 6;  // so many in a row make two numbers alike: one pair in five
 
-__device__ size_t end_row(unsigned rows, size_t ny) { return min((blockIdx.y + size_t(1)) * rows, ny); }
-__device__ size_t thread_number() { return size_t(blockIdx.x) * blockDim.x + threadIdx.x; }
-
-// A lane keeps one x and goes down a column; its warp stores 32 neighbouring words, 128 bytes, in each row.
-__global__ void store_words(unsigned* result, const int* x, size_t pitch, const int* y, size_t ny) {
-  const size_t column = thread_number();
-  const int mine = x[column];
-  for (size_t row = blockIdx.y * rows; row < end_row(rows, ny); ++row)
-    result[result_index(column, row, pitch)] = before(mine, y[row]);
+// Compares, and stores a sum for every 64 pairs; without it the compiler would drop the
+// comparisons.
+__global__ void count_only(unsigned* sums, const unsigned* xs, const unsigned* ys, size_t nx,
+                           size_t ny) {
+  const size_t ix = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const unsigned x = xs[ix];
+  const size_t end = min((blockIdx.y + size_t(1)) * y_of_block, ny);
+  unsigned sum = 0;
+  for (size_t iy = blockIdx.y * size_t(y_of_block); iy < end; ++iy) sum += longest_run(x, ys[iy]);
+  sums[blockIdx.y * nx + ix] = sum;
 }
 
-// The same with bytes: its warp stores 32 bytes at a time.
-__global__ void store_bytes(uint8_t* result, const int* x, size_t pitch, const int* y, size_t ny) {
-  const size_t column = thread_number();
-  const int mine = x[column];
-  for (size_t row = blockIdx.y * rows; row < end_row(rows, ny); ++row)
-    result[result_index(column, row, pitch)] = before(mine, y[row]);
+// [store_scattered]
+// Result [ix][iy]: a thread fills a row of its own. The lanes of a warp are ny words apart: 32
+// sectors, of which each store writes 4 bytes.
+__global__ void store_scattered(unsigned* results, const unsigned* xs, const unsigned* ys,
+                                size_t nx, size_t ny) {
+  const size_t ix = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const unsigned x = xs[ix];
+  const size_t end = min((blockIdx.y + size_t(1)) * y_of_block, ny);
+  for (size_t iy = blockIdx.y * size_t(y_of_block); iy < end; ++iy)
+    results[ix * ny + iy] = longest_run(x, ys[iy]);
+}
+// [/store_scattered]
+
+// [store_words]
+// Result [iy][ix]: a warp writes 32 neighbours, 4 sectors.
+__global__ void store_words(unsigned* results, const unsigned* xs, const unsigned* ys, size_t nx,
+                            size_t ny) {
+  const size_t ix = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const unsigned x = xs[ix];
+  const size_t end = min((blockIdx.y + size_t(1)) * y_of_block, ny);
+  for (size_t iy = blockIdx.y * size_t(y_of_block); iy < end; ++iy)
+    results[iy * nx + ix] = longest_run(x, ys[iy]);
+}
+// [/store_words]
+
+// The same in bytes: a warp writes 32 of them, one sector.
+__global__ void store_bytes(uint8_t* results, const unsigned* xs, const unsigned* ys, size_t nx,
+                            size_t ny) {
+  const size_t ix = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const unsigned x = xs[ix];
+  const size_t end = min((blockIdx.y + size_t(1)) * y_of_block, ny);
+  for (size_t iy = blockIdx.y * size_t(y_of_block); iy < end; ++iy)
+    results[iy * nx + ix] = uint8_t(longest_run(x, ys[iy]));
 }
 
-// A warp keeps 1024 x, 32 a lane. Each ballot packs 32 results into a word that every lane gets, lane k keeps the k-th,
-// and the warp stores 32 neighbouring words.
-__global__ void store_bits(unsigned* result, const int* x, size_t pitch, const int* y, size_t ny) {
-  const size_t warp = thread_number() / 32;
+// [store_bits]
+// Only whether two numbers are alike, a bit. A warp has 1024 X, 32 a lane. A ballot packs 32
+// answers into a word that all lanes get; lane k keeps the k-th, and the warp writes 32 neighbours.
+__global__ void store_bits(unsigned* results, const unsigned* xs, const unsigned* ys, size_t nx,
+                           size_t ny) {
+  const size_t warp = (blockIdx.x * size_t(blockDim.x) + threadIdx.x) / 32;
   const unsigned lane = threadIdx.x % 32;
-  if (warp >= pitch / tile) return;
-  int mine[32];
-  for (unsigned k = 0; k < 32; ++k) mine[k] = x[packed_x(warp, k, lane)];
-  for (size_t row = blockIdx.y * packed_rows; row < end_row(packed_rows, ny); ++row) {
-    const int other = y[row];
+  if (warp >= nx / 1024) return;
+  unsigned x[32];
+#pragma unroll
+  for (unsigned k = 0; k < 32; ++k) x[k] = xs[warp * 1024 + 32 * k + lane];
+  const size_t end = min((blockIdx.y + size_t(1)) * packed_y_of_block, ny);
+  for (size_t iy = blockIdx.y * size_t(packed_y_of_block); iy < end; ++iy) {
+    const unsigned y = ys[iy];
     unsigned kept = 0;
+#pragma unroll
     for (unsigned k = 0; k < 32; ++k) {
-      const unsigned ballot = __ballot_sync(~0u, before(mine[k], other));
-      if (lane == k) kept = ballot;
+      const unsigned answers = __ballot_sync(0xffffffffu, longest_run(x[k], y) >= alike);
+      if (lane == k) kept = answers;
     }
-    result[result_index(packed_word(warp, lane), row, pitch / 32)] = kept;
+    results[iy * (nx / 32) + warp * 32 + lane] = kept;
+  }
+}
+// [/store_bits]
+
+// The stores of store_scattered alone: what is stored costs nothing.
+__global__ void scatter_only(unsigned* results, const unsigned* xs, const unsigned* ys, size_t nx,
+                             size_t ny) {
+  const size_t ix = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const unsigned x = xs[ix];
+  const size_t end = min((blockIdx.y + size_t(1)) * y_of_block, ny);
+  for (size_t iy = blockIdx.y * size_t(y_of_block); iy < end; ++iy)
+    results[ix * ny + iy] = x ^ ys[iy];
+}
+
+// ---- what is right ----
+
+/// Number i: 32 bits without pattern.
+__host__ __device__ unsigned number_at(size_t i) {
+  unsigned x = unsigned(i) * 0x9e3779b1u + unsigned(i >> 32);
+  x = (x ^ x >> 16) * 0x85ebca6bu;
+  x = (x ^ x >> 13) * 0xc2b2ae35u;
+  return x ^ x >> 16;
+}
+__host__ __device__ unsigned x_at(size_t i) { return number_at(i); }
+__host__ __device__ unsigned y_at(size_t i) { return number_at(i + (size_t(1) << 31)); }
+
+/// The longest run of equal bits of a pair, bit by bit.
+__host__ __device__ unsigned right_run(size_t ix, size_t iy) {
+  unsigned run = 0, longest = 0;
+  for (unsigned bit = 1; bit != 0; bit *= 2) {
+    run = (x_at(ix) & bit) == (y_at(iy) & bit) ? run + 1 : 0;
+    longest = run > longest ? run : longest;
+  }
+  return longest;
+}
+
+/// What is stored of a comparison, and where.
+enum class Format { sums, scattered_words, words, bytes, bits, scattered_xor };
+
+/// The word that must stand at `i`; rows of results are whole words.
+__host__ __device__ unsigned right_word(Format format, size_t i, size_t nx, size_t ny) {
+  unsigned word = 0;
+  switch (format) {
+    case Format::sums:
+      for (size_t iy = i / nx * y_of_block; iy < ny && iy < (i / nx + 1) * y_of_block; ++iy)
+        word += right_run(i % nx, iy);
+      return word;
+    case Format::scattered_words:
+      return right_run(i / ny, i % ny);
+    case Format::words:
+      return right_run(i % nx, i / nx);
+    case Format::bytes:
+      for (unsigned k = 0; k < 4; ++k) word |= right_run(4 * i % nx + k, 4 * i / nx) << 8 * k;
+      return word;
+    case Format::bits:
+      for (unsigned k = 0; k < 32; ++k)
+        word |= unsigned(right_run(32 * i % nx + k, 32 * i / nx) >= alike) << k;
+      return word;
+    case Format::scattered_xor:
+      return x_at(i / ny) ^ y_at(i % ny);
+  }
+  return 0;
+}
+
+__global__ void fill(unsigned* out, size_t n, size_t from) {
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
+    out[i] = number_at(from + i);
+}
+
+/// Counts words that are wrong, and canaries behind them that somebody wrote.
+__global__ void count_wrong(const unsigned* results, Format format, size_t words, size_t size,
+                            size_t nx, size_t ny, unsigned long long* wrong) {
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < size; i += threads) {
+    const unsigned right = i < words ? right_word(format, i, nx, ny) : ~0u;
+    if (results[i] != right) atomicAdd(wrong, 1ull);
   }
 }
 
-// The first kernel without its stores: one word a lane at the end keeps the compiler from dropping the comparisons.
-__global__ void count_only(unsigned* result, const int* x, size_t pitch, const int* y, size_t ny) {
-  const size_t column = thread_number();
-  const int mine = x[column];
-  unsigned count = 0;
-  for (size_t row = blockIdx.y * rows; row < end_row(rows, ny); ++row) count += before(mine, y[row]);
-  result[result_index(column, blockIdx.y, pitch)] = count;
-}
+// ---- the story in order ----
 
-enum { words, bytes, bits, none };  // the formats of the results, in this order
+struct Pairs;  // both arrays, and room for the results
 
-struct Format {
-  const char *name, *kernel;
-  double size;          ///< bytes a result
-  double then_seconds;  ///< what the reader's comparison took
+struct Kernel {
+  const char *name, *symbol;
+  Format format;
+  double size;  ///< bytes stored for a pair
+  bool scattered;
+  bool compares;
+  double then_seconds;  ///< what the reader's took
+  void (*launch)(const Pairs& p, dim3 grid);
 };
-constexpr Format formats[] = {{"4-byte words", "store_words", 4, 20 * 60.0},
-                              {"bytes", "store_bytes", 1, NAN},
-                              {"bits packed by the warp", "store_bits", 1 / 8.0, NAN},
-                              {"not stored", "count_only", 0, 60}};
 
-/// Sectors of a warp's store. (Its loads: four of X, at first, and one of the Y that all its lanes want, in each row.)
-int store_sectors(int f) {
-  return sectors(warp_of(f == bytes ? 1 : 4, [&](unsigned lane) {
-    return f == bits ? packed_word(0, lane) : result_index(lane, 0, tile);
-  }));
-}
+constexpr size_t multiple_of_x = 1024;  // what a warp that packs bits takes at a time
 
-/// `n` numbers in all of int's range, neither sorted nor constant, and padding.
-std::vector<int> numbers(size_t n, size_t seed, size_t padding = 0) {
-  std::vector<int> all(n);
-  for (size_t i = 0; i < n; ++i) all[i] = int(scrambled(seed + i));
-  all.resize(n + padding, INT_MAX);
-  return all;
-}
-std::vector<int> some_x(size_t n) { return numbers(n, 1, padded(n) - n); }
-std::vector<int> some_y(size_t n) { return numbers(n, size_t(1) << 31); }
+struct Pairs {
+  static constexpr size_t canaries = 4096;  ///< words behind the results
 
-/// The bit matrix by the host: bit c % 32 of word c / 32 of row y is the result of column c. `x` is padded.
-std::vector<unsigned> bits_by_host(const std::vector<int>& x, const std::vector<int>& y) {
-  unsigned bit[32];  // in place of a shift: so the compiler makes vectors of it
-  for (unsigned k = 0; k < 32; ++k) bit[k] = 1u << k;
-  std::vector<unsigned> packed(x.size() / 32 * y.size());
-  unsigned* next = packed.data();
-  for (const int other : y)
-    for (size_t c = 0; c < x.size(); c += 32) {
-      unsigned word = 0;
-      for (unsigned k = 0; k < 32; ++k) word |= before(x[c + k], other) ? bit[k] : 0;
-      *next++ = word;
-    }
-  return packed;
-}
+  size_t nx, ny;
+  DeviceBuffer<unsigned> x{nx}, y{ny}, results{nx * ny + canaries};
+  DeviceBuffer<unsigned long long> wrong_words{1};
 
-/// The number of ones in it, by another way.
-unsigned long long ones_by_host(std::vector<int> x, const std::vector<int>& y) {
-  std::sort(x.begin(), x.end());
-  unsigned long long ones = 0;
-  for (const int other : y) ones += size_t(std::lower_bound(x.begin(), x.end(), other) - x.begin());
-  return ones;
-}
-
-/// Whether word i of a result agrees with the host's bits. Rows are whole words, so that no pitch is needed.
-struct RightWord {
-  const unsigned* right;
-  int format;
-  __device__ bool operator()(size_t i, unsigned word) const {
-    if (format == bits) return word == right[i];
-    if (format == words) return word == (right[i / 32] >> i % 32 & 1);
-    const unsigned four = right[i / 8] >> i % 8 * 4;  // bytes: results 4 i to 4 i + 3
-    return word == ((four & 1) | (four & 2) << 7 | (four & 4) << 14 | (four & 8) << 21);
-  }
-};
-
-/// X, Y and the host's bits, on the device.
-struct Work {
-  std::vector<int> host_x, host_y;
-  DeviceBuffer<int> x{host_x}, y{host_y};
-  DeviceBuffer<unsigned> right_bits{bits_by_host(host_x, host_y)};
-
-  Work(size_t nx, size_t ny) : host_x(some_x(nx)), host_y(some_y(ny)) {}
-  size_t blocks_down(int f) const {
-    const unsigned each = f == bits ? packed_rows : rows;
-    return (y.size() + each - 1) / each;
-  }
-  /// Words that a launch stores: the results, or a count a lane.
-  size_t stored(int f) const {
-    return f == none ? x.size() * blocks_down(f) : size_t(double(x.size() * y.size()) * formats[f].size / 4);
-  }
-  void launch(int f, unsigned* out) const {
-    const size_t pitch = x.size(), ny = y.size(), lanes = f == bits ? pitch / 32 : pitch;
-    const dim3 grid(unsigned((lanes + threads - 1) / threads), unsigned(blocks_down(f)));
-    const int *px = x.data(), *py = y.data();
-    if (f == words) store_words<<<grid, threads>>>(out, px, pitch, py, ny);
-    if (f == bytes) store_bytes<<<grid, threads>>>((uint8_t*)out, px, pitch, py, ny);
-    if (f == bits) store_bits<<<grid, threads>>>(out, px, pitch, py, ny);
-    if (f == none) count_only<<<grid, threads>>>(out, px, pitch, py, ny);
-  }
-  /// Launches once into a poisoned output and compares all of it with the host's bits, or the sum of the counts with
-  /// their number.
-  bool right(int f) const {
-    DeviceBuffer<unsigned> out(stored(f));
-    out.poison();
-    launch(f, out.data());
+  Pairs(size_t nx, size_t ny) : nx(nx), ny(ny) {
+    fill<<<256, 256>>>(x.data(), nx, 0);
+    fill<<<256, 256>>>(y.data(), ny, size_t(1) << 31);
     CUDA_CHECK_LAUNCH();
-    if (f != none) return wrong_words(out, RightWord{right_bits.data(), f}) == 0;
-    const std::vector<unsigned> counts = out.to_host();
-    return std::accumulate(counts.begin(), counts.end(), 0ull) == ones_by_host(host_x, host_y);
+  }
+  /// 4-byte words that a kernel stores.
+  size_t words(const Kernel& k) const {
+    if (k.format == Format::sums) return nx * ((ny + y_of_block - 1) / y_of_block);
+    return size_t(double(nx * ny) * k.size / 4);
+  }
+  dim3 grid(const Kernel& k) const {
+    const bool packs = k.format == Format::bits;
+    const size_t across = packs ? nx / 32 : nx;
+    const size_t down = packs ? packed_y_of_block : y_of_block;
+    return dim3(unsigned((across + block_threads - 1) / block_threads),
+                unsigned((ny + down - 1) / down));
+  }
+  void launch(const Kernel& k) const { k.launch(*this, grid(k)); }
+  size_t wrong(const Kernel& k) {
+    wrong_words.copy_from({0});
+    count_wrong<<<4096, 256>>>(results.data(), k.format, words(k), words(k) + canaries, nx, ny,
+                               wrong_words.data());
+    CUDA_CHECK_LAUNCH();
+    return wrong_words.to_host()[0];
   }
 };
 
-constexpr size_t whole_x = 1500000, whole_y = 100000;  // the reader's arrays
-constexpr double whole_results = double(whole_x * whole_y);
+const Kernel kernels[] = {
+    {"not stored", "count_only", Format::sums, 0, false, true, 60,
+     [](const Pairs& p, dim3 grid) {
+       count_only<<<grid, block_threads>>>(p.results.data(), p.x.data(), p.y.data(), p.nx, p.ny);
+     }},
+    {"scattered words, not compared", "scatter_only", Format::scattered_xor, 4, true, false, NAN,
+     [](const Pairs& p, dim3 grid) {
+       scatter_only<<<grid, block_threads>>>(p.results.data(), p.x.data(), p.y.data(), p.nx, p.ny);
+     }},
+    {"scattered words", "store_scattered", Format::scattered_words, 4, true, true, 20 * 60,
+     [](const Pairs& p, dim3 grid) {
+       store_scattered<<<grid, block_threads>>>(p.results.data(), p.x.data(), p.y.data(), p.nx,
+                                                p.ny);
+     }},
+    {"words side by side", "store_words", Format::words, 4, false, true, NAN,
+     [](const Pairs& p, dim3 grid) {
+       store_words<<<grid, block_threads>>>(p.results.data(), p.x.data(), p.y.data(), p.nx, p.ny);
+     }},
+    {"bytes side by side", "store_bytes", Format::bytes, 1, false, true, NAN,
+     [](const Pairs& p, dim3 grid) {
+       store_bytes<<<grid, block_threads>>>(reinterpret_cast<uint8_t*>(p.results.data()),
+                                            p.x.data(), p.y.data(), p.nx, p.ny);
+     }},
+    {"bits packed by the warp", "store_bits", Format::bits, 1 / 8.0, false, true, NAN,
+     [](const Pairs& p, dim3 grid) {
+       store_bits<<<grid, block_threads>>>(p.results.data(), p.x.data(), p.y.data(), p.nx, p.ny);
+     }},
+};
+enum { not_stored, scatters, scattered, words, bytes, bits };
+constexpr size_t kernel_count = std::size(kernels);
 
-const Claim storing_claim{"03.12", "storing the results dominates a comparison of all pairs", "8800 GTX",
-                          "20 min stored, 1 min not stored"};
+Task task_of(const Kernel& k, Pairs& p) {
+  Check check;
+  check.poison = [&p] { p.results.poison(); };
+  check.wrong = [&k, &p] { return p.wrong(k); };
+  return {k.name, [&k, &p] { p.launch(k); }, std::move(check)};
+}
+
+/// As many bytes as the words, written without a kernel: what the memory takes.
+Task memset_task(Pairs& p) {
+  const size_t bytes = p.nx * p.ny * 4;
+  return {"memset", [&p, bytes] { CUDA_CHECK(cudaMemsetAsync(p.results.data(), 0, bytes)); },
+          unchecked("the driver's memset is taken at its word")};
+}
+
+// ---- what to expect ----
+
+/// Measured in the same run, milliseconds for all pairs.
+struct Calibrated {
+  double comparing = NAN;   ///< without storing
+  double scattering = NAN;  ///< without comparing
+  double filling = NAN;     ///< as many words, by memset
+};
+
+/// While some warps wait for the memory to take their results, others compare: the longer of the
+/// two decides.
+double predicted_ms(const Kernel& k, const Calibrated& c) {
+  const double storing = k.scattered ? c.scattering : c.filling * k.size / 4;
+  return std::max(c.comparing, storing);
+}
+
+/// Sectors that a warp's store touches.
+double sectors_a_store(const Kernel& k) {
+  if (k.scattered) return 32;
+  return k.format == Format::bytes ? 1 : 4;
+}
+
+/// Requests and sectors of a launch. A thread loads its X, and then all lanes one Y for each row.
+std::vector<Expected> expected_counts(const Kernel& k, double nx, double ny) {
+  const double warps = nx / 32 * std::ceil(ny / y_of_block);
+  const double rows = nx / 32 * ny;  // a warp's
+  if (k.format == Format::bits) {
+    const double packing = nx / 1024 * std::ceil(ny / packed_y_of_block);  // warps
+    const double packed = rows / 32;
+    return {expected_requests(true, 32 * packing + packed),
+            expected_sectors(true, 4 * 32 * packing + packed), expected_requests(false, packed),
+            expected_sectors(false, 4 * packed)};
+  }
+  const double stores = k.format == Format::sums ? warps : rows;
+  return {expected_requests(true, warps + rows), expected_sectors(true, 4 * warps + rows),
+          expected_requests(false, stores), expected_sectors(false, stores * sectors_a_store(k))};
+}
+
+// ---- the experiment ----
+
+constexpr double whole_x = 1500000, whole_y = 100000;  // the reader's arrays
+
+/// Both arrays, smaller by the same factor.
+struct Sizes {
+  size_t shrink, nx, ny;
+  double pairs() const { return double(nx) * double(ny); }
+};
+Sizes sizes_over(size_t shrink) {
+  const size_t nx = std::max<size_t>(size_t(whole_x) / shrink / multiple_of_x, 1) * multiple_of_x;
+  return {shrink, nx, std::max<size_t>(size_t(whole_y) / shrink, 1)};
+}
+
+/// A twelfth makes 4 GiB of words. Less where they do not fit, more where the L2 would hold them.
+Sizes default_sizes(bool quick, const Device* device) {
+  Sizes sizes = sizes_over(quick ? 32 : 12);
+  if (!device) return sizes;
+  while (sizes.shrink > 1 && !beyond_l2(*device, 4 * sizes.pairs()))
+    sizes = sizes_over(sizes.shrink - 1);
+  while (4 * sizes.pairs() > 0.9 * device->memory_there()) sizes = sizes_over(sizes.shrink + 4);
+  return sizes;
+}
+
+struct Times {
+  Readings memset;
+  std::vector<Readings> kernel = std::vector<Readings>(kernel_count);
+  Statistics host_gbs;  ///< of carrying results to the host
+};
+
+Times measure(const Run& run, const Sizes& sizes) {
+  Pairs pairs(sizes.nx, sizes.ny);
+  std::vector<Task> tasks{memset_task(pairs)};
+  for (const Kernel& k : kernels) tasks.push_back(task_of(k, pairs));
+  std::vector<Readings> readings = run.time_in_turn(tasks);
+  Times times;
+  times.memset = readings[0];
+  times.kernel.assign(readings.begin() + 1, readings.end());
+
+  const PinnedBuffer<unsigned> part(std::min<size_t>(size_t(1) << 24, pairs.results.size()));
+  Measuring briefly = run.measuring;
+  briefly.budget_ms = 50;
+  const Readings carried =
+      time_alone(briefly, {"to the host",
+                           [&] {
+                             CUDA_CHECK(cudaMemcpyAsync(part.data(), pairs.results.data(),
+                                                        part.bytes(), cudaMemcpyDeviceToHost));
+                           },
+                           unchecked("the copy engine is taken at its word")});
+  times.host_gbs = gigabytes_per_second(double(part.bytes()), carried.statistics());
+  return times;
+}
+
+void show(const Run& run, const Times& times, const Sizes& sizes) {
+  Table table(
+      run.report, "result",
+      {predicted("sectors", "sectors a store request", "", 0), compared("ms", "time", "ms", 3),
+       shown("spread"), measured("1e9 pairs/s", "comparisons", "1e9/s", 0),
+       measured("GB/s stored", "result bandwidth", "GB/s", 0),
+       then("all: then s", "time of all", "s", 0), predicted("here s", "time of all", "s", 2),
+       predicted("to the host s", "carrying all", "s", 2)});
+  const Calibrated c{times.kernel[not_stored].median(), times.kernel[scatters].median(),
+                     times.memset.median()};
+  const double pairs = sizes.pairs();
+  const double whole = whole_x * whole_y / pairs;
+  if (run.device) {
+    const Statistics ms = times.memset.statistics();
+    table.row({"memset, as many words"}, {{},
+                                          Calibration{ms},
+                                          spread_text(ms),
+                                          {},
+                                          gigabytes_per_second(4 * pairs, ms),
+                                          {},
+                                          {},
+                                          {}});
+  }
+  for (size_t i = 0; i < kernel_count; ++i) {
+    const Kernel& k = kernels[i];
+    const Statistics ms = times.kernel[i].statistics();
+    const double stored = k.size * pairs;  // bytes
+    Cell time;
+    if (run.device && (i == not_stored || i == scatters))
+      time = Calibration{ms};
+    else if (run.device)
+      time = Compared{predicted_ms(k, c), ms};
+    table.row(
+        {k.name},
+        {i == not_stored ? NAN : sectors_a_store(k), time, spread_text(ms),
+         k.compares ? Cell(scaled(rate(pairs, ms), 1e-6)) : Cell(),
+         i == not_stored ? Cell() : Cell(gigabytes_per_second(stored, ms)), k.then_seconds,
+         k.compares ? whole * ms.median * 1e-3 : NAN,
+         k.compares && i != not_stored ? whole * stored * 1e-9 / times.host_gbs.median : NAN});
+  }
+  table.print();
+}
+
+void judge(const Run& run, const Times& times, const Sizes& sizes) {
+  const Part part{"03.12", "storing the results dominates a comparison of all pairs",
+                  "20x slower: 20 minutes, 1 without", "8800 GTX"};
+  if (run.device && !beyond_l2(*run.device, 4 * sizes.pairs()))
+    return run.report.not_judged(part, "the words are less than four times the L2");
+  const Interval cost = ratio(times.kernel[scattered], times.kernel[not_stored]);
+  run.report.judge(part, much_beats(20), cost,
+                   "stored as most likely the reader did it is " + slower(cost));
+  if (!cost.measured()) return;
+  const auto against = [&](int k) {
+    return slower(ratio(times.kernel[k], times.kernel[not_stored]));
+  };
+  run.report.finding("03.12", "the same words side by side: " + against(words));
+  run.report.finding("03.12", "bytes: " + against(bytes) + "; bits: " + against(bits));
+}
 
 }  // namespace
 
 void compare(const Run& run) {
-  // 4 GiB of words, and bits that the host checks in 0.2 s; both arrays shrink by the same factor
-  size_t shrink = run.quick ? 40 : 12;
-  while (run.device && 8 * whole_results / double(shrink * shrink) > double(Device::free_bytes())) shrink += 4;
-  const size_t nx = whole_x / shrink, ny = whole_y / shrink;
-  const double results = double(nx) * double(ny);
-  run.report.begin("compare", std::to_string(nx) + " X against " + std::to_string(ny) + " Y (the text's over " +
-                                  std::to_string(shrink) + "), " + bytes_text(4 * results) + " as 4-byte words");
-  Table table(run.report, "result",
-              {predicted("sectors/store", "sectors a store request", "", 0), measured("median ms", "time", "ms", 3),
-               shown("spread"), measured("1e9 comparisons/s", "comparisons", "1e9/s", 0),
-               measured("GB/s stored", "result bandwidth", "GB/s", 0), shown("of theory"),
-               then("all: then s", "time of all", "s", 0), predicted("all: here s", "time of all", "s", 3),
-               predicted("to the host s", "carrying all", "s", 2)});
-  Statistics time[std::size(formats)], to_host;
+  const Sizes sizes = default_sizes(run.quick, run.device);
+  const double pairs = sizes.pairs();
+  run.report.begin("compare", std::to_string(sizes.nx) + " X against " + std::to_string(sizes.ny) +
+                                  " Y (the reader's over " + std::to_string(sizes.shrink) + "), " +
+                                  bytes_text(4 * pairs) + " as 4-byte words");
+  Times times;
+  if (run.device) times = measure(run, sizes);
+  show(run, times, sizes);
+  run.report.note(
+      "all: 1500000 x 100000, 600 GB of words, for which the reply expected 10 minutes "
+      "on the way to the host");
   if (run.device) {
-    const Work work(nx, ny);
-    for (int f = words; f <= none; ++f) require_right(work.right(f), formats[f].kernel);
-    const DeviceBuffer<unsigned> out(work.stored(words));
-    for (int f = words; f <= none; ++f) time[f] = time_device(run.measuring, [&] { work.launch(f, out.data()); });
-    CUDA_CHECK_LAUNCH();
-    const PinnedBuffer<unsigned> part(std::min(size_t(1) << 24, out.size()));
-    const auto carry = [&] { CUDA_CHECK(cudaMemcpy(part.data(), out.data(), part.bytes(), cudaMemcpyDeviceToHost)); };
-    to_host = gigabytes_per_second(double(part.bytes()), time_host(run.measuring, carry));
+    run.report.note(
+        "calibration: comparing alone, storing alone; predicted: the longer of the two");
+    run.report.note("to the host: at the " + fixed(times.host_gbs.median, 1) +
+                    " GB/s of a pinned copy of 64 MiB");
+    if (!beyond_l2(*run.device, pairs / 8))
+      run.report.note("the bits are " + bytes_text(pairs / 8) + ": the L2 may hold a part of them");
+  } else {
+    run.report.left_out("the times of every format");
   }
-  for (int f = words; f <= none; ++f) {
-    std::vector<Cell> cells(9);
-    if (f != none) cells[0] = double(store_sectors(f));
-    cells[6] = formats[f].then_seconds;
-    if (run.device) {
-      const double gb = results * formats[f].size * 1e-9;
-      const Statistics gbs = scaled(rate(gb, time[f]), 1e3);
-      cells[1] = time[f], cells[2] = spread_text(time[f]), cells[3] = scaled(rate(results, time[f]), 1e-6);
-      if (f != none) cells[4] = gbs, cells[5] = percent(gbs.median / run.device->theoretical_gbs);
-      cells[7] = whole_results / results * time[f].median * 1e-3;
-      if (f != none) cells[8] = whole_results / results * gb / to_host.median;
-    }
-    table.row({formats[f].name}, cells);
-  }
-  table.print();
-  run.report.note("all: 1500000 x 100000, 600 GB of words, for which the reply expected 10 minutes to the host");
-  if (!run.device) return run.report.left_out("the times of every format", {storing_claim});
-  run.report.note("to host: scaled from a pinned copy of 64 MiB, measured at " + fixed(to_host.median, 1) + " GB/s");
-  const double l2 = double(run.device->l2_bytes());
-  if (results / 8 < 4 * l2) run.report.note("the L2 may hold a part of the bits: they are " + bytes_text(results / 8));
-  if (4 * results < 2 * l2) return run.report.claim(storing_claim, not_judged("the words fit in the L2"));
-  const auto ratio = [&](int f) { return times(time[f].median / time[none].median); };
-  Judgement judged = judge_ratio(time[words], time[none], 20);  // 20 minutes against 1
-  judged.here = ratio(words) + " as long with words as without, bytes " + ratio(bytes) + ", bits " + ratio(bits);
-  run.report.claim(storing_claim, judged);
+  judge(run, times, sizes);
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks ----
 
 namespace {
 
 std::vector<CountedLaunch> counted_launches() {
+  constexpr size_t nx = 4096, ny = 130;  // two whole blocks of Y, and one of two
   std::vector<CountedLaunch> all;
-  for (int f = words; f <= none; ++f) {
-    // a lane loads its X once and then a Y in each row; so many rows that the quotient is exact in binary
-    const unsigned xs = f == bits ? 32 : 1, ys = f == bits ? 16 : 63;
-    const double loads = double(4 * xs + ys) / (xs + ys), stores = store_sectors(f);
-    all.push_back({formats[f].kernel, "4096 X", loads, stores, [=] { return Work(4096, ys).right(f); }});
-  }
+  for (const Kernel& k : kernels)
+    all.push_back({k.symbol, "4096 X 130 Y", expected_counts(k, nx, ny), [&k] {
+                     Pairs pairs(nx, ny);
+                     return wrong_after(task_of(k, pairs)) == 0;
+                   }});
   return all;
 }
 
+Readings always(double ms) { return Readings{std::vector<double>(15, ms)}; }
+
 }  // namespace
 
-TEST_CASE("compare: a packed word holds 32 neighbouring results and a store is 4 sectors or 1") {
-  for (int f = words; f <= none; ++f) CHECK(store_sectors(f) == (f == bytes ? 1 : 4));
-  size_t next = 0;
-  for (size_t warp = 0; warp < 3; ++warp)
-    for (unsigned k = 0; k < 32; ++k)
-      for (unsigned lane = 0; lane < 32; ++lane, ++next)
-        CHECK((packed_x(warp, k, lane) == next && packed_word(warp, k) == next / 32));
+TEST_CASE("compare: the longest run of equal bits, by hand and counted along the bits") {
+  const auto run_of = [](unsigned same) {  // of ones, from the text of the number
+    std::string ones;
+    for (unsigned bit = 0; bit < 32; ++bit) ones += same >> bit & 1 ? '1' : '0';
+    unsigned longest = 0;
+    while (longest < 32 && ones.find(std::string(longest + 1, '1')) != std::string::npos) ++longest;
+    return longest;
+  };
+  CHECK(run_of(0) == 0);
+  CHECK(run_of(~0u) == 32);
+  CHECK(run_of(0xf0f80001u) == 5);
+  CHECK(run_of(0x80000001u) == 1);
+  size_t many = 0;
+  for (size_t ix = 0; ix < 100; ++ix)
+    for (size_t iy = 0; iy < 100; ++iy) {
+      const unsigned run = right_run(ix, iy);
+      CHECK(run == run_of(~(x_at(ix) ^ y_at(iy))));
+      many += run >= alike;
+    }
+  CHECK(many > 1500);  // both answers are frequent
+  CHECK(many < 2500);
 }
 
-TEST_CASE("compare: bits of the host are the comparisons one by one") {
-  const std::vector<int> x = some_x(1009), y = some_y(37);
-  const std::vector<unsigned> packed = bits_by_host(x, y);
-  REQUIRE(packed.size() == 32 * 37);
-  size_t wrong = 0, ones = 0;
-  for (size_t i = 0; i < 1024 * 37; ++i) {
-    const unsigned bit = packed[i / 32] >> i % 32 & 1;
-    wrong += bit != unsigned(i % 1024 < 1009 && x[i % 1024] < y[i / 1024]);
-    ones += bit;
+TEST_CASE("compare: every format holds the runs, each where it belongs") {
+  constexpr size_t nx = 1024, ny = 70;
+  for (const auto& [ix, iy] : std::initializer_list<std::pair<size_t, size_t>>{
+           {0, 0}, {1, 0}, {1023, 0}, {0, 69}, {517, 33}, {1023, 69}}) {
+    const unsigned run = right_run(ix, iy);
+    const auto word = [&](Format f, size_t i) { return right_word(f, i, nx, ny); };
+    CHECK(word(Format::words, iy * nx + ix) == run);
+    CHECK(word(Format::scattered_words, ix * ny + iy) == run);
+    CHECK(word(Format::scattered_xor, ix * ny + iy) == (x_at(ix) ^ y_at(iy)));
+    CHECK((word(Format::bytes, (iy * nx + ix) / 4) >> 8 * (ix % 4) & 255) == run);
+    CHECK((word(Format::bits, (iy * nx + ix) / 32) >> ix % 32 & 1) == (run >= alike));
   }
-  CHECK(wrong == 0);
-  CHECK(ones == ones_by_host(x, y));
-  CHECK(ones > 1009 * 37 / 4);  // both answers are frequent
-  CHECK(ones < 1009 * 37 * 3 / 4);
+  unsigned sum = 0;
+  for (size_t iy = 64; iy < 70; ++iy) sum += right_run(5, iy);
+  CHECK(right_word(Format::sums, nx + 5, nx, ny) == sum);
+}
+
+TEST_CASE("compare: predictions and counts, by hand") {
+  const Calibrated c{5, 15, 4};
+  CHECK(predicted_ms(kernels[scattered], c) == 15);
+  CHECK(predicted_ms(kernels[words], c) == 5);
+  CHECK(predicted_ms(kernels[bits], c) == 5);
+  CHECK(predicted_ms(kernels[words], {1, 15, 4}) == 4);
+  CHECK(predicted_ms(kernels[bytes], {0.1, 15, 4}) == 1);
+  CHECK(predicted_ms(kernels[bits], {0.1, 15, 4}) == 0.125);
+  const std::vector<Expected> counts = expected_counts(kernels[scattered], 1024, 65);
+  CHECK(counts[0].value == 32 * 2 + 32 * 65);  // 32 warps in two blocks of Y
+  CHECK(counts[1].value == 32 * 2 * 4 + 32 * 65);
+  CHECK(counts[2].value == 32 * 65);
+  CHECK(counts[3].value == 32 * 65 * 32);
+  CHECK(expected_counts(kernels[not_stored], 1024, 65)[3].value == 64 * 4);
+  CHECK(expected_counts(kernels[bytes], 1024, 65)[3].value == 32 * 65);
+  CHECK(expected_counts(kernels[bits], 1024, 65)[0].value == 5 * 32 + 65);
+  CHECK(expected_counts(kernels[bits], 1024, 65)[3].value == 65 * 4);
+}
+
+TEST_CASE("compare: sizes follow the L2 and the memory") {
+  Device device;
+  device.number = -1;
+  device.prop.l2CacheSize = 60 << 20;
+  device.prop.totalGlobalMem = size_t(80) << 30;
+  CHECK(default_sizes(false, nullptr).shrink == 12);
+  CHECK(default_sizes(false, &device).nx == 124928);
+  CHECK(default_sizes(false, &device).ny == 8333);
+  CHECK(beyond_l2(device, 4 * default_sizes(true, &device).pairs()));
+  device.prop.l2CacheSize = 400 << 20;
+  CHECK(beyond_l2(device, 4 * default_sizes(true, &device).pairs()));
+  device.prop.l2CacheSize = 4 << 20;
+  device.prop.totalGlobalMem = size_t(2) << 30;
+  CHECK(4 * default_sizes(false, &device).pairs() < double(size_t(2) << 30));
+}
+
+TEST_CASE("compare: the claim compares scattered stores with none, in this order") {
+  std::string printed;
+  Report report("compare", &printed);
+  const Run run{report, nullptr, {}};
+  Times times;
+  for (Readings& r : times.kernel) r = always(1);
+  times.kernel[scattered] = always(20);
+  judge(run, times, sizes_over(12));
+  CHECK(printed.find("03.12  holds  ") != std::string::npos);
+  CHECK(printed.find("20.0x slower") != std::string::npos);
+  printed.clear();
+  times.kernel[scattered] = always(1);
+  times.kernel[not_stored] = always(20);
+  judge(run, times, sizes_over(12));
+  CHECK(printed.find("03.12  does not hold") != std::string::npos);
+}
+
+TEST_CASE("compare: counted requests and sectors of this GPU equal the model") {
+  compare_with_counts_of_this_run(counted_launches());
 }
 
 TEST_CASE("compare: every format is right at awkward sizes") {
   if (skip_without_gpu()) return;
-  for (const size_t nx : {1, 31, 1009, 1025, 9001})
-    for (const size_t ny : {1, 63, 65, 1009}) {
-      const Work work(nx, ny);
-      for (int f = words; f <= none; ++f) {
-        CAPTURE(std::to_string(nx) + " x " + std::to_string(ny) + ", " + formats[f].name);
-        CHECK(work.right(f));
+  for (const size_t nx : {1024u, 3072u, 9216u})
+    for (const size_t ny : {1u, 15u, 63u, 65u, 1009u}) {
+      Pairs pairs(nx, ny);
+      for (const Kernel& k : kernels) {
+        CAPTURE(std::to_string(nx) + " x " + std::to_string(ny) + ", " + k.name);
+        CHECK(wrong_after(task_of(k, pairs)) == 0);
       }
     }
+}
+
+TEST_CASE("compare: the device's check is the host's") {
+  if (skip_without_gpu()) return;
+  constexpr size_t nx = 1024, ny = 67;
+  Pairs pairs(nx, ny);
+  for (const Kernel& k : kernels) {
+    CAPTURE(std::string(k.name));
+    pairs.results.poison();
+    pairs.launch(k);
+    CUDA_CHECK_LAUNCH();
+    std::vector<unsigned> found = pairs.results.to_host();
+    size_t wrong = 0;
+    for (size_t i = 0; i < pairs.words(k); ++i)
+      wrong += found[i] != right_word(k.format, i, nx, ny);
+    CHECK(wrong == 0);
+    ++found[3];  // two results that cancel in a total
+    --found[4];
+    ++found[pairs.words(k)];  // and a canary
+    pairs.results.copy_from(found);
+    CHECK(pairs.wrong(k) == 3);
+  }
 }
 
 TEST_CASE("compare: profile launches") {
@@ -297,4 +613,6 @@ TEST_CASE("compare: profile launches") {
   launch_counted(counted_launches());
 }
 
-TEST_CASE("compare: counted sectors equal the model") { compare_with_counters(counted_launches()); }
+TEST_CASE("plausible: compare" * doctest::skip()) {
+  check_plausible([](const Run& run) { compare(run); });
+}

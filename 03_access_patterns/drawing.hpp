@@ -1,18 +1,21 @@
-// A warp's lanes and what is moved for them, as text: memory from address 0 on, a character for 4 bytes.
+// A warp's lanes and what is moved for them, as text: memory from address 0 on, a character for 4
+// bytes.
 #pragma once
 
 #include <algorithm>
 #include <string>
 
+#include "../common/report.hpp"
 #include "transactions.hpp"
 
-inline constexpr unsigned drawn_bytes = 256;  // two lines; a character for 4 bytes, a bar between sectors
+/// Two lines; a character for 4 bytes, a bar between sectors.
+inline constexpr unsigned drawn_bytes = 256;
 
 /// Where the character of a byte stands.
 inline size_t drawn_column(long long byte) { return size_t(1 + byte / 4 + byte / 32); }
 
-/// The words of memory, each with the lane that takes it (0 to 9, a to v), `*` for several lanes, `.` for none; a word
-/// of more than four bytes goes on in `=`.
+/// The words of memory, each with the lane that takes it (0 to 9, a to v), `*` for several lanes,
+/// `.` for none; a word of more than four bytes goes on in `=`.
 inline std::string draw_lanes(const Warp& warp) {
   std::string text(drawn_column(drawn_bytes), '.');
   for (unsigned byte = 0; byte <= drawn_bytes; byte += 32) text[drawn_column(byte) - 1] = '|';
@@ -26,8 +29,8 @@ inline std::string draw_lanes(const Warp& warp) {
   return text;
 }
 
-/// Rows of transactions as far as they lie in the drawing: `<------>`, and how often if more than once. What overlaps
-/// goes into a further row.
+/// Rows of transactions as far as they lie in the drawing: `<------>`, and how often if more than
+/// once. What overlaps goes into a further row.
 inline std::vector<std::string> draw_transactions(const Transactions& moved) {
   std::vector<std::string> rows(1, std::string(drawn_column(drawn_bytes), ' '));
   std::vector<Transaction> done;
@@ -35,7 +38,8 @@ inline std::vector<std::string> draw_transactions(const Transactions& moved) {
     return [&a](const Transaction& b) { return a.start == b.start && a.bytes == b.bytes; };
   };
   for (const Transaction& t : moved.list) {
-    if (t.start + t.bytes > drawn_bytes || std::any_of(done.begin(), done.end(), equal(t))) continue;
+    if (t.start + t.bytes > drawn_bytes || std::any_of(done.begin(), done.end(), equal(t)))
+      continue;
     done.push_back(t);
     const size_t first = drawn_column(t.start), width = drawn_column(t.start + t.bytes) - 1 - first;
     std::string drawn(width, '-');
@@ -51,4 +55,42 @@ inline std::vector<std::string> draw_transactions(const Transactions& moved) {
     rows[row].replace(first, width, drawn);
   }
   return rows;
+}
+
+/// What stands above drawings.
+inline void explain_drawing(Report& report) {
+  report.note(
+      "memory from an aligned address on; | every 32 bytes; a character is 4 bytes, and the");
+  report.note(
+      "lane that takes them; * several lanes; = more of the same word; <---> is moved in one");
+  report.note("piece, by the rules of each compute capability");
+}
+
+/// A pattern: its lanes, and under them what each generation moves for one load. Both are saved.
+inline void draw_rules(Report& report, const std::string& name, const Warp& warp) {
+  const auto line = [&](std::string label, const std::string& strip, const std::string& text) {
+    label.resize(std::max<size_t>(label.size(), 18), ' ');
+    std::string all = label + strip + "  " + text;
+    all.erase(all.find_last_not_of(' ') + 1);
+    report.note(all);
+  };
+  const long long last = *std::max_element(warp.address.begin(), warp.address.end()) + warp.word;
+  line(name, "", "");
+  line("  lanes", draw_lanes(warp), last > drawn_bytes ? "to byte " + std::to_string(last) : "");
+  for (const Rule rule : rules) {
+    const Transactions moved = under(rule, warp);
+    const std::string count = std::to_string(moved.count());
+    const std::string bytes = std::to_string(moved.bytes());
+    const char* const noun = moved.count() == 1 ? " transaction, " : " transactions, ";
+    std::string label = std::string("  ") + rule_name(rule), text = count + noun + bytes + " B";
+    for (const std::string& row : draw_transactions(moved)) {
+      line(label, row, text);
+      label.clear();  // said once
+      text.clear();
+    }
+    report.save({"", name, "rules", rule_name(rule), "predicted", "transactions", "",
+                 double(moved.count())});
+    report.save({"", name, "rules", rule_name(rule), "predicted", "bytes moved", "B",
+                 double(moved.bytes())});
+  }
 }

@@ -1,5 +1,5 @@
-// Access patterns: which memory transactions a warp's addresses become, and what they cost. Options and the list of
-// experiments; each stands in its own file.
+// Access patterns: which memory transactions a warp's addresses become, and what they cost. Options
+// and the list of experiments; each stands in its own file.
 #include "../common/command_line.hpp"
 #include "../common/files.hpp"
 #include "options.hpp"
@@ -9,6 +9,7 @@
 [[gnu::weak]] void offset(const Run&);
 [[gnu::weak]] void stride(const Run&);
 [[gnu::weak]] void word_size(const Run&);
+[[gnu::weak]] void yours(const Run&);
 [[gnu::weak]] void caching(const Run&);
 [[gnu::weak]] void structs(const Run&);
 [[gnu::weak]] void stores(const Run&);
@@ -26,20 +27,25 @@ int main(int argc, char** argv) {
        .about = "Which memory transactions a warp's addresses become, and what they cost",
        .experiments =
            {
-               {"coalescing", "a model of five generations, drawn: transactions of one warp's addresses", &coalescing},
+               {"coalescing",
+                "a model of five generations, drawn: transactions of one warp's addresses",
+                &coalescing},
                {"offset", "reading from 0 to 64 words past the alignment", &offset},
                {"stride", "reading every word, every second, up to every 64th", &stride},
-               {"word_size", "words of 4, 8, 16 bytes, coalesced and each in its own 128 bytes", &word_size},
+               {"word_size", "words of 4, 8, 16 bytes, coalesced and each in its own 128 bytes",
+                &word_size},
+               {"yours", "your own pattern: drawn, predicted, and measured", &yours},
                {"caching", "the same loads through L1 and past it", &caching},
                {"structs", "arrays of structures, structures of arrays, and alignment", &structs},
                {"stores", "stores of one, two and four segments, coalesced and strided", &stores},
-               {"reverse", "an array reversed in global memory, and through shared memory", &reverse},
+               {"reverse", "an array reversed in global memory, and through shared memory",
+                &reverse},
                {"work_split", "a chunk for each thread, or threads interleaved", &work_split},
                {"matmul", "A x B, and A x the transposed B", &matmul},
                {"unroll", "1 to 8 elements a thread, words of 4 to 16 bytes", &unroll},
                {"compare", "every X against every Y, and what storing the results costs", &compare},
                {"dictionary", "where each of 16384 words first occurs in a text",
-                [&](const Run& run) { dictionary(run, options); }},
+                with(options, dictionary)},
            },
        .options =
            {

@@ -1,193 +1,257 @@
-// reverse: an array turned end for end, once from global memory to global memory, once by way of shared memory. On the
-// 8800 the second won though it does more: a half-warp had to write its words in the order of its lanes, or each lane
-// paid for itself. Look at the store's transactions in 2007 and today: the order within a sector no longer matters, so
-// the detour has nothing left to save.
+// reverse: an array turned end for end, once from global memory to global memory, once by way of
+// shared memory. On the G80 the second won though it does more: a half-warp had to write its words
+// in the order of its lanes, or each lane paid for itself [DD]. Look at the store's transactions
+// then and now: the order within a warp no longer matters, and the detour has nothing to save.
+//   cmake -S 03_access_patterns -B build/reverse -DEXPERIMENTS=reverse
+//   cmake --build build/reverse && build/reverse/03_access_patterns
+//
+//   1  copy_global     copies, turns nothing
+//   2  reverse_global  writes each word at its place from the other end
+//   3  reverse_shared  turns a block's words in shared memory, and writes them in the lanes' order
 #include <doctest/doctest.h>
 
-#include <optional>
-
-#include "../common/first_edition.hpp"
-#include "reading.cuh"
+#include "../common/counters.hpp"
+#include "../common/report.hpp"
+#include "sizes.hpp"
 #include "transactions.hpp"
+#include "verify.cuh"
 
 namespace {
 
-constexpr unsigned threads = 256;
+// ---- kernels: a thread moves a word ----
 
-/// Word that a thread reads; a block reads `threads` neighbours, the last one what is left.
-__host__ __device__ size_t source(size_t block, unsigned tid) { return block * threads + tid; }
+constexpr unsigned block_threads = 256;
 
-/// Words that a block has, more than none.
-__host__ __device__ unsigned words_of(size_t block, size_t n) {
-  return n - source(block, 0) < threads ? unsigned(n - source(block, 0)) : threads;
-}
-
-/// Where the word goes that a thread has read: its warp runs backwards.
-__host__ __device__ size_t backwards(size_t block, unsigned tid, size_t n) { return n - 1 - source(block, tid); }
-
-/// Where a thread writes after the block has turned its words round in shared memory: its warp runs forwards.
-__host__ __device__ size_t forwards(size_t block, unsigned tid, size_t n) {
-  return n - source(block, 0) - words_of(block, n) + tid;
-}
-
-// A warp reads 32 neighbours and writes 32 neighbours, the last lane first.
-__global__ void reverse_global(unsigned* out, const unsigned* in, size_t n) {
-  const size_t i = source(blockIdx.x, threadIdx.x);
-  if (i < n) out[backwards(blockIdx.x, threadIdx.x, n)] = in[i];
-}
-
-// A warp reads 32 neighbours, turns them round in shared memory, and writes 32 neighbours, the first lane first.
-__global__ void reverse_shared(unsigned* out, const unsigned* in, size_t n) {
-  __shared__ unsigned turned[threads];
-  const unsigned words = words_of(blockIdx.x, n);
-  const bool mine = threadIdx.x < words;
-  if (mine) turned[words - 1 - threadIdx.x] = in[source(blockIdx.x, threadIdx.x)];
-  __syncthreads();
-  if (mine) out[forwards(blockIdx.x, threadIdx.x, n)] = turned[threadIdx.x];
-}
-
-// The same without turning anything: what there is to reach.
+// Turns nothing: what there is to reach with one word a thread under way.
 __global__ void copy_global(unsigned* out, const unsigned* in, size_t n) {
-  const size_t i = source(blockIdx.x, threadIdx.x);
+  const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   if (i < n) out[i] = in[i];
 }
 
+// [reverse]
+// A warp reads 32 neighbours, and writes 32 neighbours, the last lane first.
+__global__ void reverse_global(unsigned* out, const unsigned* in, size_t n) {
+  const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  if (i < n) out[n - 1 - i] = in[i];
+}
+
+// A warp reads 32 neighbours and writes 32 neighbours, the first lane first.
+__global__ void reverse_shared(unsigned* out, const unsigned* in, size_t n) {
+  __shared__ unsigned turned[block_threads];
+  const size_t first = blockIdx.x * size_t(block_threads);
+  const unsigned words = n - first < block_threads ? unsigned(n - first) : block_threads;
+  if (threadIdx.x < words) turned[words - 1 - threadIdx.x] = in[first + threadIdx.x];
+  __syncthreads();  // what a thread writes, another has read
+  if (threadIdx.x < words) out[n - first - words + threadIdx.x] = turned[threadIdx.x];
+}
+// [/reverse]
+
+// ---- the story in order ----
+
+struct Kernel {
+  const char *name, *symbol;  ///< as shown; as in the code and in the counters' file
+  void (*kernel)(unsigned*, const unsigned*, size_t);
+  bool turns, backwards;  ///< the array; the lanes of a store
+};
+
+constexpr Kernel kernels[] = {
+    {"copied, not reversed", "copy_global", copy_global, false, false},
+    {"global to global", "reverse_global", reverse_global, true, true},
+    {"through shared", "reverse_shared", reverse_shared, true, false},
+};
+enum { copied, by_global, by_shared };
+
+// ---- what is right ----
+
+struct Value {
+  __device__ unsigned operator()(size_t i) const { return scrambled(i); }
+};
+
+/// Word i of the output, and canaries behind it.
 struct IsRight {
   size_t n;
   bool turned;
-  __device__ bool operator()(size_t i, unsigned found) const { return found == scrambled(turned ? n - 1 - i : i); }
+  __device__ bool operator()(size_t i, unsigned found) const {
+    if (i >= n) return found == ~0u;
+    return found == scrambled(turned ? n - 1 - i : i);
+  }
 };
 
-struct Way {
-  const char *name, *kernel;
-  void (*launch)(unsigned*, const unsigned*, size_t);
-  bool turned;
-  size_t (*store)(size_t block, unsigned tid, size_t n);  ///< word written by a thread
-};
-const Way ways[] = {
-    {"copied, not reversed", "copy_global", copy_global, false,
-     [](size_t b, unsigned t, size_t) { return source(b, t); }},
-    {"global to global", "reverse_global", reverse_global, true, backwards},
-    {"through shared", "reverse_shared", reverse_shared, true, forwards},
-};
+struct Words {
+  static constexpr size_t canaries = 32;
+  static constexpr double bytes_each = 8;  ///< read and written
 
-Warp load() {
-  return warp_of(4, [](unsigned lane) { return source(0, lane); });
-}
-Warp store(const Way& way) {
-  constexpr size_t n = 1 << 20;
-  return warp_of(4, [&](unsigned lane) { return way.store(1, lane, n); });
-}
-
-struct Work {
+  size_t n;
   DeviceBuffer<unsigned> in, out;
-  explicit Work(size_t n) : in(words_to_read(n)), out(n) {}
-  void launch(const Way& way) {
-    way.launch<<<unsigned((in.size() + threads - 1) / threads), threads>>>(out.data(), in.data(), in.size());
-    CUDA_CHECK_LAUNCH();
-  }
-  bool right(const Way& way) {
-    out.poison();
-    launch(way);
-    return wrong_words(out, IsRight{in.size(), way.turned}) == 0;
+
+  explicit Words(size_t n) : n(n), in(n), out(n + canaries) { fill(in, Value{}); }
+  Task task(const Kernel& k) {
+    Check check;
+    check.poison = [this] { out.poison(); };
+    check.wrong = [this, &k] { return wrong_words(out, IsRight{n, k.turns}); };
+    const unsigned blocks = unsigned((n + block_threads - 1) / block_threads);
+    return {k.name,
+            [this, &k, blocks] { k.kernel<<<blocks, block_threads>>>(out.data(), in.data(), n); },
+            std::move(check)};
   }
 };
 
-const Claim shared_wins{"03.6", "reversing through shared memory beats reversing in global memory", "G80", "faster"};
+// ---- what to expect ----
+
+/// A warp's store: 32 neighbours, by lanes that count up or down.
+Warp store(const Kernel& k) {
+  return warp_of(4, [&](unsigned lane) { return k.backwards ? 31 - lane : lane; });
+}
+Warp load() {
+  return warp_of(4, [](unsigned lane) { return lane; });
+}
+
+/// As many bytes in as many sectors by as many threads: as long as the copy. A barrier and two
+/// passes through shared memory hide behind other blocks' loads.
+double predicted_ms(const Kernel&, double copy_ms) { return copy_ms; }
+
+// ---- the experiment ----
+
+std::vector<Readings> measure(const Run& run, size_t n) {
+  Table table(run.report, "kernel",
+              {predicted("store: transactions on 1.0", "transactions a store on 1.0", "", 0),
+               predicted("sectors/load", "sectors a load request", "", 0),
+               predicted("sectors/store", "sectors a store request", "", 0),
+               compared("ms", "time", "ms", 4), shown("spread"),
+               measured("GB/s", "bandwidth", "GB/s", 0), shown("of the copy"), shown("")});
+  std::vector<Readings> times(std::size(kernels));
+  if (run.device) {
+    Words words(n);
+    std::vector<Task> tasks;
+    for (const Kernel& k : kernels) tasks.push_back(words.task(k));
+    times = run.time_in_turn(tasks);
+  }
+  const double copy_ms = times[copied].median();
+  for (size_t i = 0; i < std::size(kernels); ++i) {
+    const Kernel& k = kernels[i];
+    const Statistics ms = times[i].statistics();
+    const Compared compared{predicted_ms(k, copy_ms), ms};
+    table.row({k.name}, {double(under(Rule::in_order, store(k)).count()), double(sectors(load())),
+                         double(sectors(store(k))), i == copied ? Cell(Calibration{ms}) : compared,
+                         spread_text(ms), gigabytes_per_second(Words::bytes_each * double(n), ms),
+                         percent(copy_ms / ms.median), bar(copy_ms / ms.median)});
+  }
+  table.print();
+  return times;
+}
+
+void judge_detour(const Run& run, const std::vector<Readings>& times, bool in_cache) {
+  const Part part{"03.6", "reversing through shared memory beats reversing in global memory",
+                  "faster, no figure", "G80"};
+  if (in_cache) return run.report.not_judged(part, "the arrays are less than four times the L2");
+  const Interval gain = ratio(times[by_global], times[by_shared]);
+  run.report.judge(part, beats(), gain, faster(gain));
+}
 
 }  // namespace
 
 void reverse(const Run& run) {
-  size_t n = size_t(1) << (run.quick ? 22 : 27);
-  if (run.device) n = shrunk_to_fit(8 * n) / 8;
-  run.report.begin("reverse", std::to_string(n) + " words of 4 bytes, " + bytes_text(8.0 * double(n)) +
-                                  " read and written, one word a thread, blocks of 256");
-  std::optional<Work> work;
-  if (run.device) work.emplace(n);
-  Table table(run.report, "kernel",
-              {predicted("store: transactions on 1.0", "transactions a store on 1.0", "", 0),
-               predicted("sectors/load", "sectors a load request", "", 0),
-               predicted("sectors/store", "sectors a store request", "", 0), measured("median ms", "time", "ms", 4),
-               shown("spread"), measured("GB/s", "bandwidth", "GB/s", 0), shown("of the copy's rate"), shown("")});
-  Statistics ms[3];
-  for (int w = 0; w < 3; ++w) {
-    const Way& way = ways[w];
-    std::vector<Cell> cells{double(under(Rule::in_order, store(way)).count()),
-                            double(sectors(load())),
-                            double(sectors(store(way))),
-                            {},
-                            {},
-                            {},
-                            {},
-                            {}};
-    if (run.device) {
-      require_right(work->right(way), way.name);
-      ms[w] = time_device(run.measuring, [&] { work->launch(way); });
-      cells[3] = ms[w], cells[4] = spread_text(ms[w]), cells[5] = gigabytes_per_second(8.0 * double(n), ms[w]);
-      cells[6] = times(ms[0].median / ms[w].median), cells[7] = bar(ms[0].median / ms[w].median);
-    }
-    table.row({way.name}, cells);
-  }
-  table.print();
-  if (!run.device) return run.report.left_out("the times", {shared_wins});
-
-  run.report.claim(shared_wins, [&] {
-    if (8 * n < 4 * run.device->l2_bytes()) return not_judged("the arrays are less than four times the L2");
-    Judgement j = judge_ratio(ms[1], ms[2]);
-    if (j.value < 1.05) j.verdict = Verdict::does_not_hold;  // 5%: less is nobody's reason for a detour
-    j.here = times(j.value) + " as fast";
-    return j;
-  }());
+  const size_t n = size_beyond_l2(run, "reverse", size_t(1) << (run.quick ? 25 : 27),
+                                  Words::bytes_each, Words::bytes_each);
+  const double bytes = Words::bytes_each * double(n);
+  const bool in_cache = run.device && !beyond_l2(*run.device, bytes);
+  run.report.begin("reverse", std::to_string(n) + " words of 4 bytes, " + bytes_text(bytes) +
+                                  " read and written, one word a thread" +
+                                  (in_cache ? ", less than four times the L2" : ""));
+  const std::vector<Readings> times = measure(run, n);
+  if (!run.device) run.report.left_out("the times");
+  judge_detour(run, times, in_cache);
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks ----
 
 namespace {
 
 std::vector<CountedLaunch> counted_launches() {
+  constexpr size_t n = 65536;
   std::vector<CountedLaunch> all;
-  for (const Way& way : ways)
-    all.push_back({way.kernel, "65536 words", double(sectors(load())), double(sectors(store(way))),
-                   [=] { return Work(65536).right(way); }});
+  for (const Kernel& k : kernels)
+    all.push_back(
+        {k.symbol,
+         "65536 words",
+         {expected_requests(true, n / 32), expected_sectors(true, n / 32 * sectors(load())),
+          expected_requests(false, n / 32), expected_sectors(false, n / 32 * sectors(store(k)))},
+         [&k] {
+           Words words(n);
+           return wrong_after(words.task(k)) == 0;
+         }});
   return all;
 }
 
 }  // namespace
 
-TEST_CASE("reverse: both ways move every word to the other end") {
-  for (size_t n : {1, 2, 255, 256, 257, 511, 1009}) {
-    CAPTURE(n);
-    std::vector<int> back(n), forth(n);
-    for (size_t block = 0; block * threads < n; ++block)
-      for (unsigned tid = 0; tid < words_of(block, n); ++tid) {
-        ++back.at(backwards(block, tid, n));
-        ++forth.at(forwards(block, tid, n));
-        // the word that the thread before has turned to place tid of shared memory
-        const unsigned from = words_of(block, n) - 1 - tid;
-        CHECK(forwards(block, tid, n) == n - 1 - source(block, from));
-      }
-    CHECK(back == std::vector<int>(n, 1));
-    CHECK(forth == back);
+TEST_CASE("reverse: the order of lanes cost sixteenfold once and costs nothing now") {
+  CHECK(under(Rule::in_order, store(kernels[by_shared])).count() == 2);   // one for each half-warp
+  CHECK(under(Rule::in_order, store(kernels[by_global])).count() == 32);  // each lane for itself
+  CHECK(under(Rule::any_order, store(kernels[by_global])).count() == 2);  // free from 1.2 on
+  for (const Kernel& k : kernels) {
+    CHECK(sectors(store(k)) == 4);
+    CHECK(predicted_ms(k, 3) == 3);
   }
 }
 
-TEST_CASE("reverse: the order of lanes cost sixteenfold once and costs nothing now") {
-  CHECK(under(Rule::in_order, store(ways[2])).count() == 2);   // a segment of 64 bytes for each half-warp
-  CHECK(under(Rule::in_order, store(ways[1])).count() == 32);  // each lane for itself
-  CHECK(under(Rule::any_order, store(ways[1])).count() == 2);  // from 1.2 on the order is free
-  for (const Way& way : ways) CHECK(sectors(store(way)) == 4);
+TEST_CASE("reverse: the claim compares global with shared, in this order") {
+  std::string printed;
+  Report report("reverse", &printed);
+  const Run run{report, nullptr, {}};
+  const Readings fast{std::vector<double>(15, 1.0)};
+  const Readings slow{std::vector<double>(15, 2.0)};
+  judge_detour(run, {fast, slow, fast}, false);
+  CHECK(printed.find("03.6   holds ") != std::string::npos);
+  CHECK(printed.find("here 2.00x faster") != std::string::npos);
+  printed.clear();
+  judge_detour(run, {fast, fast, slow}, false);
+  CHECK(printed.find("03.6   does not hold") != std::string::npos);
+  printed.clear();
+  judge_detour(run, {fast, slow, fast}, true);
+  CHECK(printed.find("03.6   not judged") != std::string::npos);
 }
 
-TEST_CASE("reverse: all kernels are right at awkward sizes") {
+TEST_CASE("reverse: the model equals what was counted on an NVIDIA H200") {
+  compare_with_recorded_counts(counted_launches(), results_file("nvidia-h200-counters.csv"));
+}
+
+TEST_CASE("reverse: counted requests and sectors of this GPU equal the model") {
+  compare_with_counts_of_this_run(counted_launches());
+}
+
+TEST_CASE("reverse: every kernel is right at awkward sizes") {
   if (skip_without_gpu()) return;
-  for (size_t n : {1, 31, 255, 256, 257, 1009, 1000003}) {
+  for (const size_t n : {1, 2, 31, 255, 256, 257, 511, 1009, 1000003}) {
     CAPTURE(n);
-    Work work(n);
-    for (const Way& way : ways) {
-      CAPTURE(way.name);
-      CHECK(work.right(way));
+    Words words(n);
+    std::vector<unsigned> forth(n);
+    for (size_t i = 0; i < n; ++i) forth[i] = scrambled(i);
+    const std::vector<unsigned> back(forth.rbegin(), forth.rend());
+    for (const Kernel& k : kernels) {
+      CAPTURE(std::string(k.name));
+      CHECK(wrong_after(words.task(k)) == 0);
+      std::vector<unsigned> found = words.out.to_host();
+      found.resize(n);
+      CHECK(found == (k.turns ? back : forth));
     }
-    if (n > 1) CHECK(wrong_words(work.out, IsRight{n, false}) > 0);  // reversed is not copied: the check can fail
+    if (n > 1) {  // reversed is not copied, and nothing is not reversed: the check can fail
+      CHECK(words.task(kernels[copied]).check.wrong() > n / 2);
+      words.out.poison();
+      CHECK(words.task(kernels[by_global]).check.wrong() == n);
+    }
+  }
+}
+
+TEST_CASE("reverse: large: more than 2^32 words") {
+  if (skip_without_gpu()) return;
+  constexpr size_t n = (size_t(1) << 32) + 77;
+  if (Words::bytes_each * double(n) > 0.9 * double(Device::free_bytes()))
+    return skip_self_check("needs " + bytes_text(Words::bytes_each * double(n)) + " of memory");
+  Words words(n);
+  for (const Kernel& k : kernels) {
+    CAPTURE(std::string(k.name));
+    CHECK(wrong_after(words.task(k)) == 0);
   }
 }
 
@@ -196,4 +260,6 @@ TEST_CASE("reverse: profile launches") {
   launch_counted(counted_launches());
 }
 
-TEST_CASE("reverse: counted sectors equal the model") { compare_with_counters(counted_launches()); }
+TEST_CASE("plausible: reverse" * doctest::skip()) {
+  check_plausible([](const Run& run) { reverse(run); });
+}

@@ -1,5 +1,6 @@
-// What memory makes of the addresses of one warp: a model of five generations of GPUs, on the host. The rules are those
-// of the CUDA C Programming Guide, its appendix on compute capabilities (1.x and 2.x: guides 3.2 and 4.2).
+// What memory makes of the addresses of one warp: a model of five generations of GPUs, on the host.
+// The rules are those of the CUDA C Programming Guide, its appendix on compute capabilities (1.x
+// and 2.x: guides 3.2 and 4.2).
 #pragma once
 
 #include <algorithm>
@@ -8,13 +9,15 @@
 
 /// The addresses that a warp's lanes read or write in one instruction.
 struct Warp {
-  unsigned word = 4;                  ///< bytes that each lane moves: 1, 2, 4, 8 or 16
-  std::array<long long, 32> address;  ///< byte address of each lane's word, a multiple of `word`; -1: lane inactive
+  unsigned word = 4;  ///< bytes that each lane moves: 1, 2, 4, 8 or 16
+  std::array<long long, 32>
+      address;  ///< byte address of each lane's word, a multiple of `word`; -1: lane inactive
 
   bool active(unsigned lane) const { return address[lane] >= 0; }
 };
 
-/// The warp whose lane `lane` takes word number `index(lane)` of an array that begins at address 0; negative: inactive.
+/// The warp whose lane `lane` takes word number `index(lane)` of an array that begins at address 0;
+/// negative: inactive.
 template <class Index>
 Warp warp_of(unsigned word, Index&& index) {
   Warp warp{word, {}};
@@ -27,16 +30,20 @@ Warp warp_of(unsigned word, Index&& index) {
 
 /// Generations of rules, oldest first.
 enum class Rule {
-  in_order,    ///< compute capability 1.0, 1.1: a half-warp in order in one aligned segment, else each lane for itself
-  any_order,   ///< 1.2, 1.3: one transaction for each segment that a half-warp wants, as small as it can be
+  in_order,   ///< compute capability 1.0, 1.1: a half-warp in order in one aligned segment, else
+              ///< each lane for itself
+  any_order,  ///< 1.2, 1.3: one transaction for each segment that a half-warp wants, as small as it
+              ///< can be
   through_l1,  ///< 2.x, 3.x: lines of 128 bytes
   past_l1,     ///< 2.x, 3.x past L1: segments of 32 bytes
   sectors,     ///< today (and in L1 since 5.x): sectors of 32 bytes, the whole warp at once
 };
-inline constexpr Rule rules[] = {Rule::in_order, Rule::any_order, Rule::through_l1, Rule::past_l1, Rule::sectors};
+inline constexpr Rule rules[] = {Rule::in_order, Rule::any_order, Rule::through_l1, Rule::past_l1,
+                                 Rule::sectors};
 
 inline const char* rule_name(Rule rule) {
-  constexpr const char* names[] = {"1.0, 1.1", "1.2, 1.3", "2.x, 3.x in L1", "2.x, 3.x past L1", "today"};
+  constexpr const char* names[] = {"1.0, 1.1", "1.2, 1.3", "2.x, 3.x in L1", "2.x, 3.x past L1",
+                                   "today"};
   return names[static_cast<int>(rule)];
 }
 
@@ -61,27 +68,35 @@ struct Transactions {
   double utilisation() const { return list.empty() ? 0 : double(requested) / bytes(); }
 };
 
-/// The aligned segments of `size` bytes that lanes `first` to `first + lanes - 1` want, each once, in the order of
-/// lanes.
-inline std::vector<long long> segments(const Warp& warp, unsigned size, unsigned first = 0, unsigned lanes = 32) {
+/// The aligned segments of `size` bytes that lanes `first` to `first + lanes - 1` want, each once,
+/// in the order of lanes.
+inline std::vector<long long> segments(const Warp& warp, unsigned size, unsigned first = 0,
+                                       unsigned lanes = 32) {
   std::vector<long long> starts;
   for (unsigned lane = first; lane < first + lanes; ++lane) {
     const long long start = warp.address[lane] / size * size;
-    if (warp.active(lane) && std::find(starts.begin(), starts.end(), start) == starts.end()) starts.push_back(start);
+    if (warp.active(lane) && std::find(starts.begin(), starts.end(), start) == starts.end())
+      starts.push_back(start);
   }
   return starts;
 }
 
-/// Sectors of 32 bytes in one request today: what the counters l1tex__t_sectors over l1tex__t_requests give. An
-/// instruction is one request whatever the size of its words, so coalesced words of 4, 8, 16 bytes are 4, 8, 16
-/// sectors.
+/// Sectors of 32 bytes in one request today: what the counters l1tex__t_sectors over
+/// l1tex__t_requests give. An instruction is one request whatever the size of its words, so
+/// coalesced words of 4, 8, 16 bytes are 4, 8, 16 sectors.
 inline int sectors(const Warp& warp) { return static_cast<int>(segments(warp, 32).size()); }
+
+/// Pieces of so many bytes, aligned, in which these words lie.
+inline int pieces(const Warp& warp, unsigned bytes) {
+  return static_cast<int>(segments(warp, bytes).size());
+}
 
 /// Lines of 128 bytes in which these sectors lie.
 inline int lines(const Warp& warp) { return static_cast<int>(segments(warp, 128).size()); }
 
-/// Whether compute capability 1.0 moves the half-warp from lane `first` on together: its k-th lane wants the k-th word
-/// of an aligned segment. Lanes may be inactive; 16-byte words take two segments of 128 bytes, one behind the other.
+/// Whether compute capability 1.0 moves the half-warp from lane `first` on together: its k-th lane
+/// wants the k-th word of an aligned segment. Lanes may be inactive; 16-byte words take two
+/// segments of 128 bytes, one behind the other.
 inline bool coalesced(const Warp& warp, unsigned first) {
   if (warp.word < 4) return false;
   long long begin = -1;
@@ -114,7 +129,8 @@ inline Transactions under(Rule rule, const Warp& warp) {
     if (rule == Rule::any_order) size = std::min(32 * warp.word, 128u);
     for (long long start : segments(warp, size, first, lanes)) {
       Transaction t{start, size};
-      while (rule == Rule::any_order && t.bytes > 32) {  // halved as long as one half holds all that is wanted
+      while (rule == Rule::any_order &&
+             t.bytes > 32) {  // halved as long as one half holds all that is wanted
         const auto wanted = [&](long long from) {
           const std::vector<long long> halves = segments(warp, t.bytes / 2, first, lanes);
           return std::find(halves.begin(), halves.end(), from) != halves.end();
@@ -129,8 +145,8 @@ inline Transactions under(Rule rule, const Warp& warp) {
   return moved;
 }
 
-/// What a store of `warp` moves under 2.x and 3.x: segments of 32 bytes, four that are a whole line, or two that are
-/// half of one, at a time.
+/// What a store of `warp` moves under 2.x and 3.x: segments of 32 bytes, four that are a whole
+/// line, or two that are half of one, at a time.
 inline Transactions stored(const Warp& warp) {
   Transactions moved;
   moved.requested = static_cast<unsigned>(segments(warp, warp.word).size()) * warp.word;

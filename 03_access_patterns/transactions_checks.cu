@@ -1,4 +1,5 @@
-// transactions: the self-checks of the model, against every figure that the texts and the guides give. No experiment.
+// transactions: the self-checks of the model, against every figure that the texts and the guides
+// give. No experiment.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -42,7 +43,8 @@ TEST_CASE("transactions: the wiki's figures for loads through L1 and past it") {
   CHECK(used_percent(Rule::through_l1, scattered) == 3.125);
   CHECK(used_percent(Rule::past_l1, scattered) == 12.5);
   const Warp three = warp_of(4, [](unsigned lane) { return lane / 12 * 32 + lane * 7 % 12 + 5; });
-  CHECK(under(Rule::through_l1, three).count() == 3);  // misaligned and uncoalesced: as many as three
+  CHECK(under(Rule::through_l1, three).count() ==
+        3);  // misaligned and uncoalesced: as many as three
 }
 
 TEST_CASE("transactions: today a sector is what a segment past L1 was") {
@@ -56,10 +58,11 @@ TEST_CASE("transactions: today a sector is what a segment past L1 was") {
   CHECK(lines(bits128) == 4);
 }
 
-TEST_CASE("transactions: the G80 moves a half-warp in order together and else each lane for itself") {
+TEST_CASE(
+    "transactions: the G80 moves a half-warp in order together and else each lane for itself") {
   const auto bytes = [](const Warp& pattern) { return under(Rule::in_order, pattern).bytes(); };
   for (const Warp& together : {in_order, every_second}) {  // lanes may be inactive
-    CHECK(count(Rule::in_order, together) == 2);           // a transaction of 64 bytes for each half
+    CHECK(count(Rule::in_order, together) == 2);  // a transaction of 64 bytes for each half
     CHECK(bytes(together) == 128);
   }
   CHECK(count(Rule::in_order, bits64) == 2);  // of 128 bytes
@@ -71,7 +74,9 @@ TEST_CASE("transactions: the G80 moves a half-warp in order together and else ea
     CHECK(count(Rule::in_order, apart) == 32);
     CHECK(bytes(apart) == 32 * 32);
   }
-  const auto pieces = [](unsigned word, auto index) { return under(Rule::in_order, warp_of(word, index)).count(); };
+  const auto pieces = [](unsigned word, auto index) {
+    return under(Rule::in_order, warp_of(word, index)).count();
+  };
   CHECK(pieces(4, [](unsigned lane) { return lane + 16; }) == 2);   // the next segment
   CHECK(pieces(16, [](unsigned lane) { return lane + 8; }) == 4);   // a multiple of 128 bytes
   CHECK(pieces(16, [](unsigned lane) { return lane + 4; }) == 32);  // not one
@@ -80,27 +85,35 @@ TEST_CASE("transactions: the G80 moves a half-warp in order together and else ea
   CHECK(pieces(4, [](unsigned lane) { return lane == 3 ? 4 : -1; }) == 1);  // out of order: alone
 }
 
-TEST_CASE("transactions: what coalesces on 1.0 does on 1.2 and there a half-warp takes the fewest pieces") {
+TEST_CASE(
+    "transactions: what coalesces on 1.0 does on 1.2 and there a half-warp takes the fewest "
+    "pieces") {
   for (const Warp& pattern : patterns) {
     CAPTURE(pattern.address[31]);
     CHECK(under(Rule::any_order, pattern).bytes() <= under(Rule::in_order, pattern).bytes());
     CHECK(count(Rule::any_order, pattern) <= count(Rule::in_order, pattern));
   }
-  CHECK(used_percent(Rule::any_order, permuted) == doctest::Approx(50));  // each half wants both halves of the line
-  const auto bytes_of_half = [](auto index) {                             // the first half-warp alone
+  CHECK(used_percent(Rule::any_order, permuted) ==
+        doctest::Approx(50));                  // each half wants both halves of the line
+  const auto bytes_of_half = [](auto index) {  // the first half-warp alone
     std::vector<unsigned> sizes;
     for (const Transaction& t :
-         under(Rule::any_order, warp_of(4, [&](unsigned lane) { return lane < 16 ? int(index(lane)) : -1; })).list)
+         under(Rule::any_order,
+               warp_of(4, [&](unsigned lane) { return lane < 16 ? int(index(lane)) : -1; }))
+             .list)
       sizes.push_back(t.bytes);
     return sizes;
   };
   using Sizes = std::vector<unsigned>;
-  CHECK(bytes_of_half([](unsigned lane) { return 15 - lane; }) == Sizes{64});      // reversed
-  CHECK(bytes_of_half([](unsigned lane) { return lane + 1; }) == Sizes{128});      // misaligned within a line
-  CHECK(bytes_of_half([](unsigned lane) { return lane + 24; }) == Sizes{32, 32});  // split between two lines
-  CHECK(bytes_of_half([](unsigned lane) { return lane + 23; }) == Sizes{64, 32});  // the manual's 64 and 32
-  CHECK(bytes_of_half([](unsigned) { return 9; }) == Sizes{32});                   // one address
-  CHECK(under(Rule::any_order, bits16).list[0].bytes == 32);                       // segments of 64 at most, halved
+  CHECK(bytes_of_half([](unsigned lane) { return 15 - lane; }) == Sizes{64});  // reversed
+  CHECK(bytes_of_half([](unsigned lane) { return lane + 1; }) ==
+        Sizes{128});  // misaligned within a line
+  CHECK(bytes_of_half([](unsigned lane) { return lane + 24; }) ==
+        Sizes{32, 32});  // split between two lines
+  CHECK(bytes_of_half([](unsigned lane) { return lane + 23; }) ==
+        Sizes{64, 32});                                           // the manual's 64 and 32
+  CHECK(bytes_of_half([](unsigned) { return 9; }) == Sizes{32});  // one address
+  CHECK(under(Rule::any_order, bits16).list[0].bytes == 32);      // segments of 64 at most, halved
 }
 
 TEST_CASE("transactions: stores move one or two or four segments") {
@@ -111,10 +124,12 @@ TEST_CASE("transactions: stores move one or two or four segments") {
   };
   using Sizes = std::vector<unsigned>;
   CHECK(sizes([](unsigned lane) { return lane; }) == Sizes{4});
-  CHECK(sizes([](unsigned lane) { return lane / 2; }) == Sizes{2});                             // within 64 bytes
-  CHECK(sizes([](unsigned lane) { return lane / 8 * 16 % 48 + lane % 8; }) == Sizes{1, 1, 1});  // strewn over 192
+  CHECK(sizes([](unsigned lane) { return lane / 2; }) == Sizes{2});  // within 64 bytes
+  CHECK(sizes([](unsigned lane) { return lane / 8 * 16 % 48 + lane % 8; }) ==
+        Sizes{1, 1, 1});  // strewn over 192
   CHECK(sizes([](unsigned) { return 5; }) == Sizes{1});
-  CHECK(sizes([](unsigned lane) { return lane + 8; }) == Sizes{1, 2, 1});  // aligned to a segment only
+  CHECK(sizes([](unsigned lane) { return lane + 8; }) ==
+        Sizes{1, 2, 1});  // aligned to a segment only
   CHECK(sizes([](unsigned lane) { return lane + 1; }) == Sizes{4, 1});
 }
 
@@ -128,9 +143,11 @@ TEST_CASE("transactions: no lane is left out of what is moved and an inactive wa
       CAPTURE(pattern.address[31]);
       const Transactions moved = under(rule, pattern);
       for (unsigned lane = 0; lane < 32; ++lane)
-        CHECK((!pattern.active(lane) || std::any_of(moved.list.begin(), moved.list.end(), [&](const Transaction& t) {
-          return t.start <= pattern.address[lane] && pattern.address[lane] + pattern.word <= t.start + t.bytes;
-        })));
+        CHECK((!pattern.active(lane) ||
+               std::any_of(moved.list.begin(), moved.list.end(), [&](const Transaction& t) {
+                 return t.start <= pattern.address[lane] &&
+                        pattern.address[lane] + pattern.word <= t.start + t.bytes;
+               })));
     }
   }
 }

@@ -13,17 +13,21 @@ __host__ __device__ inline unsigned scrambled(size_t i) {
   return x ^ x >> 16;
 }
 
-inline unsigned blocks_to_walk(size_t n) { return unsigned(std::min<size_t>((n + 255) / 256, 4096)); }
+inline unsigned blocks_to_walk(size_t n) {
+  return unsigned(std::min<size_t>((n + 255) / 256, 4096));
+}
 
 template <class T, class Value>
 __global__ void fill_words(T* out, size_t n, Value value) {
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x)
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
+       i += size_t(gridDim.x) * blockDim.x)
     out[i] = value(i);
 }
 
 template <class T, class Right>
 __global__ void count_wrong(const T* out, size_t n, Right right, unsigned long long* wrong) {
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x)
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
+       i += size_t(gridDim.x) * blockDim.x)
     if (!right(i, out[i])) atomicAdd(wrong, 1ull);
 }
 

@@ -1,228 +1,643 @@
-// work_split: a sum of squares with the array cut into a chunk for each thread, or with the threads interleaved over
-// it. The text calls the second 15 times faster, in one block. Look at the sectors a request: the lanes of a warp that
-// work on 32 chunks want 32 sectors at once. What that costs is decided by the cache, which may keep those sectors
-// until the lanes have walked through them: it can for one block, and no longer when every multiprocessor is full of
-// threads. In one block look at the cycles, too: about one for each word, from memory as from L2.
+// work_split: a sum of squares with a chunk of the array for each thread, or with the threads
+// interleaved over it. The vendor's guide calls the second 15 times as fast, in one block [KP].
+// Look at the sectors a request: lanes that work on 32 chunks want 32 sectors at once. Then at the
+// cycles: the chunks take one for each word, from memory as from L2, and however many loads are
+// under way; the interleaved threads wait, unless many are.
+//   cmake -S 03_access_patterns -B build/work_split -DEXPERIMENTS=work_split
+//   cmake --build build/work_split && build/work_split/03_access_patterns
+//
+//   1  squares_by_chunks    the text's first: in one block, thread t takes the t-th chunk
+//   2  squares_interleaved  the text's second: thread t takes every 256th word from t on
+//   3  chunks_at_once       1 over any number of blocks, with 1, 4 or 16 loads under way at once
+//   4  interleaved_at_once  2 likewise
 #include <doctest/doctest.h>
 
-#include <array>
-#include <optional>
+#include <algorithm>
+#include <initializer_list>
+#include <iterator>
 
-#include "../common/first_edition.hpp"
-#include "reading.cuh"
+#include "../common/counters.hpp"
+#include "../common/report.hpp"
+#include "sizes.hpp"
 #include "transactions.hpp"
+#include "verify.cuh"
 
 namespace {
 
-/// The words of one thread: first, first + step, ..., `count` of them.
-struct Words {
-  size_t first, step, count;
-};
+// ---- kernels: thread t leaves its sum of squares in sum[t], and thread 0 the cycles that it took
+// ----
 
-/// A chunk for each thread, the last ones shorter or empty.
-__host__ __device__ Words chunk(size_t thread, size_t threads, size_t n) {
-  const size_t share = (n + threads - 1) / threads, first = thread * share;
-  return {first, 1, first >= n ? 0 : first + share < n ? share : n - first};
-}
+constexpr int block_threads = 256;
 
-/// Every `threads`-th word.
-__host__ __device__ Words interleaved(size_t thread, size_t threads, size_t n) {
-  return {thread, threads, thread >= n ? 0 : (n - thread + threads - 1) / threads};
-}
-
-__device__ void sum_squares(Words words, const int* data, unsigned* sum, long long* cycles) {
-  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-  const long long start = clock64();
+// [text]
+// As in the text. The lanes of a warp are a chunk apart: 32 sectors, and each lane walks on through
+// its own. The text tells the compiler nothing, which takes 16 steps at a time, here as below: 16
+// loads are under way before the first square.
+__global__ void squares_by_chunks(const int* data, int n, unsigned* sum, long long* time) {
+  const int size = (n + block_threads - 1) / block_threads;
+  const int tid = threadIdx.x;
+  const int end = min((tid + 1) * size, n);
   unsigned squares = 0;  // wraps round, alike in any order
-  // told to, the compiler has 16 loads on their way before it adds; by itself it would do so for the chunks only
-#pragma unroll 16
-  for (size_t k = 0; k < words.count; ++k) {
-    const int value = data[words.first + k * words.step];
-    squares += unsigned(value * value);
-  }
+  const long long start = clock64();
+  for (int i = tid * size; i < end; ++i) squares += data[i] * data[i];
   sum[tid] = squares;
-  if (tid == 0) *cycles = clock64() - start;
+  if (tid == 0) *time = clock64() - start;
 }
 
-// A warp's lanes are a chunk apart, and each walks through its own.
-__global__ void squares_by_chunks(const int* data, size_t n, unsigned* sum, long long* cycles) {
-  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x, threads = size_t(gridDim.x) * blockDim.x;
-  sum_squares(chunk(tid, threads, n), data, sum, cycles);
+// As in the text. The lanes of a warp take neighbours, 4 sectors, and all step on together.
+__global__ void squares_interleaved(const int* data, int n, unsigned* sum, long long* time) {
+  const int tid = threadIdx.x;
+  unsigned squares = 0;
+  const long long start = clock64();
+  for (int i = tid; i < n; i += block_threads) squares += data[i] * data[i];
+  sum[tid] = squares;
+  if (tid == 0) *time = clock64() - start;
 }
+// [/text]
 
-// A warp's lanes are neighbours, and all step on together.
-__global__ void squares_interleaved(const int* data, size_t n, unsigned* sum, long long* cycles) {
-  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x, threads = size_t(gridDim.x) * blockDim.x;
-  sum_squares(interleaved(tid, threads, n), data, sum, cycles);
-}
-
-/// 0 to 9, as in the text.
-__host__ __device__ int digit(size_t i) { return int(scrambled(i) % 10); }
-
-struct Digit {
-  __device__ int operator()(size_t i) const { return digit(i); }
-};
-struct SumIsRight {
-  size_t threads, n;
-  bool chunks;
-  __device__ bool operator()(size_t thread, unsigned found) const {
-    const Words words = chunks ? chunk(thread, threads, n) : interleaved(thread, threads, n);
-    unsigned squares = 0;
-    for (size_t k = 0; k < words.count; ++k) {
-      const int value = digit(words.first + k * words.step);
-      squares += unsigned(value * value);
-    }
-    return found == squares;
+// [chunks_at_once]
+// `loads` of a thread's loads are under way before the first square, whatever the compiler thinks.
+// (The launch bounds leave it the registers for 16.)
+template <unsigned loads>
+__global__ void __launch_bounds__(block_threads, 4)
+    chunks_at_once(const int* data, size_t n, unsigned* sum, long long* time) {
+  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  const size_t size = (n + threads - 1) / threads;
+  const size_t end = min((tid + 1) * size, n);
+  unsigned squares = 0;
+  const long long start = clock64();
+  size_t i = tid * size;
+#pragma unroll 1
+  for (; i + loads <= end; i += loads) {
+    int value[loads];
+#pragma unroll
+    for (unsigned k = 0; k < loads; ++k) value[k] = data[i + k];
+#pragma unroll
+    for (unsigned k = 0; k < loads; ++k) squares += value[k] * value[k];
   }
-};
+#pragma unroll 1
+  for (; i < end; ++i) squares += data[i] * data[i];  // what is left, one at a time
+  sum[tid] = squares;
+  if (tid == 0) *time = clock64() - start;
+}
+// [/chunks_at_once]
 
-constexpr unsigned threads = reading_threads;  // of a block, 256
+// The same with the threads interleaved.
+template <unsigned loads>
+__global__ void __launch_bounds__(block_threads, 4)
+    interleaved_at_once(const int* data, size_t n, unsigned* sum, long long* time) {
+  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  unsigned squares = 0;
+  const long long start = clock64();
+  size_t i = tid;
+#pragma unroll 1
+  for (; i + (loads - 1) * threads < n; i += loads * threads) {
+    int value[loads];
+#pragma unroll
+    for (unsigned k = 0; k < loads; ++k) value[k] = data[i + k * threads];
+#pragma unroll
+    for (unsigned k = 0; k < loads; ++k) squares += value[k] * value[k];
+  }
+#pragma unroll 1
+  for (; i < n; i += threads) squares += data[i] * data[i];
+  sum[tid] = squares;
+  if (tid == 0) *time = clock64() - start;
+}
 
-struct Work {
-  DeviceBuffer<int> data;
-  DeviceBuffer<unsigned> sum;
-  DeviceBuffer<long long> cycles{1};
+// ---- the story in order ----
+
+struct Launch {
   unsigned blocks;
-  Work(size_t n, unsigned blocks) : data(n), sum(size_t(blocks) * threads), blocks(blocks) { fill(data, Digit{}); }
-  void launch(bool chunks) {
-    (chunks ? squares_by_chunks : squares_interleaved)<<<blocks, threads>>>(data.data(), data.size(), sum.data(),
-                                                                            cycles.data());
-    CUDA_CHECK_LAUNCH();
-  }
-  bool right(bool chunks) {
-    sum.poison();
-    launch(chunks);
-    return wrong_words(sum, SumIsRight{sum.size(), data.size(), chunks}) == 0;
+  const int* data;
+  size_t n;
+  unsigned* sum;
+  long long* time;
+};
+
+enum class Split { chunks, interleaved };
+const char* name_of(Split split) {
+  return split == Split::chunks ? "a chunk a thread" : "interleaved";
+}
+
+struct Kernel {
+  Split split;
+  unsigned loads;  ///< of a thread that are under way at once
+  bool the_texts;  ///< one block only, fewer than 2^31 words
+  const char* symbol;
+  void (*launch)(const Launch&);
+
+  std::string at() const { return the_texts ? "as compiled" : std::to_string(loads); }
+};
+
+constexpr unsigned as_compiled = 16;  // by nvcc 12 and 13; a test looks
+
+const Kernel kernels[] = {
+    {Split::chunks, as_compiled, true, "squares_by_chunks",
+     [](const Launch& l) {
+       squares_by_chunks<<<l.blocks, block_threads>>>(l.data, int(l.n), l.sum, l.time);
+     }},
+    {Split::interleaved, as_compiled, true, "squares_interleaved",
+     [](const Launch& l) {
+       squares_interleaved<<<l.blocks, block_threads>>>(l.data, int(l.n), l.sum, l.time);
+     }},
+    {Split::chunks, 1, false, "chunks_at_once",
+     [](const Launch& l) {
+       chunks_at_once<1><<<l.blocks, block_threads>>>(l.data, l.n, l.sum, l.time);
+     }},
+    {Split::interleaved, 1, false, "interleaved_at_once",
+     [](const Launch& l) {
+       interleaved_at_once<1><<<l.blocks, block_threads>>>(l.data, l.n, l.sum, l.time);
+     }},
+    {Split::chunks, 4, false, "chunks_at_once",
+     [](const Launch& l) {
+       chunks_at_once<4><<<l.blocks, block_threads>>>(l.data, l.n, l.sum, l.time);
+     }},
+    {Split::interleaved, 4, false, "interleaved_at_once",
+     [](const Launch& l) {
+       interleaved_at_once<4><<<l.blocks, block_threads>>>(l.data, l.n, l.sum, l.time);
+     }},
+    {Split::chunks, 16, false, "chunks_at_once",
+     [](const Launch& l) {
+       chunks_at_once<16><<<l.blocks, block_threads>>>(l.data, l.n, l.sum, l.time);
+     }},
+    {Split::interleaved, 16, false, "interleaved_at_once",
+     [](const Launch& l) {
+       interleaved_at_once<16><<<l.blocks, block_threads>>>(l.data, l.n, l.sum, l.time);
+     }},
+};
+enum : size_t {
+  text_chunks,
+  text_interleaved,
+  chunks1,
+  interleaved1,
+  chunks4,
+  interleaved4,
+  chunks16,
+  interleaved16
+};
+
+// ---- what is right ----
+
+/// 15 bits without pattern: no word stands in for another, and a square fits an int.
+__host__ __device__ int value_at(size_t i) { return int(scrambled(i) >> 17); }
+struct Value {
+  __device__ int operator()(size_t i) const { return value_at(i); }
+};
+
+/// The thread that has to take word i: from words to threads, where the kernels go from threads to
+/// words.
+__host__ __device__ size_t taker(Split split, size_t i, size_t threads, size_t n) {
+  return split == Split::chunks ? i / ((n + threads - 1) / threads) : i % threads;
+}
+
+__global__ void add_to_takers(unsigned* right, Split split, size_t threads, size_t n) {
+  const size_t step = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += step)
+    atomicAdd(&right[taker(split, i, threads, n)], unsigned(value_at(i) * value_at(i)));
+}
+
+/// Sums as they have to be, and canaries behind them.
+struct IsRight {
+  const unsigned* right;
+  size_t threads;
+  __device__ bool operator()(size_t t, unsigned found) const {
+    return found == (t < threads ? right[t] : ~0u);
   }
 };
 
-/// A warp's load in the middle of the array.
-Warp load(bool chunks, size_t all_threads, size_t n) {
-  return warp_of(4, [&](unsigned lane) {
-    const Words words = (chunks ? chunk : interleaved)(lane, all_threads, n);
-    return words.first + words.count / 2 * words.step;
-  });
+/// An array, and what a number of blocks find in it.
+struct Squares {
+  static constexpr size_t canaries = 32;
+
+  size_t n;
+  unsigned blocks;
+  DeviceBuffer<int> data;
+  DeviceBuffer<unsigned> sum, right[2];  ///< [split]
+  DeviceBuffer<long long> time{1};
+
+  Squares(size_t n, unsigned blocks) : n(n), blocks(blocks), data(n), sum(threads() + canaries) {
+    fill(data, Value{});
+    for (const Split split : {Split::chunks, Split::interleaved}) {
+      right[int(split)] = DeviceBuffer<unsigned>(std::vector<unsigned>(threads(), 0));
+      add_to_takers<<<blocks_to_walk(n), 256>>>(right[int(split)].data(), split, threads(), n);
+      CUDA_CHECK_LAUNCH();
+    }
+  }
+  size_t threads() const { return size_t(blocks) * block_threads; }
+
+  void launch(const Kernel& k) { k.launch({blocks, data.data(), n, sum.data(), time.data()}); }
+  Task task(const Kernel& k) {
+    Check check;
+    check.poison = [this] {
+      sum.poison();
+      time.poison();
+    };
+    check.wrong = [this, &k] {
+      const size_t no_cycles = time.to_host()[0] > 0 ? 0 : 1;
+      return no_cycles + wrong_words(sum, IsRight{right[int(k.split)].data(), threads()});
+    };
+    return {std::string(name_of(k.split)) + ", loads at once: " + k.at(), [this, &k] { launch(k); },
+            std::move(check)};
+  }
+};
+
+// ---- what to expect ----
+
+/// A warp's load, from the kernels' index.
+Warp load(Split split, size_t threads, size_t n) {
+  const size_t apart = split == Split::chunks ? (n + threads - 1) / threads : 1;
+  return warp_of(4, [=](unsigned lane) { return lane * apart; });
 }
 
-const Claim interleaving_wins{"03.7", "interleaved threads are faster than a chunk a thread, in one block", "guide",
-                              "15x"};
+/// Passes of L1's data path that a warp's load takes. It is that of shared memory: 32 banks, 4
+/// bytes wide, each of which gives a word at a time.
+int passes(const Warp& warp) {
+  std::vector<long long> words;
+  for (const long long address : warp.address) words.push_back(address / 4);
+  std::sort(words.begin(), words.end());
+  words.erase(std::unique(words.begin(), words.end()), words.end());
+  int of_bank[32] = {};
+  for (const long long word : words) ++of_bank[word % 32];
+  return *std::max_element(of_bank, of_bank + 32);
+}
+
+/// L2 gives a multiprocessor 64 bytes a cycle: a warp's 32 neighbours take two.
+constexpr double cycles_a_line = 2;
+constexpr double warps = block_threads / 32;
+
+/// Cycles from a load to its value, of a warp among eight that all load once: from the row with one
+/// load at once.
+double trip_of(double cycles_a_word) {
+  return cycles_a_word * block_threads - (warps - 1) * cycles_a_line;
+}
+
+/// Cycles that one block takes for a word, by the slower of two things: the passes through L1, and
+/// a trip for as many words as are under way, behind which they come in one after the other.
+/// (Chunks wait once in eight words, and their passes are more.)
+double predicted_cycles(const Kernel& k, size_t n, double trip) {
+  const double pass = passes(load(k.split, block_threads, n)) / 32.0;
+  if (k.split == Split::chunks) return pass;
+  const double lines = warps * k.loads;
+  return std::max(pass, (trip + (lines - 1) * cycles_a_line) / (32 * lines));
+}
+
+/// L1's banks, and the way from L2, were found on compute capability 9.0.
+Model model_of(const Device& device) {
+  return device.prop.major == 9 ? Model::traffic : Model::host;
+}
+
+// ---- the experiment: one block ----
+
+/// Where one block's words come from.
+struct Place {
+  const char* name;
+  size_t n;
+};
+
+/// The text's 2^20 words, fewer where they would fill more than half of the L2.
+size_t words_in_l2(const Run& run) {
+  size_t n = size_t(1) << 20;
+  while (run.device && 2 * sizeof(int) * n > run.device->l2_bytes()) n /= 2;
+  return n;
+}
+
+/// Cycles a word of a few launches, by the multiprocessor's own clock, as the text has it.
+Readings cycles_a_word(const Run& run, Squares& squares, const Kernel& k) {
+  require_right(squares.task(k));  // and nothing is cold afterwards
+  Readings cycles;
+  for (int r = 0; r < (run.quick ? 1 : 3); ++r) {
+    squares.launch(k);
+    CUDA_CHECK_LAUNCH();
+    cycles.ms.push_back(double(squares.time.to_host()[0]) / double(squares.n));
+  }
+  return cycles;
+}
+
+struct BlockTable {
+  Table table;
+
+  explicit BlockTable(const Run& run)
+      : table(run.report, "one block, loads at once",
+              {predicted("sectors/request", "sectors a request", "", 0),
+               predicted("passes", "passes through L1 a request", "", 0),
+               compared("cycles a word", "cycles a word", "cycles", 3), shown("spread")}) {}
+
+  void add(const Place& place, const Kernel& k, const Cell& cycles, const Statistics& found) {
+    const Warp warp = load(k.split, block_threads, place.n);
+    table.row({std::string(place.name) + ", " + name_of(k.split), "loads at once", k.at()},
+              {double(sectors(warp)), double(passes(warp)), cycles, spread_text(found)});
+  }
+};
+
+/// With --quick, of an array beyond the L2, only what the claim and the model need.
+std::vector<size_t> chosen(bool few) {
+  if (few) return {text_chunks, text_interleaved, interleaved1};
+  std::vector<size_t> all(std::size(kernels));
+  for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+  return all;
+}
+
+/// Cycles of the chosen kernels on one array; without a GPU their rows.
+std::vector<Readings> measure_block(const Run& run, BlockTable& table, const Place& place,
+                                    Squares* squares, bool few) {
+  std::vector<Readings> cycles(std::size(kernels));
+  if (squares)
+    for (const size_t i : chosen(few)) cycles[i] = cycles_a_word(run, *squares, kernels[i]);
+  const double trip = trip_of(cycles[interleaved1].median());
+  for (const size_t i : chosen(few)) {
+    const Statistics found = cycles[i].statistics();
+    Cell cell;
+    if (squares && i == interleaved1)
+      cell = Calibration{found};
+    else if (squares)
+      cell = Compared{predicted_cycles(kernels[i], place.n, trip), found, model_of(*run.device)};
+    table.add(place, kernels[i], cell, found);
+  }
+  return cycles;
+}
+
+/// How many times as fast the interleaved threads are, by cycles of a few launches.
+double gain_of(const std::vector<Readings>& cycles, size_t chunks, size_t interleaved) {
+  return cycles[chunks].median() / cycles[interleaved].median();
+}
+
+/// Times of both ways, in turn.
+struct Pair {
+  Readings chunks, interleaved;
+  Interval gain() const { return ratio(chunks, interleaved); }
+};
+
+Pair time_pair(const Run& run, Squares& squares, size_t chunks, size_t interleaved) {
+  std::vector<Task> tasks;
+  for (const size_t i : {chunks, interleaved}) tasks.push_back(squares.task(kernels[i]));
+  const std::vector<Readings> times = run.time_in_turn(tasks);
+  return {times[0], times[1]};
+}
+
+/// What the claim compares, and what stands beside it.
+struct Gains {
+  Pair text, whole_gpu;
+  double text_in_l2 = NAN;
+  double one_load = NAN;  ///< at once
+};
+
+// ---- the experiment: the whole GPU ----
+
+/// Blocks of all threads that are resident at once.
+unsigned resident_blocks(const cudaDeviceProp& device) {
+  return unsigned(device.multiProcessorCount *
+                  (device.maxThreadsPerMultiProcessor / block_threads));
+}
+
+Pair measure_whole_gpu(const Run& run, size_t n) {
+  Table table(
+      run.report, "whole GPU",
+      {predicted("sectors/request", "sectors a request", "", 0), compared("ms", "time", "ms", 4),
+       shown("spread"), measured("GB/s", "bandwidth", "GB/s", 0), shown("")});
+  const unsigned blocks = run.device ? resident_blocks(run.device->prop) : 1024;
+  Pair times;
+  if (run.device) {
+    Squares squares(n, blocks);
+    times = time_pair(run, squares, chunks4, interleaved4);
+  }
+  const double limit = 4e-6 * double(n) / times.interleaved.median();
+  for (const Split split : {Split::chunks, Split::interleaved}) {
+    const Readings& of_split = split == Split::chunks ? times.chunks : times.interleaved;
+    const Statistics ms = of_split.statistics();
+    const Statistics gbs = gigabytes_per_second(4.0 * double(n), ms);
+    Cell time;
+    if (run.device) time = split == Split::chunks ? Cell(Compared{NAN, ms}) : Cell(Calibration{ms});
+    table.row({std::string("whole GPU, ") + name_of(split)},
+              {double(sectors(load(split, size_t(blocks) * block_threads, n))), time,
+               spread_text(ms), gbs, bar(gbs.median / limit)});
+  }
+  table.print();
+  run.report.note(
+      "4 loads at once; interleaved at the memory's rate, for chunks there is no model");
+  return times;
+}
+
+// ---- the claim ----
+
+void judge_interleaving(const Run& run, const Gains& gains, bool in_cache) {
+  const Part part{"03.7", "interleaved threads are faster than a chunk a thread, in one block",
+                  "15x faster", "vendor's guide"};
+  if (in_cache) return run.report.not_judged(part, "the array is less than four times the L2");
+  const Interval text = gains.text.gain();
+  run.report.judge(part, beats(15), text, faster(text));
+  if (!text.measured()) return;
+  run.report.finding("03.7", "out of L2 " + factor_text(gains.text_in_l2) +
+                                 " as fast; over the whole GPU " + faster(gains.whole_gpu.gain()));
+  if (std::isfinite(gains.one_load))
+    run.report.finding("03.7", "with one load of a thread at once, both, " +
+                                   factor_text(gains.one_load) + " as fast");
+}
 
 }  // namespace
 
 void work_split(const Run& run) {
-  // 2^20 words lie in L2; 2^25 for one block, which takes milliseconds for them, and 2^28 for the whole GPU do not
-  struct Case {
-    const char* name;
-    size_t n;
-    unsigned blocks;
-  };
-  const unsigned all_blocks = run.device ? reading_blocks() : 1056;
-  const Case cases[] = {{"one block, in L2", size_t(1) << 20, 1},
-                        {"one block", size_t(1) << (run.quick ? 22 : 25), 1},
-                        {"whole GPU", size_t(1) << (run.quick ? 24 : 28), all_blocks}};
-  run.report.begin("work_split", "squares of " + std::to_string(cases[0].n) + " to " + std::to_string(cases[2].n) +
-                                     " ints, " + bytes_text(4.0 * double(cases[0].n)) + " to " +
-                                     bytes_text(4.0 * double(cases[2].n)) + ", blocks of 256 threads");
-  Table table(
-      run.report, "threads, words",
-      {predicted("sectors/request", "sectors a request", "", 0), measured("median ms", "time", "ms", 3),
-       shown("spread"), measured("GB/s", "bandwidth", "GB/s", 1),
-       measured("cycles of thread 0", "cycles of thread 0", "cycles", 0), shown("gain"), then("then", "gain", "x", 0)});
-  std::array<Statistics, 2> ms[3];  // [case][chunks]
-  for (int c = 0; c < 3; ++c) {
-    const size_t n = run.device ? shrunk_to_fit(4 * cases[c].n) / 4 : cases[c].n;
-    std::optional<Work> work;
-    if (run.device) work.emplace(n, cases[c].blocks);
-    for (const bool chunks : {true, false}) {
-      const std::string name = std::string(cases[c].name) + (chunks ? ", a chunk a thread" : ", interleaved");
-      std::vector<Cell> cells(7);
-      cells[0] = double(sectors(load(chunks, size_t(cases[c].blocks) * threads, n)));
-      if (!chunks && c < 2) cells[6] = 15.0;
-      if (run.device) {
-        require_right(work->right(chunks), name);
-        Measuring measuring = run.measuring;
-        measuring.budget_ms = 100;  // one block alone is slow
-        Statistics& t = ms[c][chunks] = time_device(measuring, [&] { work->launch(chunks); });
-        cells[1] = t, cells[2] = spread_text(t), cells[3] = gigabytes_per_second(4.0 * double(n), t);
-        cells[4] = double(work->cycles.to_host()[0]);
-        if (!chunks) cells[5] = times(ms[c][true].median / t.median);
-      }
-      table.row({name, "words", std::to_string(n)}, cells);
+  const Place in_l2{"in L2", words_in_l2(run)};
+  // words of 4 bytes, as many as the L2 has bytes; a power of two, as the text's 2^20
+  const Place beyond{"from memory", size_beyond_l2(run, "work_split", size_t(1) << 24, 4, 5)};
+  const size_t all = size_beyond_l2(run, "work_split", size_t(1) << (run.quick ? 26 : 28), 4, 5);
+  const bool in_cache = run.device && !beyond_l2(*run.device, 4.0 * double(beyond.n));
+  run.report.begin("work_split", "squares of " + bytes_text(4.0 * double(in_l2.n)) + ", " +
+                                     bytes_text(4.0 * double(beyond.n)) + " and " +
+                                     bytes_text(4.0 * double(all)) +
+                                     " of 4-byte words, in blocks of " +
+                                     std::to_string(block_threads) + " threads" +
+                                     (in_cache ? "; the second less than four times the L2" : ""));
+  Gains gains;
+  BlockTable table(run);
+  for (const Place& place : {in_l2, beyond}) {
+    const bool few = run.quick && place.n == beyond.n;
+    if (!run.device) {
+      measure_block(run, table, place, nullptr, few);
+      continue;
     }
+    Squares squares(place.n, 1);
+    const std::vector<Readings> cycles = measure_block(run, table, place, &squares, few);
+    if (place.n == in_l2.n) gains.text_in_l2 = gain_of(cycles, text_chunks, text_interleaved);
+    if (place.n != beyond.n) continue;
+    gains.one_load = gain_of(cycles, chunks1, interleaved1);
+    gains.text = time_pair(run, squares, text_chunks, text_interleaved);
   }
-  table.print();
-  if (!run.device) return run.report.left_out("the times", {interleaving_wins});
-
-  run.report.claim(interleaving_wins, [&] {
-    if (4 * cases[1].n < 2 * run.device->l2_bytes())
-      return not_judged("what one block reads is less than twice the L2");
-    Judgement j = judge_ratio(ms[1][true], ms[1][false], 15);
-    j.here = times(j.value) + " in one block; " + times(ms[0][true].median / ms[0][false].median) + " out of L2; " +
-             times(ms[2][true].median / ms[2][false].median) + " over the whole GPU";
-    return j;
-  }());
+  table.table.print();
+  run.report.note("calibration: the trip of a load, from L2 and from memory, with one at once");
+  gains.whole_gpu = measure_whole_gpu(run, all);
+  if (!run.device) run.report.left_out("the cycles and the times");
+  judge_interleaving(run, gains, in_cache);
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks ----
 
 namespace {
 
-constexpr size_t profiled_words = 1 << 20;
-constexpr unsigned profiled_blocks = 8,
-                   profiled_warps =
-                       profiled_blocks * threads / 32;  // with chunks of 512 words every lane has a sector for itself
+constexpr size_t counted_words = size_t(1) << 20;
 
 std::vector<CountedLaunch> counted_launches() {
   std::vector<CountedLaunch> all;
-  for (const bool chunks : {true, false})
-    all.push_back({chunks ? "squares_by_chunks" : "squares_interleaved", "1048576 words",
-                   double(sectors(load(chunks, profiled_blocks * threads, profiled_words))),
-                   (4.0 * profiled_warps + 1) / (profiled_warps + 1),  // the sums, and one thread's cycles
-                   [=] { return Work(profiled_words, profiled_blocks).right(chunks); }});
+  for (const size_t i : {chunks16, interleaved16}) {
+    constexpr unsigned blocks = 8;  // chunks of 512 words: every lane has a sector to itself
+    const double requests = double(counted_words) / 32;
+    const double touched =
+        requests * sectors(load(kernels[i].split, blocks * block_threads, counted_words));
+    const double stores = blocks * warps;  // the sums, and thread 0's cycles
+    all.push_back({kernels[i].symbol,
+                   "1048576 words",
+                   {expected_requests(true, requests), expected_sectors(true, touched),
+                    expected_requests(false, stores + 1), expected_sectors(false, 4 * stores + 1)},
+                   [i] {
+                     Squares squares(counted_words, blocks);
+                     return wrong_after(squares.task(kernels[i])) == 0;
+                   }});
+  }
   return all;
+}
+
+/// Sums by the text's two loops.
+std::vector<unsigned> sums_by_host(Split split, size_t threads, size_t n) {
+  const size_t size = (n + threads - 1) / threads;
+  std::vector<unsigned> sums(threads, 0);
+  for (size_t tid = 0; tid < threads; ++tid) {
+    const auto add = [&](size_t i) { sums[tid] += unsigned(value_at(i) * value_at(i)); };
+    if (split == Split::chunks)
+      for (size_t i = tid * size; i < std::min((tid + 1) * size, n); ++i) add(i);
+    else
+      for (size_t i = tid; i < n; i += threads) add(i);
+  }
+  return sums;
 }
 
 }  // namespace
 
-TEST_CASE("work_split: every word belongs to one thread") {
-  for (size_t n : {1, 31, 256, 1009, 65537})
-    for (size_t all_threads : {1, 32, 256, 8192})
-      for (auto* split : {chunk, interleaved}) {
-        std::vector<int> taken(n);
-        for (size_t thread = 0; thread < all_threads; ++thread) {
-          const Words words = split(thread, all_threads, n);
-          for (size_t k = 0; k < words.count; ++k) ++taken.at(words.first + k * words.step);
-        }
-        CHECK(taken == std::vector<int>(n, 1));
+TEST_CASE("work_split: the words' takers are those of the text's loops") {
+  for (const size_t n : {1, 31, 256, 1009, 65537})
+    for (const size_t threads : {1, 32, 256, 8192})
+      for (const Split split : {Split::chunks, Split::interleaved}) {
+        std::vector<unsigned> sums(threads, 0);
+        for (size_t i = 0; i < n; ++i)
+          sums.at(taker(split, i, threads, n)) += unsigned(value_at(i) * value_at(i));
+        CHECK(sums == sums_by_host(split, threads, n));
       }
 }
 
-TEST_CASE("work_split: sectors of a warp's load") {
-  CHECK(sectors(load(true, 256, 1 << 20)) == 32);
-  CHECK(sectors(load(true, 8192, 1 << 15)) == 16);  // chunks of 4 words: two lanes a sector
-  CHECK(sectors(load(false, 256, 1 << 20)) == 4);
+TEST_CASE("work_split: sectors and passes of a warp's load") {
+  CHECK(sectors(load(Split::chunks, 256, 1 << 20)) == 32);
+  CHECK(sectors(load(Split::chunks, 8192, 1 << 15)) == 16);  // chunks of 4 words: two lanes each
+  CHECK(sectors(load(Split::interleaved, 256, 1 << 20)) == 4);
+  CHECK(passes(load(Split::chunks, 256, 1 << 20)) == 32);
+  CHECK(passes(load(Split::chunks, 256, 256 * 4097)) == 1);
+  CHECK(passes(load(Split::chunks, 256, 256 * 12)) == 4);
+  CHECK(passes(load(Split::interleaved, 256, 1 << 20)) == 1);
 }
 
-TEST_CASE("work_split: every thread's sum is right and so is the total") {
+TEST_CASE("work_split: predictions, by hand") {
+  CHECK(trip_of(2) == 512 - 14);
+  CHECK(predicted_cycles(kernels[text_chunks], 1 << 20, 400) == 1);
+  CHECK(predicted_cycles(kernels[chunks1], 256 * 4097, 400) == 1 / 32.0);
+  CHECK(predicted_cycles(kernels[interleaved1], 1 << 20, 498) == doctest::Approx(2));
+  CHECK(predicted_cycles(kernels[interleaved4], 1 << 20, 450) == doctest::Approx(0.5));  // of 1024
+  CHECK(predicted_cycles(kernels[interleaved16], 1 << 20, 770) == doctest::Approx(0.25));
+  CHECK(predicted_cycles(kernels[text_interleaved], 1 << 20, 770) == doctest::Approx(0.25));
+}
+
+TEST_CASE("work_split: sizes of made-up devices: in L2, and beyond it") {
+  std::string printed;
+  Report report("work_split", &printed);
+  Device device;
+  device.number = -1;
+  device.prop.totalGlobalMem = size_t(80) << 30;
+  const Run run{report, &device, {}};
+  for (const int mib : {2, 4, 50, 60, 72, 126}) {  // up to RTX 4090 and B200
+    device.prop.l2CacheSize = mib << 20;
+    const size_t n = size_beyond_l2(run, "work_split", size_t(1) << 24, 4, 5);
+    CHECK(beyond_l2(device, 4.0 * double(n)));
+    CHECK(n <= size_t(1) << 27);  // which one block reads in less than 0.1 s
+    CHECK((n & (n - 1)) == 0);
+    CHECK(8 * words_in_l2(run) <= device.l2_bytes());
+  }
+  CHECK(words_in_l2(run) == 1 << 20);
+  device.prop.multiProcessorCount = 10;
+  device.prop.maxThreadsPerMultiProcessor = 1536;
+  CHECK(resident_blocks(device.prop) == 60);
+}
+
+TEST_CASE("work_split: the claim compares chunks with interleaved threads, in this order") {
+  Device device;
+  device.number = -1;
+  std::string printed;
+  Report report("work_split", &printed);
+  const Run run{report, &device, {}};
+  const auto verdict = [&](double chunks, double interleaved, bool in_cache) {
+    const Readings a{std::vector<double>(15, chunks)}, b{std::vector<double>(15, interleaved)};
+    printed.clear();
+    judge_interleaving(run, {{a, b}, {a, b}, gain_of({a, b}, 0, 1)}, in_cache);
+  };
+  verdict(30, 2, false);
+  CHECK(printed.find("03.7   holds ") != std::string::npos);
+  CHECK(printed.find("here 15.0x faster") != std::string::npos);
+  CHECK(printed.find("out of L2 15.0x as fast") != std::string::npos);
+  verdict(30, 10, false);
+  CHECK(printed.find("03.7   holds, by less") != std::string::npos);
+  verdict(1, 2, false);
+  CHECK(printed.find("03.7   does not hold") != std::string::npos);
+  verdict(30, 2, true);
+  CHECK(printed.find("03.7   not judged") != std::string::npos);
+}
+
+TEST_CASE("work_split: the model equals what was counted on an NVIDIA H200") {
+  std::vector<CountedLaunch> recorded = counted_launches();
+  recorded[0].kernel = "squares_by_chunks";  // as they were called, with 16 loads at once
+  recorded[1].kernel = "squares_interleaved";
+  compare_with_recorded_counts(recorded, results_file("nvidia-h200-counters.csv"));
+}
+
+TEST_CASE("work_split: counted requests and sectors of this GPU equal the model") {
+  compare_with_counts_of_this_run(counted_launches());
+}
+
+TEST_CASE("work_split: every thread's sum is right at awkward sizes") {
   if (skip_without_gpu()) return;
-  for (size_t n : {1, 255, 257, 1009, 1000003})
-    for (unsigned blocks : {1, 7, 300}) {
-      CAPTURE(n);
-      CAPTURE(blocks);
-      unsigned total = 0;
-      for (size_t i = 0; i < n; ++i) total += unsigned(digit(i) * digit(i));
-      Work work(n, blocks);
-      for (const bool chunks : {true, false}) {
-        CAPTURE(chunks);
-        CHECK(work.right(chunks));
-        unsigned sum = 0;
-        for (unsigned of_thread : work.sum.to_host()) sum += of_thread;
-        CHECK(sum == total);
-        CHECK(work.cycles.to_host()[0] > 0);
+  for (const size_t n : {1, 255, 257, 1009, 100003, 1000003})
+    for (const unsigned blocks : {1u, 7u, 300u}) {
+      Squares squares(n, blocks);
+      for (const Kernel& k : kernels) {
+        if (k.the_texts && blocks > 1) continue;
+        CAPTURE(n);
+        CAPTURE(blocks);
+        CAPTURE(std::string(name_of(k.split)) + ", " + k.at());
+        const Task task = squares.task(k);
+        CHECK(wrong_after(task) == 0);
+        std::vector<unsigned> sums = squares.sum.to_host();
+        sums.resize(squares.threads());
+        CHECK(sums == sums_by_host(k.split, squares.threads(), n));
+        task.check.poison();
+        CHECK(task.check.wrong() == squares.threads() + 1);  // no sums, no cycles
       }
-      if (n > work.sum.size())  // where a chunk is more than a word: the check can fail
-        CHECK(wrong_words(work.sum, SumIsRight{work.sum.size(), n, true}) > 0);
     }
+}
+
+TEST_CASE("work_split: the check finds a word left out and another taken twice") {
+  if (skip_without_gpu()) return;
+  Squares squares(10007, 1);
+  const Task task = squares.task(kernels[text_interleaved]);
+  REQUIRE(wrong_after(task) == 0);
+  std::vector<unsigned> sums = squares.sum.to_host();
+  sums[5] += unsigned(value_at(5) * value_at(5)) - unsigned(value_at(261) * value_at(261));
+  squares.sum.copy_from(sums);
+  CHECK(task.check.wrong() == 1);
+}
+
+TEST_CASE("work_split: large: more than 2^32 words") {
+  if (skip_without_gpu()) return;
+  constexpr size_t n = (size_t(1) << 32) + 77;
+  if (5.0 * double(n) > 0.9 * double(Device::free_bytes()))
+    return skip_self_check("needs " + bytes_text(5.0 * double(n)) + " of device memory");
+  Squares squares(n, resident_blocks(Device::current().prop));
+  for (const size_t i : {chunks4, interleaved4}) CHECK(wrong_after(squares.task(kernels[i])) == 0);
 }
 
 TEST_CASE("work_split: profile launches") {
@@ -230,4 +645,6 @@ TEST_CASE("work_split: profile launches") {
   launch_counted(counted_launches());
 }
 
-TEST_CASE("work_split: counted sectors equal the model") { compare_with_counters(counted_launches()); }
+TEST_CASE("plausible: work_split" * doctest::skip()) {
+  check_plausible([](const Run& run) { work_split(run); });
+}
