@@ -38,8 +38,7 @@ int main(int argc, char** argv) {
                {"matmul", "A x B, and A x the transposed B", &matmul},
                {"unroll", "1 to 8 elements a thread, words of 4 to 16 bytes", &unroll},
                {"compare", "every X against every Y, and what storing the results costs", &compare},
-               {"dictionary", "where each of 16384 words first occurs in a text",
-                [&](const Run& run) { dictionary(run, options); }},
+               {"dictionary", "where each of 16384 words first occurs in a text", with(options, dictionary)},
            },
        .options =
            {
