@@ -239,8 +239,7 @@ void block_shape(const Run& run) {
   run.report.claim(diagonal_claim, judge_fact(2 * lifted > 9, here, summarize(values).median, "x"));
 }
 
-// ---- self-checks
-// ----
+// ---- self-checks ----
 
 TEST_CASE("block_shape: the diagonal order takes every block once") {
   using Grid = std::pair<unsigned, unsigned>;

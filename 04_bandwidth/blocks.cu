@@ -208,8 +208,7 @@ void blocks(const Run& run) {
               tooth, "of the rate"});
 }
 
-// ---- self-checks
-// ----
+// ---- self-checks ----
 
 TEST_CASE("blocks: rows that follow one another and their balance") {
   CHECK(row_balance(12288, 1024, 1320) == 1);  // twelve rows each

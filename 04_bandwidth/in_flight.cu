@@ -120,8 +120,7 @@ Statistics unloaded_ns(const Run& run) {
   return {ns, ns * longer.low / longer.median, ns * longer.high / longer.median, longer.repeats};
 }
 
-// ---- Little's law
-// ----
+// ---- Little's law ----
 
 /// GB/s that `bytes` under way give if each comes back after `ns`; and bytes / GB/s are ns again.
 double little_gbs(double bytes, double ns) { return bytes / ns; }
@@ -249,8 +248,7 @@ void in_flight(const Run& run) {
                   fixed(own, 0) + " ns; only more bytes a thread help");
 }
 
-// ---- self-checks
-// ----
+// ---- self-checks ----
 
 TEST_CASE("in_flight: the closed form is the sum of the words") {
   unsigned sum = 0;

@@ -299,8 +299,7 @@ void peak(const Run& run, const Options& options) {
     run.report.note("the arrays are less than four times the L2: part of this is the cache's rate");
 }
 
-// ---- self-checks
-// ----
+// ---- self-checks ----
 
 TEST_CASE(
     "peak: the blocks of every launch take every vector once and bytes are counted once an array") {

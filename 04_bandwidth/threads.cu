@@ -208,8 +208,7 @@ void threads(const Run& run) {
   run.report.claim(best_claim, peak);
 }
 
-// ---- self-checks
-// ----
+// ---- self-checks ----
 
 TEST_CASE("threads: requests and sectors of a row") {
   CHECK(traffic_of_a_row(32).requests == 384);  // 12288 words by 32
