@@ -114,12 +114,12 @@ std::vector<Key> show_sorts(const Run& run, Table& table, Progress& progress, co
 
 void sort_file(const Run& run, const Options& options) {
   const bool typed = !options.file.empty();
-  const Bytes bytes = typed ? Bytes(options.file_bytes.begin(), options.file_bytes.end())
-                            : generate(run.quick ? generated_bytes / 16 : generated_bytes);
+  const size_t size = typed ? options.file_bytes.size() : run.quick ? generated_bytes / 16 : generated_bytes;
   // the keys, and as much again for Thrust
-  if (run.device) require_fits("sort_file", 2.5 * double(bytes.size()), double(Device::free_bytes()));
+  if (run.device) require_fits("sort_file", 2.5 * double(size), double(Device::free_bytes()));
   run.report.begin("sort_file", (typed ? "'" + options.file + "'" : std::string("random bytes")) + ", " +
-                                    std::to_string(bytes.size()) + " bytes");
+                                    std::to_string(size) + " bytes");
+  const Bytes bytes = typed ? Bytes(options.file_bytes.begin(), options.file_bytes.end()) : generate(size);
   const std::vector<unsigned> keys = keys_of<unsigned>(bytes);
   const size_t host_keys = std::min(keys.size(), most_host_keys);
   Bytes sorted;

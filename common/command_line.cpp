@@ -160,7 +160,7 @@ class CommandLine {
       device = Device::select(existing_device(number.value_or(0)));
     else if (number || typed.has("--require-gpu"))
       throw no_usable_gpu(no_gpu);
-    if (typed.has("--counters")) counters::take_file(typed.value("--counters"), bool(device));
+    if (typed.has("--counters")) counters::take_file(typed.value("--counters"), device.has_value());
 
     Report report(sample_.topic);
     const Run run{report, device ? &*device : nullptr, measuring, quick, full};

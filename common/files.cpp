@@ -175,10 +175,10 @@ void OutputFile::open_beside(const struct stat* old) {
     file_ = mkostemp(beside.data(), O_CLOEXEC);
     if (file_ >= 0) std::strcpy(unfinished[free], beside.c_str());
   }
-  if (file_ >= 0) unfinished_ = free;
   if (file_ < 0)
     fail(std::string(old ? "it would be replaced, but its folder takes no new file: " : "") +
          std::strerror(errno));
+  unfinished_ = free;
 
   mode_t mode = old ? old->st_mode & 07777 : 0;
   if (!old) {

@@ -113,10 +113,10 @@ class Report {
   /// One that prints into a string, for tests.
   Report(std::string topic, std::string* printed) : topic_(std::move(topic)), printed_(printed) {}
 
-  /// Thrown by begin() of a rehearsal: the experiment takes what was typed.
+  /// Thrown by begin() of a rehearsal: the experiment has accepted what was typed.
   struct Begun {};
-  /// One with which an experiment ends where it would begin. What a device cannot hold is refused
-  /// before begin(), so the command line finds it out so before any experiment is run.
+  /// One whose begin() ends the experiment. An experiment refuses what the device cannot hold
+  /// before it calls begin(); the command line lets it do so before anything is measured.
   static Report rehearsal() {
     Report report("");
     report.rehearsal_ = true;
