@@ -508,9 +508,9 @@ TEST_CASE("coalescing: each thread has the sum of its words") {
         CAPTURE(regions);
         CAPTURE(std::string(read.name));
         // ends with the last word that the last region wants
-        const size_t last = size_t(*std::max_element(warp_for(read.pattern).address.begin(),
-                                                     warp_for(read.pattern).address.end())) /
-                            4;
+        const Warp warp = warp_for(read.pattern);
+        const auto last_address = *std::max_element(warp.address.begin(), warp.address.end());
+        const size_t last = size_t(last_address) / 4;
         Words memory((regions - 1) * read.region_words + last + 1, grid);
         CHECK(wrong_after(task_of(memory, read, regions)) == 0);
         CHECK(memory.canaries_stand());

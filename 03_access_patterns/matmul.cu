@@ -25,6 +25,8 @@ namespace {
 /// Steps whose words are under way at once. The compiler takes four unasked; so it is for all.
 constexpr int steps_at_once = 4;
 constexpr unsigned block_warps = 8;  // of a block in which a warp makes an element
+constexpr unsigned warp_turn =
+    32 * steps_at_once;  // words of a row that its lanes then have loaded
 
 // ---- kernels: all matrices have n rows of n words ----
 
@@ -62,14 +64,21 @@ __global__ void transpose(unsigned n, const float* b, float* bt) {
 }
 
 // Block i; a warp makes every eighth element of the row. Its lanes differ in k: neighbours in A (4
-// sectors), but a row apart in B (32).
+// sectors), but a row apart in B (32). The inner loop is what has four steps under way: where lanes
+// may end one by one the compiler does not unroll so.
 __global__ void multiply_by_warps(unsigned n, const float* a, const float* b, float* c) {
   const unsigned i = blockIdx.x;
   const unsigned lane = threadIdx.x % 32;
   for (unsigned j = threadIdx.x / 32; j < n; j += block_warps) {
     float sum = 0;
-#pragma unroll steps_at_once
-    for (unsigned k = lane; k < n; k += 32) sum += a[i * n + k] * b[k * n + j];
+    unsigned k = lane;
+#pragma unroll 1
+    for (; k + warp_turn - 32 < n; k += warp_turn) {
+#pragma unroll
+      for (unsigned more = 0; more < warp_turn; more += 32)
+        sum += a[i * n + k + more] * b[(k + more) * n + j];
+    }
+    for (; k < n; k += 32) sum += a[i * n + k] * b[k * n + j];
     for (int distance = 16; distance > 0; distance /= 2)  // the lanes' sums are added up
       sum += __shfl_xor_sync(0xffffffffu, sum, distance);
     if (lane == 0) c[i * n + j] = sum;
@@ -84,8 +93,14 @@ __global__ void multiply_by_warps_transposed(unsigned n, const float* a, const f
   const unsigned lane = threadIdx.x % 32;
   for (unsigned j = threadIdx.x / 32; j < n; j += block_warps) {
     float sum = 0;
-#pragma unroll steps_at_once
-    for (unsigned k = lane; k < n; k += 32) sum += a[i * n + k] * bt[j * n + k];
+    unsigned k = lane;
+#pragma unroll 1
+    for (; k + warp_turn - 32 < n; k += warp_turn) {
+#pragma unroll
+      for (unsigned more = 0; more < warp_turn; more += 32)
+        sum += a[i * n + k + more] * bt[j * n + k + more];
+    }
+    for (; k < n; k += 32) sum += a[i * n + k] * bt[j * n + k];
     for (int distance = 16; distance > 0; distance /= 2)
       sum += __shfl_xor_sync(0xffffffffu, sum, distance);
     if (lane == 0) c[i * n + j] = sum;

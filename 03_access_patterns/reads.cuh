@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "../common/report.hpp"
+#include "transactions.hpp"
 
 constexpr unsigned block_threads =
     256;  // eight warps: they divide the resident threads of all GPUs
@@ -127,11 +128,7 @@ struct Words {
 
 // ---- what to expect ----
 
-/// Bytes that memory reads at a time: what is wanted of them and what is not. Found on compute
-/// capability 9.0, where lone sectors of 32 bytes come at half the rate of pairs.
-constexpr unsigned memory_piece = 64;
-
-/// A test holds rows that rest on it to their predictions only where it was found.
+/// A test holds rows that rest on memory_piece to their predictions only where it was found.
 inline Model model_of_pieces(const Device* device) {
   return device && device->prop.major == 9 ? Model::traffic : Model::host;
 }

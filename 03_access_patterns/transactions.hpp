@@ -86,6 +86,10 @@ inline std::vector<long long> segments(const Warp& warp, unsigned size, unsigned
 /// coalesced words of 4, 8, 16 bytes are 4, 8, 16 sectors.
 inline int sectors(const Warp& warp) { return static_cast<int>(segments(warp, 32).size()); }
 
+/// Bytes that memory reads at a time: what is wanted of them and what is not. Found on compute
+/// capability 9.0, where lone sectors of 32 bytes come at half the rate of pairs.
+inline constexpr unsigned memory_piece = 64;
+
 /// Pieces of so many bytes, aligned, in which these words lie.
 inline int pieces(const Warp& warp, unsigned bytes) {
   return static_cast<int>(segments(warp, bytes).size());

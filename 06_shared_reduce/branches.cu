@@ -243,8 +243,9 @@ void show(const Run& run, const std::vector<Readings>& readings, unsigned turns)
   table.print();
 }
 
-/// k paths in a warp take about k times as long as one. Paths that are aligned to warps do not:
-/// what they may be slower than one path is what counts as nothing, 2%.
+/// k paths in a warp take about k times as long as one; k paths that are aligned to warps about as
+/// long as one. (The paths themselves differ by up to 8%: loops of as many instructions, which lie
+/// differently in the lines that instructions are fetched by.)
 void judge_paths(const Run& run, const std::vector<Readings>& readings) {
   const auto judge_widths = [&](const Part& part, size_t first, bool their_sum) {
     std::vector<Verdict> each;
@@ -252,7 +253,7 @@ void judge_paths(const Run& run, const std::vector<Readings>& readings) {
     Interval last;
     for (size_t i = first; i < first + widths; ++i) {
       last = ratio(readings[i], readings[one_path]);
-      each.push_back(judge(their_sum ? about(rows[i].paths) : gains_nothing(), last));
+      each.push_back(judge(about(their_sum ? rows[i].paths : 1), last));
       here += (here.empty() ? "" : ", ") + factor_text(last.value);
     }
     run.report.judged(part, judge_many(each), last, here + " with 2, 4, 8, 16, 32 paths");
@@ -261,7 +262,7 @@ void judge_paths(const Run& run, const std::vector<Readings>& readings) {
                 "no figure", "vendor's guide"},
                in_a_warp, true);
   judge_widths(
-      {"06.4b", "paths aligned to warps take no longer than one", "no figure", "vendor's guide"},
+      {"06.4b", "paths aligned to warps take as long as one", "no figure", "vendor's guide"},
       aligned, false);
 }
 
@@ -333,7 +334,7 @@ std::vector<Readings> made_up(double (*in)(double), double (*of_warps)(double)) 
 
 double all_of(double k) { return k; }
 double one_of(double) { return 1; }
-double a_tenth_more(double k) { return k > 1 ? 1.1 : 1; }
+double a_third_more(double k) { return k > 1 ? 1.34 : 1; }
 
 }  // namespace
 
@@ -350,7 +351,7 @@ TEST_CASE("branches: the claims compare paths in a warp, and aligned ones, with 
   CHECK(printed.find("06.4a  does not hold") != std::string::npos);
   CHECK(printed.find("06.4b  does not hold") != std::string::npos);
   printed.clear();
-  judge_paths(run, made_up(all_of, a_tenth_more));
+  judge_paths(run, made_up(all_of, a_third_more));
   CHECK(printed.find("06.4b  does not hold") != std::string::npos);
 }
 
