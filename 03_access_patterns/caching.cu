@@ -563,7 +563,7 @@ TEST_CASE(
       sums[i % sums.size()] += in.at(word);
       word += p.stride;
     }
-    words.task(all_ways()[ca], p).launch();
+    REQUIRE(wrong_after(words.task(all_ways()[ca], p)) == 0);
     const std::vector<unsigned> found = words.sums.to_host();
     CHECK(std::equal(sums.begin(), sums.end(), found.begin()));
     words.sums.poison();

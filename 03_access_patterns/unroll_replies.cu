@@ -221,14 +221,31 @@ struct Chains {
 // ---- what to expect ----
 
 /// L1's cycles for a warp's row of words: a line loaded takes one, as does a sector stored
-/// (04_bandwidth transpose). Left out: what a block waits for its first rows.
+/// (04_bandwidth transpose).
 double stack_cycles(unsigned words) { return (height + words - 1.0) / words + 4; }
 
 /// The memory's time, or L1's if that is longer. `copy_ms`: of as many words.
-double stack_ms(unsigned words, double outputs, double copy_ms, const Device& device) {
+double busy_ms(unsigned words, double outputs, double copy_ms, const Device& device) {
   if (device.sm_clock_khz <= 0) return NAN;
   const double cycles = outputs / 32 * stack_cycles(words) / device.prop.multiProcessorCount;
   return std::max(copy_ms, cycles / device.sm_clock_khz);
+}
+
+/// How often a multiprocessor begins a new set of blocks, each of which waits for its first rows.
+double stack_rounds(unsigned words, double outputs, const Device& device) {
+  const int fit = device.prop.maxThreadsPerMultiProcessor / int(across * down);
+  const double resident = std::clamp(fit, 1, blocks_at_once) * device.prop.multiProcessorCount;
+  return outputs / (across * down * words) / resident;
+}
+
+/// That wait, from the time with one word a thread.
+double wait_of(double ms, double outputs, double copy_ms, const Device& device) {
+  return std::max(0.0, ms - busy_ms(1, outputs, copy_ms, device)) /
+         stack_rounds(1, outputs, device);
+}
+double stack_ms(unsigned words, double outputs, double copy_ms, double wait_ms,
+                const Device& device) {
+  return busy_ms(words, outputs, copy_ms, device) + stack_rounds(words, outputs, device) * wait_ms;
 }
 
 /// Chains of a multiprocessor, from two rows of the same run.
@@ -301,17 +318,14 @@ Interval measure_stacks(const Run& run, RowTable& table) {
       run.time_in_turn({stacks.copy_engine(), stacks.task(1), stacks.task(4)});
   const double copy_ms = times[0].median();
   const double outputs = double(side) * side;
-  const auto compared_with = [&](unsigned words, const Readings& ms) {
-    const double expected = stack_ms(words, outputs, copy_ms, *run.device);
-    const bool in_l1 = expected > copy_ms;  // found on compute capability 9.0
-    const Model l1 = run.device->prop.major == 9 ? Model::latency : Model::host;
-    return Compared{expected, ms.statistics(), in_l1 ? l1 : Model::traffic};
-  };
+  const double wait_ms = wait_of(times[1].median(), outputs, copy_ms, *run.device);
+  const double expected = stack_ms(4, outputs, copy_ms, wait_ms, *run.device);
+  const Model model = run.device->prop.major == 9 ? Model::latency : Model::host;  // found on 9.0
   table.add("copy engine", NAN, Calibration{times[0].statistics()}, times[0], times[0]);
-  table.add("shared values, 1", registers_of(stack1), compared_with(1, times[1]), times[1],
+  table.add("shared values, 1", registers_of(stack1), Calibration{times[1].statistics()}, times[1],
             times[1]);
-  table.add("shared values, 4", registers_of(stack4), compared_with(4, times[2]), times[2],
-            times[1]);
+  table.add("shared values, 4", registers_of(stack4),
+            Compared{expected, times[2].statistics(), model}, times[2], times[1]);
   return ratio(times[1], times[2]);
 }
 
@@ -381,9 +395,16 @@ TEST_CASE("unroll: what the replies should gain, by hand") {
   device.prop.maxThreadsPerMultiProcessor = 1536;
   CHECK(stack_cycles(1) == 29);
   CHECK(stack_cycles(4) == 11);
-  CHECK(stack_ms(1, 128 * 100, 1, device) == doctest::Approx(2.9));  // 100 warps on each
-  CHECK(stack_ms(4, 128 * 100, 1, device) == doctest::Approx(1.1));
-  CHECK(stack_ms(4, 128 * 100, 2, device) == doctest::Approx(2));  // the memory
+  CHECK(busy_ms(1, 128 * 100, 1, device) == doctest::Approx(2.9));  // 100 warps on each
+  CHECK(busy_ms(4, 128 * 100, 1, device) == doctest::Approx(1.1));
+  CHECK(busy_ms(4, 128 * 100, 2, device) == doctest::Approx(2));  // the memory
+  // 3 blocks of 512 threads at once on each of 4 multiprocessors
+  CHECK(stack_rounds(1, 12 * 512 * 10, device) == doctest::Approx(10));
+  CHECK(stack_rounds(4, 12 * 512 * 10, device) == doctest::Approx(2.5));
+  const double outputs = 12 * 512 * 10;  // 480 warps' rows on each: 13.92 ms in L1, or 5.28
+  CHECK(wait_of(33.92, outputs, 1, device) == doctest::Approx(2));
+  CHECK(wait_of(10, outputs, 1, device) == 0);
+  CHECK(stack_ms(4, outputs, 1, 2, device) == doctest::Approx(5.28 + 2.5 * 2));
   CHECK(resident_blocks(device) == 6);
   const Chain c{4, 1.0 / 128};                    // a word waits 4 ms, 128 are issued in one
   CHECK(c.ms(64, 8192) == doctest::Approx(256));  // few threads, one at a time

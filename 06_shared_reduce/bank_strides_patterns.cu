@@ -179,9 +179,9 @@ Wanted some_idle(Wanted wanted, std::mt19937& random) {
 
 constexpr unsigned pattern_count = 500;
 
-/// The patterns that are counted: a fifth of them of 4-byte words, which the simpler rule is for,
-/// and as many of each family.
-std::vector<Pattern> patterns(unsigned seed = 1) {
+/// The patterns that are counted (not those of seed 1, by which the rule was found): a fifth of
+/// them of 4-byte words, which the simpler rule is for, and as many of each family.
+std::vector<Pattern> patterns(unsigned seed = 2) {
   const unsigned bytes[] = {4, 8, 16, 8, 16};
   std::mt19937 random(seed);
   std::vector<Pattern> all;
@@ -280,20 +280,20 @@ bool right(const Pattern& pattern) {
 
 // ---- what to expect ----------------------------------------------------------------------------
 
-int pattern_wavefronts(unsigned bytes, const Wanted& wanted) {
+int pattern_wavefronts(bool loads, unsigned bytes, const Wanted& wanted) {
   LaneWords first_parts;
   for (unsigned lane = 0; lane < 32; ++lane) {
     const int index = wanted[lane];
     first_parts[lane] = index < 0 ? idle : long(index) * (bytes / 4);
   }
-  return wavefronts(first_parts, bytes);
+  return loads ? load_wavefronts(first_parts, bytes) : wavefronts(first_parts, bytes);
 }
 
 /// Wavefronts of a whole launch: the pattern's own, and those of the words side by side that are
 /// filled in and, after stores, copied out.
 std::vector<Expected> expected(const Pattern& pattern) {
   const int side_by_side = int(word_count / 32 * pattern.bytes / 4);
-  const int own = pattern_wavefronts(pattern.bytes, pattern.wanted);
+  const int own = pattern_wavefronts(pattern.loads, pattern.bytes, pattern.wanted);
   const int loads = pattern.loads ? own : side_by_side;
   const int stores = pattern.loads ? side_by_side : side_by_side + own;
   return {expected_wavefronts(true, loads), expected_wavefronts(false, stores)};
@@ -326,42 +326,57 @@ bool as_expected(const CountedLaunch& launch) {
 
 // ---- self-checks -------------------------------------------------------------------------------
 
-TEST_CASE("bank_strides: wide words are served to twice as many lanes where pairs agree") {
-  const auto of = [](unsigned bytes, auto index_of) {
+TEST_CASE("bank_strides: wide words are loaded by twice as many lanes where pairs agree") {
+  const auto of = [](bool loads, unsigned bytes, auto index_of) {
     Wanted wanted;
     for (unsigned lane = 0; lane < 32; ++lane) wanted[lane] = int(index_of(int(lane)));
-    return pattern_wavefronts(bytes, wanted);
+    return pattern_wavefronts(loads, bytes, wanted);
   };
-  const auto check = [&](int of_8, int of_16, auto index_of) {
-    CHECK(of(8, index_of) == of_8);
-    CHECK(of(16, index_of) == of_16);
+  const auto load = [&](int of_8, int of_16, auto index_of) {
+    CHECK(of(true, 8, index_of) == of_8);
+    CHECK(of(true, 16, index_of) == of_16);
   };
+  const auto store = [&](int of_8, int of_16, auto index_of) {
+    CHECK(of(false, 8, index_of) == of_8);
+    CHECK(of(false, 16, index_of) == of_16);
+  };
+  const auto alike = [](int) { return 7; };
+  const auto neighbours = [](int lane) { return lane / 2; };                // 0 0 1 1 2 2 3 3
+  const auto two_apart = [](int lane) { return lane / 4 * 2 + lane % 2; };  // 0 1 0 1 2 3 2 3
+
   // every lane wants a word of its own
-  check(2, 4, [](int lane) { return lane; });
-  check(4, 8, [](int lane) { return 2 * lane; });
-  check(16, 32, [](int lane) { return 8 * lane; });
-  check(2, 4, [](int lane) { return lane == 5 ? 1 : 0; });  // one lane off
+  load(2, 4, [](int lane) { return lane; });
+  load(4, 8, [](int lane) { return 2 * lane; });
+  load(16, 32, [](int lane) { return 8 * lane; });
+  load(2, 4, [](int lane) { return lane == 5 ? 1 : 0; });  // one lane off
 
   // pairs agree: in all of the warp the same way
-  check(1, 2, [](int) { return 7; });                             // all lanes
-  check(1, 2, [](int lane) { return lane / 2; });                 // 0 0 1 1 2 2 3 3
-  check(1, 2, [](int lane) { return lane / 4 * 2 + lane % 2; });  // 0 1 0 1 2 3 2 3
-  check(2, 4, [](int lane) { return lane / 8 * 4 + lane % 4; });  // 0 1 2 3 0 1 2 3: too far apart
-  check(2, 4, [](int lane) {  // not so: in one half the first way, in the other the second
-    return lane < 16 ? lane / 2 : lane / 4 * 2 + lane % 2;
-  });
-  check(16, 16, [](int lane) { return lane / 2 * 16; });  // and all words are of the same bank
+  load(1, 2, alike);
+  load(1, 2, neighbours);
+  load(1, 2, two_apart);
+  load(2, 4, [](int lane) { return lane / 8 * 4 + lane % 4; });  // 0 1 2 3 0 1 2 3: too far apart
+  load(2, 4, [&](int lane) { return lane < 16 ? neighbours(lane) : two_apart(lane); });
+  load(16, 16, [](int lane) { return lane / 2 * 16; });  // and all words are of the same bank
 
   // idle lanes agree with everybody
-  check(0, 0, [](int) { return idle; });
-  check(1, 1, [](int lane) { return lane == 31 ? 5 : idle; });
-  check(1, 2, [](int lane) { return lane < 16 ? lane : idle; });
-  check(1, 2, [](int lane) { return lane % 2 == 0 ? lane / 2 : idle; });
-  check(1, 2, [](int lane) { return lane % 8 == 0 ? lane / 8 : idle; });
+  const auto every_eighth = [](int lane) { return lane % 8 == 0 ? lane / 8 : idle; };
+  load(0, 0, [](int) { return idle; });
+  load(1, 1, [](int lane) { return lane == 31 ? 5 : idle; });
+  load(1, 2, [](int lane) { return lane < 16 ? lane : idle; });
+  load(1, 2, [](int lane) { return lane % 2 == 0 ? lane / 2 : idle; });
+  load(1, 2, every_eighth);
+
+  // stores are served group by group
+  store(2, 4, [](int lane) { return lane; });
+  store(2, 4, alike);
+  store(2, 4, neighbours);
+  store(2, 4, two_apart);
+  store(2, 4, every_eighth);
+  store(1, 2, [](int lane) { return lane < 16 ? lane : idle; });
 }
 
 TEST_CASE("bank_strides: random patterns are the same in each run and of every kind") {
-  const std::vector<Pattern> all = patterns(), again = patterns(), others = patterns(2);
+  const std::vector<Pattern> all = patterns(), again = patterns(), others = patterns(3);
   CHECK(all.size() == pattern_count);
   std::set<std::string> parameters;
   std::set<std::array<unsigned, 3>> kinds;

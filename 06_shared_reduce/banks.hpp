@@ -47,15 +47,9 @@ inline std::array<int, bank_count> words_of_banks(const LaneWords& lanes, unsign
   return words;
 }
 
-/// Wavefronts of one load or store of `bytes` (4, 8 or 16) a lane. Words of 4 bytes are served to
-/// all 32 lanes together, of 8 bytes to half of them at a time, of 16 to a quarter, or to twice as
-/// many if they come in pairs that agree; each such group takes as many wavefronts as its busiest
-/// bank has different words to give. (Pairs: a hypothesis until they are counted, from "CUDA shared
-/// memory access mechanism with vectorized instructions", code.hitori.moe, which measured on
-/// Turing. The profile preset holds it against random patterns.)
-inline int wavefronts(const LaneWords& lanes, unsigned bytes = 4) {
-  unsigned group = 128 / bytes;
-  if (bytes > 4 && pairs_agree(lanes)) group *= 2;
+/// Wavefronts of one load or store if so many lanes at a time are served: each such group takes as
+/// many as its busiest bank has different words to give.
+inline int wavefronts_by_groups(const LaneWords& lanes, unsigned bytes, unsigned group) {
   int sum = 0;
   for (unsigned first = 0; first < 32; first += group) {
     const std::array<int, bank_count> words = words_of_banks(lanes, bytes, first, group);
@@ -64,12 +58,28 @@ inline int wavefronts(const LaneWords& lanes, unsigned bytes = 4) {
   return sum;
 }
 
-/// The same where every lane wants one word of that size, the lane's with index `index_of(lane)`.
+/// Wavefronts of one load or store of `bytes` (4, 8 or 16) a lane: words of 4 bytes are served to
+/// all 32 lanes together, of 8 bytes to half of them at a time, of 16 to a quarter.
+inline int wavefronts(const LaneWords& lanes, unsigned bytes = 4) {
+  return wavefronts_by_groups(lanes, bytes, 128 / bytes);
+}
+
+/// Those of a load, which serves twice as many lanes at a time if they come in pairs that agree. (A
+/// store does not. NVIDIA's guides do not mention pairs; "CUDA shared memory access mechanism with
+/// vectorized instructions", code.hitori.moe, measured them on Turing. The profile preset holds
+/// both rules against random patterns.)
+inline int load_wavefronts(const LaneWords& lanes, unsigned bytes) {
+  const bool pairs = bytes > 4 && pairs_agree(lanes);
+  return wavefronts_by_groups(lanes, bytes, (pairs ? 2 : 1) * 128 / bytes);
+}
+
+/// Those of a load in which every lane wants one word of that size, the lane's with index
+/// `index_of(lane)`.
 template <class Index>
 int wavefronts_of(unsigned bytes, const Index& index_of) {
   LaneWords lanes;
   for (unsigned lane = 0; lane < 32; ++lane) lanes[lane] = long(index_of(lane)) * (bytes / 4);
-  return wavefronts(lanes, bytes);
+  return load_wavefronts(lanes, bytes);
 }
 
 /// What several loads and stores take together.
