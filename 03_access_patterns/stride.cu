@@ -154,7 +154,7 @@ void say_granularity(const Run& run) {
 
 void stride(const Run& run) {
   // the sectors that move at the widest stride, an eighth of the array, are beyond the L2
-  const size_t bytes = bytes_to_read(run, size_t(2) << 30, 1.0 / 8);
+  const size_t bytes = bytes_to_read(run, size_t(run.quick ? 1 : 2) << 30, 1.0 / 8);
   const size_t words = bytes / 4;
   run.report.begin("stride", bytes_text(double(bytes)) + " in " + std::to_string(words) +
                                  " words of 4 bytes, of which one in `stride` is read");

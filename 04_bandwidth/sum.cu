@@ -574,9 +574,9 @@ void sum(const Run& run, const Options& options) {
   const size_t side =
       fitting_size("sum of " + text(options.size), options.size, 12288, run.memory_there(),
                    [&](size_t n) { return bytes_read(double(n)) + sums; });
-  // half as wide where there is only the host, as nothing is compared with it
-  const size_t host_side =
-      HostSquare::fitting_side(std::min<size_t>(side, run.device || options.size ? 12288 : 6144));
+  // half as wide where little is compared with it: with the host alone, and in a quick run
+  const bool all = options.size || (run.device && !run.quick);
+  const size_t host_side = HostSquare::fitting_side(std::min<size_t>(side, all ? 12288 : 6144));
   run.report.begin("sum",
                    text(side) + (host_side == side ? "" : "; on the host " + text(host_side)));
 

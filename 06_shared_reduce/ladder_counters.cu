@@ -75,7 +75,7 @@ TEST_CASE("ladder: wavefronts and instructions of a launch, by hand") {
 
 TEST_CASE("ladder: the model equals what was counted on an NVIDIA H200") {
   compare_with_recorded_counts(counted_launches({modulo, mask, strided, descending, add_on_load,
-                                                 shuffle, several, quads, once}),
+                                                 shuffle, redux, several, quads, once, streaming}),
                                results_file("nvidia-h200-counters.csv"));
 }
 

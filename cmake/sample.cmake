@@ -67,6 +67,20 @@ function(add_self_checks target prefix)
                                                                           TIMEOUT 300)
 endfunction()
 
+# run_alone(<topic> <case>...): cases that look at the whole GPU, as its free memory, and would see what others do. Their
+# names are known only to ctest, once the program has listed its cases, and so their properties are set there.
+function(run_alone topic)
+  if(NOT BUILD_TESTING)
+    return()
+  endif()
+  set(properties)
+  foreach(case IN LISTS ARGN)
+    string(APPEND properties "set_tests_properties([==[${topic}: ${case}]==] PROPERTIES RUN_SERIAL TRUE)\n")
+  endforeach()
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/run_alone.cmake "${properties}")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_BINARY_DIR}/run_alone.cmake)
+endfunction()
+
 # The same for the cases "plausible: <experiment>", which doctest leaves out unless asked: they have a preset of their
 # own. Not by doctest_discover_tests, which lists no decorated case and fails where nothing matches.
 function(add_plausible_checks topic)
