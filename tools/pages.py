@@ -247,7 +247,9 @@ def unjudged(page):
     sources = [path for ending in ("cu", "cuh", "hpp") for path in page.parent.glob(f"0?_*/*.{ending}")]
     coded = {claim for source in sources
              for claim in re.findall(r'"(0\d\.\d+[a-z]?)"', source.read_text(encoding="utf-8"))}
-    return sorted(coded ^ judged, key=records.id_order)
+    # a finding may belong to all parts of a claim: 03.4 to 03.4a, 03.4b and 03.4c
+    whole = {r["case"] for r in results if r["kind"] == "finding" and any(j[:-1] == r["case"] for j in judged)}
+    return sorted((coded ^ judged) - whole, key=records.id_order)
 
 
 def rewrite(page):

@@ -353,6 +353,13 @@ class Pages(InFolder):
         lines = self.rewritten("<!-- findings: sum -->", *found)
         self.assertEqual(lines, ["- 04.1: one", "- 04.2a: two"])
 
+    def test_a_finding_may_belong_to_all_parts_of_a_claim(self):
+        self.write("04_bandwidth/a.cu", 'Part a{"04.1a"}, b{"04.1b"}; finding("04.1"); finding("04.2");')
+        found = [record(case=case, kind="finding", metric="finding", at="one") for case in ("04.1", "04.2")]
+        self.save("04_bandwidth/results/x.csv", claim("04.1a", "holds"), claim("04.1b", "holds"), *found)
+        page = self.write("README.md", "<!-- results: 0?_*/results/x.csv -->\n")
+        self.assertEqual(pages.unjudged(page), ["04.2"])
+
     def test_every_claim_of_the_code_is_judged_or_says_why_not(self):
         self.write("04_bandwidth/a.cu", 'Part a{"04.1"}, b{"04.2a"}; // and 04.7, not in quotes')
         self.write("04_bandwidth/b.hpp", 'Part c{"04.2b"}, d{"04.3"};')
