@@ -41,10 +41,10 @@ __global__ void write_strided(unsigned* out, size_t n, unsigned stride) {
 }
 // [/write_strided]
 
-// A warp reads 32 such words; all of a thread's are under way at once. A sum has to be used, or the
-// compiler leaves the loads out, but to store it would be another stream: a thread does so only if
-// it has none of the bits of `silent`. Always when the result is checked (0), next to never when it
-// is timed (all bits).
+// A warp reads 32 such words; a thread's eight loads are under way at once. The sum has to be used,
+// or the compiler leaves the loads out; but to store it would add a stream of writes. So a thread
+// stores its sum only if that has none of the bits of `silent`: always when the result is checked
+// (no bits), next to never when it is timed (all bits).
 __global__ void read_strided(unsigned* sums, const unsigned* in, size_t n, unsigned stride,
                              unsigned silent) {
   unsigned word[each] = {};
