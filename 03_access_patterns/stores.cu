@@ -319,6 +319,27 @@ TEST_CASE("stores: sectors and predictions, by hand") {
   CHECK(Access{true, 1}.blocks(2049) == 2);
 }
 
+TEST_CASE("stores: the rate counts the words that are touched, and no others") {
+  std::string printed;
+  Report report("stores", &printed);
+  StrideTable table({report, nullptr, {}}, 80000000000);
+  const Readings second{std::vector<double>(15, 1000)};
+  for (const bool write : {false, true})
+    for (const unsigned stride : {1u, 8u}) table.add({write, stride}, {}, second);
+  table.table.print();
+  const auto row = [&](const std::string& name) {
+    const size_t begin = printed.find("  " + name + " ");
+    REQUIRE(begin != std::string::npos);
+    return printed.substr(begin, printed.find('\n', begin) - begin);
+  };
+  for (const std::string way : {"read", "write"}) {
+    CAPTURE(way);
+    CHECK(row(way + ", 1").find(" 320 ") != std::string::npos);  // GB/s
+    CHECK(row(way + ", 1").find(" 100% ") != std::string::npos);
+    CHECK(row(way + ", 8").find(" 40 ") != std::string::npos);
+  }
+}
+
 TEST_CASE("stores: the claims compare a word alone with a word in its row, the right way round") {
   Device device;
   device.number = -1;
