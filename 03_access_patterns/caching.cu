@@ -1,8 +1,8 @@
 // caching: the same loads through L1 and past it. The wiki has lines of 128 bytes through L1 and
 // segments of 32 past it, so that scattered loads had better go past; and says that from Pascal on
 // the unit is 32 bytes either way [LC 3]. Look at how little the way matters; then at one thread's
-// walk: a load through L1 brings its own sector of 32 bytes, and the next word of that sector costs
-// a hit; but the neighbouring sector of the same line is still far away.
+// walk: a load through L1 brings its own sector of 32 bytes, and the next word of that sector is a
+// hit; but the neighbouring sector of the same line still has to come from L2.
 //   cmake -S 03_access_patterns -B build/caching -DEXPERIMENTS=caching
 //   cmake --build build/caching && build/caching/03_access_patterns
 //
@@ -12,7 +12,7 @@
 //   4  chase_ca     one thread: each word says where the next one stands
 //   5  chase_cg
 //   6  chase_plain
-//   In caching_flag.cu: 3 and 6, compiled with the wiki's flag, -Xptxas -dlcm=cg.
+//   In caching_flag.cu: 3 and 6, compiled with the wiki's flag, -Xptxas -dlcm=cg
 #include "caching.cuh"
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
-// caching, 2 of 2: kernels 3 and 6, which say nothing of the cache, in a file that the build
-// compiles with -Xptxas -dlcm=cg and tells so by DLCM_CG. The flag sends all loads of a file past
-// L1.
+// caching, 2 of 2: kernels 3 and 6, which say nothing of the cache, once more. The build compiles
+// this file with -Xptxas -dlcm=cg, which sends all loads of a file past L1, and defines DLCM_CG
+// where it does.
 #include "caching.cuh"
 
 #ifdef DLCM_CG

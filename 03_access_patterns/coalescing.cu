@@ -1,8 +1,9 @@
 // coalescing: one instruction of a warp, 32 addresses, and the pieces of memory that move for it.
 // The texts give the rules of five generations: half-warps in order (1.0) and in any order (1.2)
 // [DD], lines of 128 bytes on Fermi and Kepler, segments of 32 past their L1 [LC 3.1-3.4], and
-// today's sectors. Look at the drawings, which need no GPU: which words move for nothing, and how
-// from one generation to the next fewer do. On a GPU the time of each pattern stands beside.
+// today's sectors. Look at the drawings, which need no GPU: which words move for nothing, under the
+// rules of each generation. (Through L1 on 2.x more did than on 1.2.) On a GPU the time of each
+// pattern follows.
 //   cmake -S 03_access_patterns -B build/coalescing -DEXPERIMENTS=coalescing
 //   cmake --build build/coalescing && build/coalescing/03_access_patterns
 //
@@ -178,7 +179,7 @@ __host__ __device__ unsigned takers(Pattern pattern, unsigned word) {
   switch (pattern) {
     case in_order:
       return line == 0 ? 1u << place : 0;
-    case permuted:  // 11 words on is the next lane, so 1 word on is the third: 3 x 11 = 33
+    case permuted:  // the next lane is 11 words on; so the next word is 3 lanes on: 3 x 11 = 33
       return line == 0 ? 1u << 3 * place % 32 : 0;
     case next_word:
       return word >= 1 && word < 33 ? 1u << (word - 1) : 0;
@@ -188,7 +189,7 @@ __host__ __device__ unsigned takers(Pattern pattern, unsigned word) {
       return word == 0 ? all_lanes : 0;
     case every_second:
       return line == 0 && place % 2 == 0 ? 1u << place : 0;
-    case scattered:  // line after line belongs to every third lane, at that lane's own place
+    case scattered:  // the next line is 3 lanes on, too; a lane's place in it is its number
       return line < 32 && place == 3 * line % 32 ? 1u << place : 0;
   }
   return 0;
@@ -259,7 +260,8 @@ const Wide wide_words[] = {{"16-bit words", warp_of(2, [](unsigned lane) { retur
 
 /// How many times as long as in order a load of a warp takes, from memory: the larger of two
 /// shares. L1 and L2 pass on sectors; memory hands out pieces of 64 bytes, though not again to the
-/// warp that wants the rest of a line at about the same time.
+/// warp that wants the rest of a line at about the same time. That a second line costs time, too,
+/// is left out: offset measures it.
 double predicted_times(Pattern pattern) {
   const Warp warp = warp_for(pattern);
   const double by_sectors = sectors(warp) / 4.0;
@@ -268,7 +270,7 @@ double predicted_times(Pattern pattern) {
   return std::max(by_sectors, by_pieces);
 }
 
-/// Where whole lines are read the documented sectors decide.
+/// Where all pieces of the array move, the documented sectors decide.
 Model model_of(Pattern pattern, const Device* device) {
   return pattern == same || pattern == scattered ? model_of_pieces(device) : Model::traffic;
 }

@@ -1,7 +1,7 @@
-// coalescing, random patterns: the model of sectors (transactions.hpp) and one warp's loads and
-// stores of words that nobody chose: words of 1 to 16 bytes, anywhere, by as many lanes as chance
-// says. There is nothing to measure: the profile preset counts requests and sectors, and all have
-// to be the model's.
+// coalescing, random patterns: does the model of sectors (transactions.hpp) hold for words that
+// nobody chose? One warp loads or stores words of 1 to 16 bytes, anywhere, by as many lanes as
+// chance says. There is nothing to time: the profile preset counts requests and sectors, and all
+// have to be the model's.
 //   cmake -S 03_access_patterns -B build/sectors -DEXPERIMENTS=coalescing
 //   cmake --build build/sectors && ctest --test-dir build/sectors -L profile --verbose
 //

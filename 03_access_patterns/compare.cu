@@ -1,8 +1,8 @@
-// compare: every X against every Y, one result for each pair. A reader of the 2007 study [BW] lets
-// each pair be compared "bitwise, by a tricky algorithm"; with the results stored that took 20
+// compare: every X against every Y, one result for each pair. A reader of the 2007 study [BW]
+// compares each pair "bitwise, by a tricky algorithm"; with the results stored that took 20
 // minutes, without storing them one. The reply: store 4-byte words side by side. Look at what the
-// order of the stores costs, and at what is left of the cost once they lie side by side: storing is
-// then done while others compare.
+// order of the stores costs, and at how little is left of it once they lie side by side: some
+// warps' results are then stored while other warps compare.
 //   cmake -S 03_access_patterns -B build/compare -DEXPERIMENTS=compare
 //   cmake --build build/compare && build/compare/03_access_patterns
 //
@@ -568,6 +568,10 @@ TEST_CASE("compare: the claim compares scattered stores with none, in this order
   times.kernel[not_stored] = always(20);
   judge(run, times, sizes_over(12));
   CHECK(printed.find("03.12  does not hold") != std::string::npos);
+}
+
+TEST_CASE("compare: the model equals what was counted on an NVIDIA H200") {
+  compare_with_recorded_counts(counted_launches(), results_file("nvidia-h200-counters.csv"));
 }
 
 TEST_CASE("compare: counted requests and sectors of this GPU equal the model") {

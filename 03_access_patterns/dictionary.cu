@@ -1,8 +1,8 @@
 // dictionary: where each of 16384 words first occurs in a text of 50 MB. A reader of the 2007 study
 // [BW] gave each word a thread that goes through the whole text, and got no answer. Look at how
 // much a block for each word gains, whose warps read 32 neighbouring letters at a time, and how
-// much more a thread for each position, which reads the text once. Why he got no answer is in
-// dictionary_copy.cu.
+// much more a thread for each position gains, since together they read the text once. Why he got no
+// answer is in dictionary_copy.cu.
 //   cmake -S 03_access_patterns -B build/dictionary -DEXPERIMENTS=dictionary
 //   cmake --build build/dictionary && build/dictionary/03_access_patterns --text FILE
 //
@@ -37,23 +37,8 @@ struct Words {
 
 // ---- kernels: first[w] becomes the least position at which word w stands ----
 
-__device__ bool is_letter(char c) {
-  return unsigned((c | 32) - 'a') < 26 || static_cast<unsigned char>(c) >= 128;
-}
-
-__device__ bool word_begins(const char* text, size_t at) {
-  return is_letter(text[at]) && (at == 0 || !is_letter(text[at - 1]));
-}
-
-// Whether word w stands at a position, letter by letter. The byte behind the text is no letter, so
-// nothing is read behind it.
-__device__ bool stands_at(const char* text, size_t at, const Words& words, unsigned w) {
-  const char* word = words.letters + words.begin[w];
-  const unsigned length = words.begin[w + 1] - words.begin[w];
-  for (unsigned k = 0; k < length; ++k)
-    if (text[at + k] != word[k]) return false;
-  return !is_letter(text[at + length]) && word_begins(text, at);
-}
+// Whether word w stands at this position of the text: see below.
+__device__ bool stands_at(const char* text, size_t at, const Words& words, unsigned w);
 
 // [thread_a_word]
 // Each lane has its own word and goes through the text; while they keep step, a warp reads one
@@ -85,6 +70,24 @@ __global__ void block_a_word(unsigned* first, const char* text, size_t n, Words 
   }
 }
 // [/block_a_word]
+
+__device__ bool is_letter(char c) {
+  return unsigned((c | 32) - 'a') < 26 || static_cast<unsigned char>(c) >= 128;
+}
+
+__device__ bool word_begins(const char* text, size_t at) {
+  return is_letter(text[at]) && (at == 0 || !is_letter(text[at - 1]));
+}
+
+// Whether word w stands at a position, letter by letter. The byte behind the text is no letter, so
+// nothing is read behind it.
+__device__ bool stands_at(const char* text, size_t at, const Words& words, unsigned w) {
+  const char* word = words.letters + words.begin[w];
+  const unsigned length = words.begin[w + 1] - words.begin[w];
+  for (unsigned k = 0; k < length; ++k)
+    if (text[at + k] != word[k]) return false;
+  return !is_letter(text[at + length]) && word_begins(text, at);
+}
 
 // [thread_a_position]
 // A warp reads 32 neighbouring letters. The lanes at which a word begins hash it, and look it up.

@@ -1,7 +1,7 @@
-// Why the reader of dictionary got no answer. He searches with one thread, <<<1, 1>>>, and finds
-// nothing in 50 MB, but a word in the last or the first 10 MB; a plain copy of 30 MB by one thread
-// "works half of the time". He suspects the memory. Look at how long one thread takes: about as
-// long as a GPU that also drives a display lets a kernel run.
+// dictionary, 2 of 2: why the reader got no answer. He searches with one thread, <<<1, 1>>>: in the
+// last or the first 10 MB it finds the word, in all 50 MB nothing; and a plain copy of 30 MB by one
+// thread "works half of the time". He suspects the memory. Look at how long one thread takes: about
+// as long as a GPU that also drives a display lets a kernel run, or longer.
 //
 //   1  copy_bytes   the reader's: one thread, a byte at a time
 //   2  copy_words   the same in words of 4 bytes

@@ -8,10 +8,10 @@
 #include "../common/report.hpp"
 #include "transactions.hpp"
 
-/// Two lines; a character for 4 bytes, a bar between sectors.
+/// So much of memory is drawn: two lines of 128 bytes.
 inline constexpr unsigned drawn_bytes = 256;
 
-/// Where the character of a byte stands.
+/// Where the character of a byte stands: there is one for 4 bytes, and a bar before each sector.
 inline size_t drawn_column(long long byte) { return size_t(1 + byte / 4 + byte / 32); }
 
 /// The words of memory, each with the lane that takes it (0 to 9, a to v), `*` for several lanes,

@@ -38,8 +38,8 @@ __global__ void read_offset(unsigned* out, const unsigned* in, size_t n, size_t 
 }
 // [/read_offset]
 
-// The same, `passes` times over an array that stays in L2. Past L1 (ld.global.cg), in which most of
-// it would stay, too.
+// The same, `passes` times over an array that stays in L2. The loads go past L1 (ld.global.cg),
+// since most of the array would stay in there, too.
 __global__ void read_offset_past_l1(unsigned* out, const unsigned* in, size_t n, size_t offset,
                                     unsigned passes) {
   const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;

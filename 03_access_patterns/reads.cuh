@@ -7,8 +7,8 @@
 #include "../common/report.hpp"
 #include "transactions.hpp"
 
-constexpr unsigned block_threads =
-    256;  // eight warps: they divide the resident threads of all GPUs
+/// Eight warps: they divide the resident threads of all GPUs.
+constexpr unsigned block_threads = 256;
 
 /// As many blocks as are resident at once. Each thread steps on by the whole grid.
 struct Grid {

@@ -41,10 +41,10 @@ __global__ void write_strided(unsigned* out, size_t n, unsigned stride) {
 }
 // [/write_strided]
 
-// A warp reads 32 such words; all of a thread's are under way at once. A sum has to be used, or the
-// compiler leaves the loads out, but to store it would be another stream: a thread does so only if
-// it has none of the bits of `silent`. Always when the result is checked (0), next to never when it
-// is timed (all bits).
+// A warp reads 32 such words; a thread's eight loads are under way at once. The sum has to be used,
+// or the compiler leaves the loads out; but to store it would add a stream of writes. So a thread
+// stores its sum only if that has none of the bits of `silent`: always when the result is checked
+// (no bits), next to never when it is timed (all bits).
 __global__ void read_strided(unsigned* sums, const unsigned* in, size_t n, unsigned stride,
                              unsigned silent) {
   unsigned word[each] = {};
@@ -317,6 +317,27 @@ TEST_CASE("stores: sectors and predictions, by hand") {
   }
   CHECK(Access{true, 8}.words(1025) == 129);
   CHECK(Access{true, 1}.blocks(2049) == 2);
+}
+
+TEST_CASE("stores: the rate counts the words that are touched, and no others") {
+  std::string printed;
+  Report report("stores", &printed);
+  StrideTable table({report, nullptr, {}}, 80000000000);
+  const Readings second{std::vector<double>(15, 1000)};
+  for (const bool write : {false, true})
+    for (const unsigned stride : {1u, 8u}) table.add({write, stride}, {}, second);
+  table.table.print();
+  const auto row = [&](const std::string& name) {
+    const size_t begin = printed.find("  " + name + " ");
+    REQUIRE(begin != std::string::npos);
+    return printed.substr(begin, printed.find('\n', begin) - begin);
+  };
+  for (const std::string way : {"read", "write"}) {
+    CAPTURE(way);
+    CHECK(row(way + ", 1").find(" 320 ") != std::string::npos);  // GB/s
+    CHECK(row(way + ", 1").find(" 100% ") != std::string::npos);
+    CHECK(row(way + ", 8").find(" 40 ") != std::string::npos);
+  }
 }
 
 TEST_CASE("stores: the claims compare a word alone with a word in its row, the right way round") {

@@ -18,8 +18,8 @@
 
 namespace {
 
-// ---- kernels: every slot of 256 bytes belongs to one store of one warp; a warp has many slots, as
-// to start warps would take longer than to store once ----
+// ---- kernels: every slot of 256 bytes belongs to one store of one warp; a warp has many slots,
+// since to start it takes longer than to store once ----
 
 constexpr unsigned threads = 256;
 constexpr unsigned slot_words = 64;
@@ -142,7 +142,7 @@ std::string segments_text(const Kernel& k) {
   return text;
 }
 
-/// To go to a slot takes its time, however little is written there, and so does each piece of 64
+/// A slot takes a time of its own, however little is written there, and so does each piece of 64
 /// bytes beyond the first, even if half of it stays as it is. Both are calibrated: by stores of one
 /// segment and of four.
 double predicted_ms(const Kernel& k, double one_segment_ms, double four_segments_ms) {

@@ -1,7 +1,7 @@
 // stride: reads every stride-th word. The wiki's worst case [LC 3.4] scatters the 32 lanes of a
-// warp over 32 segments. Look at where the loss ends: at stride 8 by the sectors that a warp asks
-// for, at 16 when measured, since memory hands out 64 bytes at a time. And at what happens beyond,
-// where half and more of these are skipped.
+// warp over 32 segments. Look at where the steep loss ends: at stride 8 by the sectors that a warp
+// asks for, at 16 when measured, since memory hands out 64 bytes at a time. And at what happens
+// beyond, where more and more of these pieces are skipped.
 //   cmake -S 03_access_patterns -B build/stride -DEXPERIMENTS=stride
 //   cmake --build build/stride && build/stride/03_access_patterns
 //
@@ -71,8 +71,8 @@ constexpr size_t widest = 64;
 
 /// The model's two constants, for one array; milliseconds.
 struct Calibrated {
-  double moving = NAN;   ///< takes its bytes, all of them
-  double passing = NAN;  ///< takes the way through it, whatever part of it moves
+  double moving = NAN;   ///< to move all of its bytes
+  double passing = NAN;  ///< to pass through it, however few of its bytes move
 
   /// From the times at strides 1 and 64. The two overlap in part: the time is taken as the root of
   /// the sum of their squares, as of two sides of a right triangle.

@@ -19,7 +19,7 @@ void stride_locality(const Run& run);
 namespace {
 
 constexpr unsigned line_words = 32;  // 128 bytes
-constexpr unsigned own_lines = 64;   // 8 KiB: all resident blocks' lines together fit into L1
+constexpr unsigned own_lines = 64;   // 8 KiB: the lines of all resident blocks fit into L1
 
 // ---- kernels: thread t adds up what it reads, into out[t] ----
 
@@ -76,8 +76,9 @@ __global__ void read_neighbours_again(unsigned* out, const unsigned* in, unsigne
 
 // ---- what is right ----
 
-/// Takes each word of a block's lines away from its threads, as often as they came to it. A thread
-/// begins `begin` steps of `step` words into them, comes on by a step a turn, and round again.
+/// Takes each word of a block's lines away from the sums of its threads, as often as they read it.
+/// Thread t begins t steps of `step` words into the lines, moves on by a line at each turn, and
+/// from the last line goes back to the first.
 __global__ void take_away_own(unsigned* sums, bool neighbours, unsigned turns) {
   const unsigned step = neighbours ? 1 : line_words;  // from a thread to the next
   const unsigned a_turn = line_words;                 // from a turn to the next
@@ -170,7 +171,7 @@ Model model_of(Locality which, const Device& device) {
 
 void stride_locality(const Run& run) {
   if (!run.device) return run.report.left_out("what spatial and temporal locality are worth");
-  constexpr unsigned turns = 2048;  // 0.3 ms and more
+  constexpr unsigned turns = 2048;  // 0.2 ms and more on an H200
   Words memory(bytes_to_read(run, size_t(1) << 30, 1.0 / 4) / 4, resident_grid(*run.device));
   Table table(run.report, "locality, 4-byte words",
               {compared("ns/1000 words", "time of a thousand words", "ns", 3), shown("spread"),

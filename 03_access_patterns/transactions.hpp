@@ -10,8 +10,8 @@
 /// The addresses that a warp's lanes read or write in one instruction.
 struct Warp {
   unsigned word = 4;  ///< bytes that each lane moves: 1, 2, 4, 8 or 16
-  std::array<long long, 32>
-      address;  ///< byte address of each lane's word, a multiple of `word`; -1: lane inactive
+  /// Byte address of each lane's word, a multiple of `word`; -1: lane inactive.
+  std::array<long long, 32> address;
 
   bool active(unsigned lane) const { return address[lane] >= 0; }
 };
@@ -95,7 +95,7 @@ inline int pieces(const Warp& warp, unsigned bytes) {
   return static_cast<int>(segments(warp, bytes).size());
 }
 
-/// Lines of 128 bytes in which these sectors lie.
+/// Lines of 128 bytes in which they lie.
 inline int lines(const Warp& warp) { return static_cast<int>(segments(warp, 128).size()); }
 
 /// Whether compute capability 1.0 moves the half-warp from lane `first` on together: its k-th lane

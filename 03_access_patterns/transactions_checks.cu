@@ -42,9 +42,9 @@ TEST_CASE("transactions: the wiki's figures for loads through L1 and past it") {
   CHECK(count(Rule::through_l1, scattered) == 32);
   CHECK(used_percent(Rule::through_l1, scattered) == 3.125);
   CHECK(used_percent(Rule::past_l1, scattered) == 12.5);
+  // misaligned and out of order: as many lines as the words lie in
   const Warp three = warp_of(4, [](unsigned lane) { return lane / 12 * 32 + lane * 7 % 12 + 5; });
-  CHECK(under(Rule::through_l1, three).count() ==
-        3);  // misaligned and uncoalesced: as many as three
+  CHECK(count(Rule::through_l1, three) == 3);
 }
 
 TEST_CASE("transactions: today a sector is what a segment past L1 was") {
@@ -93,8 +93,8 @@ TEST_CASE(
     CHECK(under(Rule::any_order, pattern).bytes() <= under(Rule::in_order, pattern).bytes());
     CHECK(count(Rule::any_order, pattern) <= count(Rule::in_order, pattern));
   }
-  CHECK(used_percent(Rule::any_order, permuted) ==
-        doctest::Approx(50));                  // each half wants both halves of the line
+  // each half-warp wants both halves of the line
+  CHECK(used_percent(Rule::any_order, permuted) == doctest::Approx(50));
   const auto bytes_of_half = [](auto index) {  // the first half-warp alone
     std::vector<unsigned> sizes;
     for (const Transaction& t :
@@ -106,12 +106,10 @@ TEST_CASE(
   };
   using Sizes = std::vector<unsigned>;
   CHECK(bytes_of_half([](unsigned lane) { return 15 - lane; }) == Sizes{64});  // reversed
-  CHECK(bytes_of_half([](unsigned lane) { return lane + 1; }) ==
-        Sizes{128});  // misaligned within a line
-  CHECK(bytes_of_half([](unsigned lane) { return lane + 24; }) ==
-        Sizes{32, 32});  // split between two lines
-  CHECK(bytes_of_half([](unsigned lane) { return lane + 23; }) ==
-        Sizes{64, 32});                                           // the manual's 64 and 32
+  // misaligned within a line; split between two lines; the manual's 64 and 32
+  CHECK(bytes_of_half([](unsigned lane) { return lane + 1; }) == Sizes{128});
+  CHECK(bytes_of_half([](unsigned lane) { return lane + 24; }) == Sizes{32, 32});
+  CHECK(bytes_of_half([](unsigned lane) { return lane + 23; }) == Sizes{64, 32});
   CHECK(bytes_of_half([](unsigned) { return 9; }) == Sizes{32});  // one address
   CHECK(under(Rule::any_order, bits16).list[0].bytes == 32);      // segments of 64 at most, halved
 }
@@ -125,11 +123,10 @@ TEST_CASE("transactions: stores move one or two or four segments") {
   using Sizes = std::vector<unsigned>;
   CHECK(sizes([](unsigned lane) { return lane; }) == Sizes{4});
   CHECK(sizes([](unsigned lane) { return lane / 2; }) == Sizes{2});  // within 64 bytes
-  CHECK(sizes([](unsigned lane) { return lane / 8 * 16 % 48 + lane % 8; }) ==
-        Sizes{1, 1, 1});  // strewn over 192
+  // strewn over 192 bytes
+  CHECK(sizes([](unsigned lane) { return lane / 8 * 16 % 48 + lane % 8; }) == Sizes{1, 1, 1});
   CHECK(sizes([](unsigned) { return 5; }) == Sizes{1});
-  CHECK(sizes([](unsigned lane) { return lane + 8; }) ==
-        Sizes{1, 2, 1});  // aligned to a segment only
+  CHECK(sizes([](unsigned lane) { return lane + 8; }) == Sizes{1, 2, 1});  // a segment off
   CHECK(sizes([](unsigned lane) { return lane + 1; }) == Sizes{4, 1});
 }
 

@@ -1,8 +1,8 @@
 // unroll: two vectors added with 1, 2, 4 or 8 words a thread, in words of 4, 8 and 16 bytes. The
 // replies that the wiki quotes say that unrolling does not help a kernel that the memory limits
-// [LC 3]. Look first at whether it does: a word of 4 bytes a thread puts too few bytes under way to
-// fill the memory of a large GPU, and then unrolling, or a wider word, is what fills it. What else
-// the replies expect of more work a thread is in unroll_replies.cu.
+// [LC 3]. Look first at whether the memory does limit it: one word of 4 bytes a thread puts too few
+// bytes under way to keep the memory of a large GPU busy, and then unrolling, or a wider word,
+// helps. What else the replies expect of more work a thread is in unroll_replies.cu.
 //   cmake -S 03_access_patterns -B build/unroll -DEXPERIMENTS=unroll
 //   cmake --build build/unroll && build/unroll/03_access_patterns
 //
@@ -265,8 +265,7 @@ Traffic traffic(const Kernel& k, size_t n) {
         const size_t first = block * each + step * block_threads + lane0;
         return n > first ? std::min<size_t>(n - first, 32) : 0;
       };
-      const size_t whole =
-          there(k.words - 1);  // lanes that have all their words; the others follow
+      const size_t whole = there(k.words - 1);  // lanes with all their words; the others follow
       for (unsigned step = 0; step < k.words; ++step) {
         all.request(0, whole, k.bytes);
         all.request(whole, there(step), k.bytes);
@@ -552,7 +551,9 @@ TEST_CASE("unroll: counted requests and sectors of this GPU equal the model") {
 TEST_CASE("unroll: sums are right at awkward sizes and nothing is written behind them") {
   if (skip_without_gpu()) return;
   std::vector<size_t> sizes{4, 36, 1020, 8192, 100012, 1000004};  // floats
-  for (const Kernel& k : kernels)  // one word of the last step is missing, or all but one are
+  // of 16-byte words one is missing in the last step, or all but one are; of smaller ones, whose
+  // number is rounded up, none is, or all but a few are
+  for (const Kernel& k : kernels)
     for (const size_t n : {3 * size_t(k.words) * block_threads - 1,
                            3 * size_t(k.words) * block_threads - block_threads + 1})
       sizes.push_back((n * k.bytes / 4 + 3) / 4 * 4);

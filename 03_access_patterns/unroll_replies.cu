@@ -1,11 +1,12 @@
-// What else the replies in the wiki expect of more words a thread [LC 3]: values that the words
-// share stay in registers; there is work to do between the accesses; the last blocks leave no tail.
-// A plain sum of vectors has none of the three. Here is a kernel for each.
+// unroll, 2 of 2: what else the replies in the wiki expect of more words a thread [LC 3]. Values
+// that the words share stay in registers; there is work to do between the accesses; the last blocks
+// leave no tail. A plain sum of vectors has none of the three. Here are two kernels, with one word
+// a thread and with four: stacks for the first, chains for the other two.
 //
-//   1  stack1   a thread adds up 25 rows for one word: it shares nothing
-//   2  stack4   for four words, one below the other, which share 22 of their 25
-//   3  chain1   a thread takes one word through a long chain of additions, each waiting for the
-//   last 4  chain4   four words at a time: four chains
+//   1  stack1  a thread adds up 25 rows for one word, and shares nothing
+//   2  stack4  for four words, one below the other, which share 22 of their 25 rows
+//   3  chain1  one word goes through a long chain of additions: each waits for the one before
+//   4  chain4  four words at a time: four chains
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -177,8 +178,8 @@ struct Stacks {
   }
 };
 
-/// Of a turn, which the compiler does not know: sums of whole numbers below 2^24 are exact, and one
-/// turn too few shows.
+/// What a turn adds; the kernels are not told before they run. Sums of whole numbers below 2^24 are
+/// exact, and one turn too few shows.
 constexpr float addend = 3;
 
 /// Words for chains, 16 bits each.

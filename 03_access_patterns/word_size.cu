@@ -1,7 +1,8 @@
 // word_size: words of 4, 8 and 16 bytes. Dr. Dobb's hands on the rough penalties of 2008 [DD]:
-// uncoalesced words cost 10 times as much in 32 bits, 4 times in 64, twice in 128. Look at how near
-// 8, 4 and 2 the cost is where each lane has 32 bytes, a sector, for itself, as on the G80; and at
-// how it doubles where it has 128, since memory hands out 64 at a time.
+// where they are not coalesced, words of 32 bits cost 10 times as much, of 64 bits 4 times, of 128
+// twice. Look at how near 8, 4 and 2 the cost is where each lane has 32 bytes, a sector, for
+// itself, as on the G80; and at how it doubles where it has 128 bytes, since memory hands out 64 at
+// a time.
 //   cmake -S 03_access_patterns -B build/words -DEXPERIMENTS=word_size
 //   cmake --build build/words && build/words/03_access_patterns
 //

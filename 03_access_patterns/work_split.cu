@@ -24,8 +24,7 @@
 
 namespace {
 
-// ---- kernels: thread t leaves its sum of squares in sum[t], and thread 0 the cycles that it took
-// ----
+// ---- kernels: thread t leaves its sum of squares in sum[t], thread 0 its cycles in *time ----
 
 constexpr int block_threads = 256;
 
@@ -251,8 +250,8 @@ Warp load(Split split, size_t threads, size_t n) {
   return warp_of(4, [=](unsigned lane) { return lane * apart; });
 }
 
-/// Passes of L1's data path that a warp's load takes. It is that of shared memory: 32 banks, 4
-/// bytes wide, each of which gives a word at a time.
+/// Passes of L1's data path that a warp's load takes (Nsight Compute calls them wavefronts). It is
+/// that of shared memory: 32 banks, 4 bytes wide, each of which gives a word at a time.
 int passes(const Warp& warp) {
   std::vector<long long> words;
   for (const long long address : warp.address) words.push_back(address / 4);

@@ -28,7 +28,8 @@ __host__ __device__ constexpr int word_of(unsigned lane) { return int(3 * lane);
 // constexpr unsigned warp_words = 32;
 // __host__ __device__ constexpr int word_of(unsigned lane) { return int(lane + 31); }
 
-// the edge of a tile: only the first and the last lane read, a row of 1000 words apart
+// the edges of a tile: only the first and the last lane read; the next warp has the next row, of
+// 1000 words
 // constexpr unsigned warp_words = 1000;
 // __host__ __device__ constexpr int word_of(unsigned lane) { return lane % 31 ? -1 : int(lane); }
 
