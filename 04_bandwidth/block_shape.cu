@@ -287,7 +287,9 @@ Reach reach_of(const Kernel& k, Matrix m, Block b) {
 }
 
 /// Milliseconds that the slowest of four things takes. It leaves out a launch's start and end,
-/// which show at 2048 x 2048 (column -> row, 32 words wide: up to 1.4 times as long).
+/// which show at 2048 x 2048 (column -> row, 32 words wide: up to 1.4 times as long), and it takes
+/// for granted that a block finds in L1 what its own warps left there: one of 256 x 1 has a single
+/// row of warps, and takes 1.9 times as long there.
 double predicted_ms(const Kernel& k, Matrix m, Block b, const Calibrated& c, const Device& device) {
   const Request load = request_of(k, b, m, true);
   const Request store = request_of(k, b, m, false);

@@ -37,7 +37,7 @@ __global__ void read_pattern(Word* loaded, const Word* before, const int* wanted
 }
 
 // The same with one store: the word that stands in `after` replaces the one from `before`.
-// LaneWords that store to the same place store the same. At the end the warp copies out what is
+// Lanes that store to the same place store the same. At the end the warp copies out what is
 // there.
 template <class Word>
 __global__ void write_pattern(Word* out, const Word* before, const Word* after, const int* wanted) {
@@ -100,7 +100,7 @@ Wanted strided(std::mt19937& random) {
   return wanted;
 }
 
-/// LaneWords in groups of `size`, a power of two, want the same word.
+/// Lanes in groups of `size`, a power of two, want the same word.
 Wanted in_groups(Wanted wanted, unsigned size) {
   for (unsigned lane = 0; lane < 32; ++lane) wanted[lane] = wanted[lane / size * size];
   return wanted;

@@ -244,8 +244,8 @@ void show(const Run& run, const std::vector<Readings>& readings, unsigned turns)
 }
 
 /// k paths in a warp take about k times as long as one; k paths that are aligned to warps about as
-/// long as one. (The paths themselves differ by up to 8%: loops of as many instructions, which lie
-/// differently in the lines that instructions are fetched by.)
+/// long as one. (The paths themselves seem to differ by up to 8%, though their loops have as many
+/// instructions. Why was not found out.)
 void judge_paths(const Run& run, const std::vector<Readings>& readings) {
   const auto judge_widths = [&](const Part& part, size_t first, bool their_sum) {
     std::vector<Verdict> each;

@@ -31,6 +31,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import textwrap
 
 import records
@@ -337,15 +338,16 @@ def run_commands(page, sample):
     if not found:
         sys.exit(f"{page}: no command calls {sample.name}")
     failed = False
-    for words in found:
-        words = [w for w in words if w != "--full"]
-        is_quick = {"--quick", "--self-check", "--list", "--help"} & {w.split("=")[0] for w in words}
-        quick = [] if is_quick else ["--quick"]
-        print(sample.name, *words, *quick, flush=True)
-        code = subprocess.run([sample, *words, *quick], stdout=subprocess.DEVNULL).returncode
-        if code not in (0, 77):
-            print(f"{page}: exit code {code}")
-            failed = True
+    with tempfile.TemporaryDirectory() as folder:  # for the files that they write
+        for words in found:
+            words = [w for w in words if w != "--full"]
+            is_quick = {"--quick", "--self-check", "--list", "--help"} & {w.split("=")[0] for w in words}
+            quick = [] if is_quick else ["--quick"]
+            print(sample.name, *words, *quick, flush=True)
+            code = subprocess.run([sample.resolve(), *words, *quick], cwd=folder, stdout=subprocess.DEVNULL).returncode
+            if code not in (0, 77):
+                print(f"{page}: exit code {code}")
+                failed = True
     return failed
 
 
