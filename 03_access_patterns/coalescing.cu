@@ -343,7 +343,9 @@ void show_times(const Run& run, const Measured& m) {
                             spread_text(ns), times(ns.median / whole), bar(whole / ns.median)});
   }
   table.print();
-  run.report.note("predicted: sectors, of 4, or pieces of 64 bytes, of 2, whichever is more");
+  run.report.note(
+      "predicted: sectors, of 4, or pieces of 64 bytes, of 2, whichever is more; a piece that the "
+      "next warp wants as well counts once");
 }
 
 void judge_one_address(const Run& run, const Measured& m) {
