@@ -181,12 +181,6 @@ struct NothingLeft {
 
 constexpr unsigned block_threads = 256;
 
-/// Blocks of all threads that are resident at once.
-unsigned resident_blocks(const cudaDeviceProp& device) {
-  return unsigned(device.multiProcessorCount *
-                  (device.maxThreadsPerMultiProcessor / block_threads));
-}
-
 struct Words {
   static constexpr size_t canaries = 32;
 
@@ -196,7 +190,7 @@ struct Words {
 
   Words(size_t words, const Device& device)
       : words(words),
-        blocks(resident_blocks(device.prop)),
+        blocks(resident_blocks(device.prop, block_threads)),
         in(words + 1),  // one more for the misaligned
         sums(readers() + canaries) {
     fill(in, Value{});
@@ -532,7 +526,7 @@ TEST_CASE("caching: counted requests and sectors of this GPU equal the model") {
 TEST_CASE("caching: every load is right at awkward sizes") {
   if (skip_without_gpu()) return;
   const Device device = Device::current();
-  const size_t readers = size_t(resident_blocks(device.prop)) * block_threads;
+  const size_t readers = size_t(resident_blocks(device.prop, block_threads)) * block_threads;
   for (const size_t count : {size_t(1), size_t(31), size_t(1009), 9 * readers + 65537}) {
     Words words(count, device);
     for (const Way& way : all_ways())

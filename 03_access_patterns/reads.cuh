@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "../common/report.hpp"
+#include "sizes.hpp"
 #include "transactions.hpp"
 
 /// Eight warps: they divide the resident threads of all GPUs.
@@ -16,9 +17,7 @@ struct Grid {
   unsigned threads() const { return blocks * block_threads; }
 };
 inline Grid resident_grid(const Device& device) {
-  const cudaDeviceProp& prop = device.prop;
-  return {unsigned(prop.multiProcessorCount) *
-          (unsigned(prop.maxThreadsPerMultiProcessor) / block_threads)};
+  return {resident_blocks(device.prop, block_threads)};
 }
 
 /// Bytes of an array that is read: `by_default`, doubled until the `share` of it that moves is

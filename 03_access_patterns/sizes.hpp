@@ -1,4 +1,5 @@
-// How large an array must be so that the L2 cannot hold it, and what fits.
+// How large an array must be so that the L2 cannot hold it, what fits, and how many blocks run at
+// once.
 #pragma once
 
 #include "../common/report.hpp"
@@ -12,4 +13,11 @@ inline size_t size_beyond_l2(const Run& run, const std::string& what, size_t by_
   while (run.device && !beyond_l2(*run.device, bytes_touched * double(n))) n *= 2;
   return fitting_size(what, 0, n, run.memory_there(),
                       [&](size_t count) { return bytes_needed * double(count); });
+}
+
+/// Blocks of so many threads that are resident on the whole GPU at once, if nothing but the number
+/// of threads limits them.
+inline unsigned resident_blocks(const cudaDeviceProp& device, unsigned threads) {
+  const unsigned each = unsigned(device.maxThreadsPerMultiProcessor) / threads;
+  return unsigned(device.multiProcessorCount) * each;
 }

@@ -99,11 +99,6 @@ struct IsRight {
   }
 };
 
-/// Blocks of all threads that are resident at once.
-unsigned resident_blocks(const cudaDeviceProp& device) {
-  return unsigned(device.multiProcessorCount * (device.maxThreadsPerMultiProcessor / threads));
-}
-
 struct Slots {
   static constexpr size_t canaries = 32;
   static constexpr double bytes_each = 256;
@@ -113,7 +108,9 @@ struct Slots {
   DeviceBuffer<unsigned> out;
 
   Slots(size_t slots, const Device& device)
-      : slots(slots), blocks(resident_blocks(device.prop)), out(slots * slot_words + canaries) {}
+      : slots(slots),
+        blocks(resident_blocks(device.prop, threads)),
+        out(slots * slot_words + canaries) {}
   Task task(const Kernel& k) {
     Check check;
     check.poison = [this] { out.poison(); };
@@ -270,9 +267,9 @@ TEST_CASE("stores: segments: grids fill made-up devices") {
   cudaDeviceProp prop{};
   prop.multiProcessorCount = 10;
   prop.maxThreadsPerMultiProcessor = 1536;
-  CHECK(resident_blocks(prop) == 60);
+  CHECK(resident_blocks(prop, threads) == 60);
   prop.maxThreadsPerMultiProcessor = 2048;
-  CHECK(resident_blocks(prop) == 80);
+  CHECK(resident_blocks(prop, threads) == 80);
 }
 
 TEST_CASE("stores: segments: the model equals what was counted on an NVIDIA H200") {

@@ -384,18 +384,12 @@ struct Gains {
 
 // ---- the experiment: the whole GPU ----
 
-/// Blocks of all threads that are resident at once.
-unsigned resident_blocks(const cudaDeviceProp& device) {
-  return unsigned(device.multiProcessorCount *
-                  (device.maxThreadsPerMultiProcessor / block_threads));
-}
-
 Pair measure_whole_gpu(const Run& run, size_t n) {
   Table table(
       run.report, "whole GPU",
       {predicted("sectors/request", "sectors a request", "", 0), compared("ms", "time", "ms", 4),
        shown("spread"), measured("GB/s", "bandwidth", "GB/s", 0), shown("")});
-  const unsigned blocks = run.device ? resident_blocks(run.device->prop) : 1024;
+  const unsigned blocks = run.device ? resident_blocks(run.device->prop, block_threads) : 1024;
   Pair times;
   if (run.device) {
     Squares squares(n, blocks);
@@ -561,7 +555,7 @@ TEST_CASE("work_split: sizes of made-up devices: in L2, and beyond it") {
   CHECK(words_in_l2(run) == 1 << 20);
   device.prop.multiProcessorCount = 10;
   device.prop.maxThreadsPerMultiProcessor = 1536;
-  CHECK(resident_blocks(device.prop) == 60);
+  CHECK(resident_blocks(device.prop, block_threads) == 60);
 }
 
 TEST_CASE("work_split: the claim compares chunks with interleaved threads, in this order") {
@@ -632,7 +626,7 @@ TEST_CASE("work_split: large: more than 2^32 words") {
   constexpr size_t n = (size_t(1) << 32) + 77;
   if (5.0 * double(n) > 0.9 * double(Device::free_bytes()))
     return skip_self_check("needs " + bytes_text(5.0 * double(n)) + " of device memory");
-  Squares squares(n, resident_blocks(Device::current().prop));
+  Squares squares(n, resident_blocks(Device::current().prop, block_threads));
   for (const size_t i : {chunks4, interleaved4}) CHECK(wrong_after(squares.task(kernels[i])) == 0);
 }
 
