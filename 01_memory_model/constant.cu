@@ -281,7 +281,7 @@ void judge(const Run& run, const std::vector<Readings>& readings) {
       {"01.6d", "uniform constant reads make 1/16 of the traffic of global loads", "1/16",
        "lectures"},
       global_transactions_today >= global_transactions_then,
-      "computed: a uniform load is one request of one sector from global memory too");
+      "a uniform load is one request of one sector from global memory too, computed");
 }
 
 }  // namespace

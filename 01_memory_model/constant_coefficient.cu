@@ -6,8 +6,9 @@
 //   1  add_literals     the additions alone
 //   2  fixed_constant   16 coefficients at fixed addresses of constant memory
 //   3  fixed_global     the same from global memory
-//   4  indexed_constant  16 coefficients from an index on, which follows from the block
-//   5  indexed_global    the same from global memory
+//   4  kept_global      3 loaded once, and kept in registers
+//   5  indexed_constant  16 coefficients from an index on, which follows from the block
+//   6  indexed_global    the same from global memory
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -40,7 +41,8 @@ __global__ void add_literals(float* out, unsigned turns) {
 }
 
 // [fixed_constant]
-// The address is known when the kernel is compiled: an addition may name it as its operand.
+// The address is known when the kernel is compiled, and nobody can write there while it runs: an
+// addition may name the word as its operand, or the compiler reads all of them before the loop.
 __global__ void fixed_constant(float* out, unsigned turns) {
   const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
   float sum = float(tid);
@@ -63,6 +65,21 @@ __global__ void fixed_global(float* out, const float* coefficient, unsigned turn
     __syncwarp();  // another lane could have stored: the coefficients have to be loaded again
 #pragma unroll
     for (unsigned c = 0; c < text_words; ++c) sum += coefficient[c];
+  }
+  out[tid] = sum;
+}
+
+// What a compiler does with kernel 3 where nobody else could store.
+__global__ void kept_global(float* out, const float* coefficient, unsigned turns) {
+  const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
+  float kept[text_words];
+#pragma unroll
+  for (unsigned c = 0; c < text_words; ++c) kept[c] = coefficient[c];
+  float sum = float(tid);
+#pragma unroll 1
+  for (unsigned turn = 0; turn < turns; ++turn) {
+#pragma unroll
+    for (unsigned c = 0; c < text_words; ++c) sum += kept[c];
   }
   out[tid] = sum;
 }
@@ -139,6 +156,10 @@ const Way ways[] = {
      [](unsigned blocks, float* out, const float* coefficient, unsigned turns) {
        fixed_global<<<blocks, block_threads>>>(out, coefficient, turns);
      }},
+    {"global, kept in registers", false,
+     [](unsigned blocks, float* out, const float* coefficient, unsigned turns) {
+       kept_global<<<blocks, block_threads>>>(out, coefficient, turns);
+     }},
     {"constant, index by block", true,
      [](unsigned blocks, float* out, const float*, unsigned turns) {
        indexed_constant<<<blocks, block_threads>>>(out, turns);
@@ -148,7 +169,7 @@ const Way ways[] = {
        indexed_global<<<blocks, block_threads>>>(out, coefficient, turns);
      }},
 };
-enum { no_reads, fixed_c, fixed_g, indexed_c, indexed_g };
+enum { no_reads, fixed_c, fixed_g, kept_g, indexed_c, indexed_g };
 
 struct Sums {
   static constexpr size_t canaries = 64;  ///< behind the sums
@@ -187,11 +208,12 @@ struct Sums {
 
 // ---- what to expect ----
 
-/// Milliseconds. A constant at a fixed address is an operand, and its read takes nothing; loads
+/// Milliseconds. A constant at a fixed address is an operand, and its read takes nothing, as little
+/// as one from a register; loads
 /// that hit L1 take what those of `indexed_global` do, of which there are as many. An indexed read
 /// of constant memory is predicted by nothing.
 double predicted_ms(int way, double additions_ms, double loads_ms) {
-  if (way == fixed_c) return additions_ms;
+  if (way == fixed_c || way == kept_g) return additions_ms;
   if (way == fixed_g) return loads_ms;
   return NAN;
 }
@@ -202,6 +224,9 @@ void judge(const Run& run, const std::vector<Readings>& times) {
   const Interval fixed_gain = ratio(times[fixed_g], times[fixed_c]);
   run.report.judge({"01.11a", "a coefficient is best read from constant memory", "", "wiki"},
                    beats(), fixed_gain, faster(fixed_gain) + " than a load that hits L1");
+  const Interval kept_gain = ratio(times[kept_g], times[fixed_c]);
+  if (kept_gain.measured())
+    run.report.finding("01.11a", "it is " + faster(kept_gain) + " than a register");
   const Interval indexed_gain = ratio(times[indexed_g], times[indexed_c]);
   run.report.judge(
       {"01.11b", "my_const[blockIdx.x % 16] is the best possible use of it", "", "lectures"},
@@ -242,6 +267,7 @@ TEST_CASE("constant: coefficients' sums and predictions, by hand") {
   CHECK(sum_of(15 * 256, true, 2) == 15 * 256 + 2 * 376 + 15 * 48);  // from the last, the first on
   CHECK(exact_turns(1 << 20) * 16 * 94 + (1u << 20) < 1u << 24);
   CHECK(predicted_ms(fixed_c, 1, 4) == 1);
+  CHECK(predicted_ms(kept_g, 1, 4) == 1);
   CHECK(predicted_ms(fixed_g, 1, 4) == 4);
   CHECK(std::isnan(predicted_ms(indexed_c, 1, 4)));
 }
@@ -258,12 +284,13 @@ TEST_CASE("constant: coefficients are judged the right way round") {
     printed.clear();
     judge(run, times);
   };
-  verdicts({1, 1, 4, 7, 4});
+  verdicts({1, 1, 4, 1, 7, 4});
   CHECK(printed.find("01.11a holds  ") != std::string::npos);
   CHECK(printed.find("4.00x faster") != std::string::npos);
+  CHECK(printed.find("found: it is 1.00x") != std::string::npos);
   CHECK(printed.find("01.11b does not hold") != std::string::npos);
   CHECK(printed.find("1.75x slower") != std::string::npos);
-  verdicts({1, 4, 1, 4, 7});
+  verdicts({1, 4, 1, 1, 4, 7});
   CHECK(printed.find("01.11a does not hold") != std::string::npos);
   CHECK(printed.find("01.11b holds  ") != std::string::npos);
 }
