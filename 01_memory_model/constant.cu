@@ -300,6 +300,9 @@ void constant(const Run& run) {
   constants::measure_misses(run);
   constants::measure_literals(run);
   constants::measure_coefficients(run);
+  run.report.note(
+      "a file holds 64 KiB of constants; of a byte more nvcc says "
+      "\"File uses too much global constant data\"");
 }
 
 // ---- self-checks ----

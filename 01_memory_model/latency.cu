@@ -690,10 +690,12 @@ void latency(const Run& run) {
   if (run.device) {
     const size_t l2 = run.device->l2_bytes();
     const size_t wanted = std::min((run.quick ? 4 : 8) * l2, size_t(1) << 30);
-    const size_t bytes = fitting_size("latency", 0, wanted, run.memory_there(),
-                                      [](size_t n) { return 1.2 * double(n); });
-    if (bytes < wanted) run.report.note("rings end at " + bytes_text(double(bytes)));
-    measure(run, bytes / slot_bytes * slot_bytes);
+    const double others = 2.0 * double(l2) + (16 << 20);  // what empties the L2; small rings
+    const size_t fitting = fitting_size("latency", 0, wanted, run.memory_there(),
+                                        [&](size_t n) { return 1.1 * double(n) + others; });
+    const size_t bytes = std::max<size_t>(fitting / slot_bytes * slot_bytes, slot_bytes);
+    if (fitting < wanted) run.report.note("rings end at " + bytes_text(double(bytes)));
+    measure(run, bytes);
   } else {
     show_lectures(run);
     run.report.left_out("cycles of every space, the curve over the footprint, bandwidths");
