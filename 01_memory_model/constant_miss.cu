@@ -304,6 +304,25 @@ TEST_CASE("constant: predicted walks, by hand") {
   CHECK(again_bytes[in_second] > first_cache_bytes);
 }
 
+TEST_CASE("constant: all walks of a made-up device but four are predicted") {
+  Device device;
+  device.number = -1;
+  device.prop.major = 9;
+  std::string printed;
+  Report report("constant", &printed);
+  const double recorded[] = {30, 30, 31, 98, 98, 98, 98, 98, 350, 723, 290, 667, 680};
+  std::vector<Readings> cycles;
+  for (const double each : recorded) cycles.push_back({std::vector<double>(15, each)});
+  REQUIRE(cycles.size() == row_count);
+  show({report, &device, {}}, cycles);
+  CHECK(report.predictions().size() == 9);
+  for (const Prediction& p : report.predictions()) {
+    CAPTURE(p.row);
+    CHECK(p.measured / p.predicted > 0.8);
+    CHECK(p.measured / p.predicted < 1.25);
+  }
+}
+
 TEST_CASE("constant: misses are judged the right way round") {
   Device device;
   device.number = -1;

@@ -836,6 +836,29 @@ TEST_CASE("latency: each claim compares the text's pair, the right way round") {
     CHECK(says(line));
 }
 
+TEST_CASE("latency: the rows of a made-up device that are predicted") {
+  const Device device = made_up(9, 228 << 10, 60 << 20);
+  std::string printed;
+  Report report("latency", &printed);
+  const Run run{report, &device, {}};
+  std::vector<Chase> chases;
+  std::vector<Readings> cycles;
+  for (const double each : {4.0, 23.0, 29.0, 28.0, 32.0, 32.0, 88.0, 280.0, 659.0, 190.0}) {
+    chases.push_back({std::to_string(each), 1024, "-", {}, {}});
+    cycles.push_back({std::vector<double>(15, each)});
+  }
+  chase::Distances halves;
+  halves.near = {279, 279, 279, 66};
+  halves.far = {457, 457, 457, 66};
+  show_places(run, chases, cycles, halves);
+  REQUIRE(report.predictions().size() == 4);
+  const double expected[][2] = {{4, 4}, {32, 29}, {32, 32}, {280, 279}};
+  for (size_t i = 0; i < 4; ++i) {
+    CHECK(report.predictions()[i].predicted == expected[i][0]);
+    CHECK(report.predictions()[i].measured == expected[i][1]);
+  }
+}
+
 TEST_CASE("latency: every chase ends where the ring leads") {
   if (skip_without_gpu()) return;
   const Device device = Device::current();

@@ -388,6 +388,25 @@ TEST_CASE("timing: predictions, by hand") {
   CHECK(blocks_for(1 << 26, 1056) == 2112);
 }
 
+TEST_CASE("timing: all clocks of a made-up device but the calibrating one are predicted") {
+  Device device;
+  device.number = -1;
+  std::string printed;
+  Report report("timing", &printed);
+  const Run run{report, &device, {}};
+  const auto always = [](double ms) { return Readings{std::vector<double>(15, ms)}; };
+  const Calibrated c{0.1774, 0.0032, 0.0085, 1.98e6};
+  // as recorded
+  show(run, {always(0.0031), always(0.1834), always(0.1783), always(0.1774)},
+       {always(0.1753), always(168e3)}, c);
+  CHECK(report.predictions().size() == 4);
+  for (const Prediction& p : report.predictions()) {
+    CAPTURE(p.row);
+    CHECK(p.measured / p.predicted > 0.9);
+    CHECK(p.measured / p.predicted < 1.1);
+  }
+}
+
 TEST_CASE("timing: each claim compares its pair, the right way round") {
   Device device;
   device.number = -1;
