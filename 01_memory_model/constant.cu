@@ -1,415 +1,391 @@
-// constant: what reading __constant__ memory costs. The lectures say that a warp whose threads all want one word is
-// served by one request, that different words are served one after another, that a miss is as slow as global memory,
-// and that nothing is gained by making a literal a constant. Look at how the time follows the number of different
-// words, which the time of the same reads from global memory does not; at the steps that the caches make as a walk
-// grows; and at the last two rows.
+// constant: what does a warp's read of __constant__ memory cost? The lectures say that it is one
+// request if all threads want the same word, and that different words are served one after another
+// [PR]; they count by half-warps of 16, as compute capability 1.x did. Look at how the time follows
+// the number of different words, and at the same reads from global memory, where it does not.
+//   cmake -S 01_memory_model -B build/constant -DEXPERIMENTS=constant
+//   cmake --build build/constant && build/constant/01_memory_model
+//
+//   1  read_by_lane    a warp wants 1, 2, 4 ... 32 different words
+//   2  read_by_block   the text's good example: all threads of a block want one word
+//   3  read_by_thread  the text's bad example: neighbours want different words, 16 in all
+//   4  read_global     1 from global memory through L1
+// constant_miss.cu: hits and misses; constant_literal.cu: a literal made a constant;
+// constant_coefficient.cu: uniform reads against plain loads.
+#include "constant.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <numeric>
 
-#include "../common/first_edition.hpp"
+#include "../common/report.hpp"
 
 namespace {
 
-// All constants of a file stand in 64 KiB. This table is all but 256 bytes of that.
-constexpr unsigned table_words = ((64 << 10) - 256) / sizeof(unsigned);
-__constant__ unsigned table[table_words];
-__constant__ unsigned factors[2];
+constexpr unsigned words = 32;       // among which the lanes of a warp choose at one load
+constexpr unsigned loads = 8;        // a turn, each from 32 words of its own: 1 KiB, which any
+                                     // constant cache holds
+constexpr unsigned text_words = 16;  // of the text's my_const
 
-// ---- one word or many -----------------------------------------------------------------------------------------------
+__constant__ unsigned table[loads * words];
 
-constexpr unsigned slots = 32;  // words among which a warp's lanes choose at one load
-constexpr unsigned pieces = 8;  // loads in flight, each from 32 words of its own: 1 KiB, less than any constant cache
+// ---- kernels: thread t leaves the sum of what it read in sums[t]. All lanes move on by one word
+// after each turn, so that no load can leave the loop, and as many words stay different ----
 
-/// Which word of 32 a thread reads first: by its lane, so that a warp reads `distinct` different words; or, as in the
-/// text's good and bad examples, by the number of its block, or by its own.
-enum class Index { lane, block, thread };
-__host__ __device__ unsigned first_slot(Index index, unsigned block, unsigned thread, unsigned threads,
-                                        unsigned distinct) {
-  if (index == Index::block) return block % 16;
-  if (index == Index::thread) return (block * threads + thread) % 16;
-  return thread % 32 % distinct % slots;
-}
-/// All lanes move on together, so that the number of different words stays.
-__host__ __device__ unsigned next_slot(unsigned slot, unsigned step) { return (slot + step) % slots; }
-
-struct Reads {
-  unsigned* out;
-  long long* cycles;      // of each block's first warp
-  const unsigned* words;  // the same table in global memory
-  unsigned distinct, step;
-  int rounds;
-};
-
-// `step` is known only at run time, so that no load can leave the loop.
-__device__ __forceinline__ void sum_words(const unsigned* words, Index index, const Reads& reads) {
-  unsigned slot = first_slot(index, blockIdx.x, threadIdx.x, blockDim.x, reads.distinct), sum = 0;
-  const long long begin = clock64();
+// [read_by_lane]
+// Lane i wants word i % distinct: a warp's load asks for `distinct` different words.
+__global__ void read_by_lane(unsigned* sums, unsigned distinct, unsigned turns) {
+  unsigned word = threadIdx.x % 32 % distinct;
+  unsigned sum = 0;
 #pragma unroll 1
-  for (int round = 0; round < reads.rounds; ++round) {
+  for (unsigned turn = 0; turn < turns; ++turn) {
 #pragma unroll
-    for (unsigned piece = 0; piece < pieces; ++piece) sum += words[piece * slots + slot];
-    slot = next_slot(slot, reads.step);
+    for (unsigned load = 0; load < loads; ++load) sum += table[load * words + word];
+    word = (word + 1) % words;
   }
-  asm volatile("" : "+r"(sum));  // the clock is read after the last sum
-  if (threadIdx.x == 0) reads.cycles[blockIdx.x] = clock64() - begin;
-  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-  reads.out[i] = sum + i;
+  sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
+// [/read_by_lane]
 
-// A warp reads 1 to 32 different words of constant memory at each load.
-template <Index index>
-__global__ void read_constant(Reads reads) {
-  sum_words(table, index, reads);
-}
-
-// The same words at the same indices, from global memory through L1: they lie in one line of 128 bytes, one request.
-__global__ void read_global(Reads reads) { sum_words(reads.words, Index::lane, reads); }
-
-// ---- hits and misses ------------------------------------------------------------------------------------------------
-
-// One thread walks from offset to offset, each read at the one before: so many steps untimed, then so many timed. One
-// loop serves both, so that its instructions have been fetched when the clock starts. The offset begins as the thread's
-// number (0), so that it does not go to the registers that a warp shares, which another instruction loads.
-template <bool in_constant>
-__global__ void walk_table(const char* words, int untimed, int timed, unsigned* end, long long* cycles) {
-  unsigned at = threadIdx.x;
-  long long begin = 0;
+// The text's good example: the index follows from the block, so that a warp asks for one word.
+__global__ void read_by_block(unsigned* sums, unsigned turns) {
+  unsigned word = blockIdx.x % text_words;
+  unsigned sum = 0;
 #pragma unroll 1
-  for (int phase = 0; phase < 2; ++phase) {
-    begin = clock64();
+  for (unsigned turn = 0; turn < turns; ++turn) {
+#pragma unroll
+    for (unsigned load = 0; load < loads; ++load) sum += table[load * words + word];
+    word = (word + 1) % words;
+  }
+  sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+// The text's bad example: it follows from the thread, and a warp asks for 16 different words.
+__global__ void read_by_thread(unsigned* sums, unsigned turns) {
+  unsigned word = (blockIdx.x * blockDim.x + threadIdx.x) % text_words;
+  unsigned sum = 0;
 #pragma unroll 1
-    for (int step = 0; step < (phase == 0 ? untimed : timed); ++step)
-      if constexpr (in_constant)
-        at = *reinterpret_cast<const unsigned*>(reinterpret_cast<const char*>(table) + at);
-      else  // past L1: what answers is the L2, or memory itself
-        at = __ldcg(reinterpret_cast<const unsigned*>(words + at));
-    asm volatile("" : "+r"(at));
+  for (unsigned turn = 0; turn < turns; ++turn) {
+#pragma unroll
+    for (unsigned load = 0; load < loads; ++load) sum += table[load * words + word];
+    word = (word + 1) % words;
   }
-  *cycles = clock64() - begin;
-  *end = at;
+  sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-/// A walk over one word in every `stride` of the first `bytes`. 19 is prime to every number of nodes used here, so that
-/// all are visited, and as many nodes on is too far for what a load may fetch along.
-struct Path {
-  unsigned bytes, stride;
-  unsigned nodes() const { return bytes / stride; }
-  unsigned offset_after(unsigned steps) const { return steps % nodes() * 19 % nodes() * stride; }
-  std::vector<unsigned> words() const {
-    std::vector<unsigned> words(table_words, 4);  // what lies between the nodes leads off the path
-    for (unsigned k = 0; k < nodes(); ++k) words[offset_after(k) / sizeof(unsigned)] = offset_after(k + 1);
-    return words;
+// Kernel 1 from global memory: a load's words lie in one line of 128 bytes, which L1 delivers at
+// once.
+__global__ void read_global(unsigned* sums, const unsigned* in, unsigned distinct, unsigned turns) {
+  unsigned word = threadIdx.x % 32 % distinct;
+  unsigned sum = 0;
+#pragma unroll 1
+  for (unsigned turn = 0; turn < turns; ++turn) {
+#pragma unroll
+    for (unsigned load = 0; load < loads; ++load) sum += in[load * words + word];
+    word = (word + 1) % words;
   }
-};
-constexpr Path longest{63 << 10, 64};         // warm: a node in every line of the smallest cache
-constexpr Path first_touches{63 << 10, 256};  // cold: no two nodes in one line of any cache
-
-// ---- literals -------------------------------------------------------------------------------------------------------
-
-constexpr unsigned mix_threads = 256, literal_factor = 2654435769u, literal_term = 374761393u;
-/// The shift keeps the compiler from folding rounds with literals into one.
-__host__ __device__ unsigned mixed(unsigned x, unsigned factor, unsigned term) {
-  return (x ^ (x >> 15)) * factor + term;
+  sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-// Arithmetic alone: both factors stand in the instructions, or both in constant memory, from where the compiler loads
-// them into registers before the loop.
-template <bool from_constant>
-__global__ void mix(unsigned* out, int rounds) {
-  const unsigned i = blockIdx.x * mix_threads + threadIdx.x;
-  unsigned x = threadIdx.x;
-  for (int round = 0; round < rounds; ++round)
-    x = from_constant ? mixed(x, factors[0], factors[1]) : mixed(x, literal_factor, literal_term);
-  out[i] = x + i;
-}
+// ---- what is right ----
 
-// ---- host reference -------------------------------------------------------------------------------------------------
+/// Word i of the table.
+unsigned value_at(unsigned i) { return (i + 1) * 2654435769u; }
 
 std::vector<unsigned> table_content() {
-  std::vector<unsigned> words(table_words);
-  for (unsigned i = 0; i < table_words; ++i) words[i] = (i + 1) * 2654435769u;
-  return words;
+  std::vector<unsigned> content;
+  for (unsigned i = 0; i < loads * words; ++i) content.push_back(value_at(i));
+  return content;
 }
 
-std::vector<unsigned> expected_sums(Index index, unsigned blocks, unsigned threads, unsigned distinct, int rounds) {
-  const std::vector<unsigned> words = table_content();
-  unsigned from_slot[slots] = {};
-  for (unsigned first = 0; first < slots; ++first)
-    for (unsigned round = 0; round < unsigned(rounds); ++round)
-      for (unsigned piece = 0; piece < pieces; ++piece)
-        from_slot[first] += words[piece * slots + next_slot(first, round)];
-  std::vector<unsigned> sums(size_t(blocks) * threads);
-  for (unsigned i = 0; i < sums.size(); ++i)
-    sums[i] = from_slot[first_slot(index, i / threads, i % threads, threads, distinct)] + i;
-  return sums;
+/// What a thread finds that begins at `first`.
+unsigned sum_from(unsigned first, unsigned turns) {
+  unsigned sum = 0;
+  for (unsigned turn = 0; turn < turns; ++turn)
+    for (unsigned i = (first + turn) % words; i < loads * words; i += words) sum += value_at(i);
+  return sum;
 }
 
-std::vector<unsigned> expected_mixes(size_t n, int rounds) {
-  std::vector<unsigned> all(n);
-  for (unsigned i = 0; i < n; ++i) {
-    unsigned x = i;  // threads of one number differ by their i alone
-    for (int round = 0; i < mix_threads && round < rounds; ++round) x = mixed(x, literal_factor, literal_term);
-    all[i] = i < mix_threads ? x + i : all[i - mix_threads] + mix_threads;
-  }
-  return all;
+// ---- the story in order ----
+
+struct Grid {
+  unsigned blocks, threads;
+};
+
+struct Launch {
+  Grid grid;
+  unsigned distinct, turns;
+};
+
+struct Way {
+  const char* name;
+  bool in_constant;
+  void (*launch)(const Launch&, unsigned* sums, const unsigned* in);
+  unsigned (*first)(const Launch&, unsigned block, unsigned thread);  ///< the word, by the text
+};
+
+unsigned first_of_lane(const Launch& l, unsigned, unsigned thread) {
+  return thread % 32 % l.distinct;
 }
 
-// ---- prediction -----------------------------------------------------------------------------------------------------
+const Way ways[] = {
+    {"constant", true,
+     [](const Launch& l, unsigned* sums, const unsigned*) {
+       read_by_lane<<<l.grid.blocks, l.grid.threads>>>(sums, l.distinct, l.turns);
+     },
+     first_of_lane},
+    {"constant, the text's index by block", true,
+     [](const Launch& l, unsigned* sums, const unsigned*) {
+       read_by_block<<<l.grid.blocks, l.grid.threads>>>(sums, l.turns);
+     },
+     [](const Launch&, unsigned block, unsigned) { return block % 16; }},
+    {"constant, the text's index by thread", true,
+     [](const Launch& l, unsigned* sums, const unsigned*) {
+       read_by_thread<<<l.grid.blocks, l.grid.threads>>>(sums, l.turns);
+     },
+     [](const Launch& l, unsigned block, unsigned thread) {
+       return (block * l.grid.threads + thread) % 16;
+     }},
+    {"global", false,
+     [](const Launch& l, unsigned* sums, const unsigned* in) {
+       read_global<<<l.grid.blocks, l.grid.threads>>>(sums, in, l.distinct, l.turns);
+     },
+     first_of_lane},
+};
+enum { by_lane, by_block, by_thread, global };
 
-/// Requests for one load of a warp: one for each different word.
-int requests(Index index, unsigned distinct) {
-  bool wanted[slots] = {};
-  for (unsigned lane = 0; lane < 32; ++lane) wanted[first_slot(index, 0, lane, 32, distinct)] = true;
-  return int(std::count(wanted, wanted + slots, true));
-}
-
-// ---- the experiment -------------------------------------------------------------------------------------------------
-
-using Kernel = void (*)(Reads);
-
-struct Case {
-  Key key;
-  Index index;
-  Kernel kernel;
+/// A row of the table. `distinct`: 0 where the way itself says how many.
+struct Row {
+  int way;
   unsigned distinct;
 };
-std::vector<Case> all_cases() {
-  std::vector<Case> cases;
-  for (unsigned n : {1, 2, 4, 8, 16, 32})
-    cases.push_back({{"", "distinct words a warp", std::to_string(n)}, Index::lane, read_constant<Index::lane>, n});
-  cases.push_back({{"the text's index by block"}, Index::block, read_constant<Index::block>, 1});
-  cases.push_back({{"the text's index by thread"}, Index::thread, read_constant<Index::thread>, 16});
-  return cases;
+constexpr unsigned swept[] = {1, 2, 4, 8, 16, 32};
+
+/// The constant's sweep first, then the text's two, then global memory's sweep.
+std::vector<Row> all_rows() {
+  std::vector<Row> rows;
+  for (const unsigned distinct : swept) rows.push_back({by_lane, distinct});
+  rows.push_back({by_block, 0});
+  rows.push_back({by_thread, 0});
+  for (const unsigned distinct : swept) rows.push_back({global, distinct});
+  return rows;
 }
+constexpr size_t one_word = 0, one_global = std::size(swept) + 2;  // rows that calibrate
 
-void set_table(const std::vector<unsigned>& words) {
-  CUDA_CHECK(cudaMemcpyToSymbol(table, words.data(), words.size() * sizeof(unsigned)));
-}
+/// What launches of one grid write.
+struct Sums {
+  static constexpr size_t canaries = 64;  ///< behind the sums
 
-struct Reading {
-  unsigned blocks, threads;
-  int rounds;
-  DeviceBuffer<unsigned> out{size_t(blocks) * threads}, words{table_content()};
-  DeviceBuffer<long long> cycles{blocks};
+  Grid grid;
+  DeviceBuffer<unsigned> sums{size_t(grid.blocks) * grid.threads + canaries};
+  DeviceBuffer<unsigned> in{table_content()};
 
-  void launch(Kernel kernel, unsigned distinct) {
-    kernel<<<blocks, threads>>>({out.data(), cycles.data(), words.data(), distinct, 1, rounds});
+  explicit Sums(Grid grid) : grid(grid) {
+    const std::vector<unsigned> content = table_content();
+    CUDA_CHECK(cudaMemcpyToSymbol(table, content.data(), content.size() * sizeof(unsigned)));
   }
-  bool right(Kernel kernel, Index index, unsigned distinct) {
-    set_table(table_content());
-    out.poison();
-    launch(kernel, distinct);
-    CUDA_CHECK_LAUNCH();
-    return out.to_host() == expected_sums(index, blocks, threads, distinct, rounds);
+  size_t wrong(const Way& way, const Launch& l) const {
+    std::vector<unsigned> by_first;
+    for (unsigned first = 0; first < words; ++first) by_first.push_back(sum_from(first, l.turns));
+    const std::vector<unsigned> found = sums.to_host();
+    size_t wrong = 0;
+    for (unsigned t = 0; t < found.size(); ++t) {
+      const unsigned block = t / grid.threads;
+      const bool there = block < grid.blocks;
+      const unsigned right = there ? by_first[way.first(l, block, t % grid.threads)] : ~0u;
+      wrong += found[t] != right;
+    }
+    return wrong;
   }
-  /// Cycles for each load, as the first warp of every block saw them in the second of two launches.
-  Statistics cycles_a_load(Kernel kernel, unsigned distinct) {
-    launch(kernel, distinct);
-    launch(kernel, distinct);
-    CUDA_CHECK_LAUNCH();
-    std::vector<double> of_blocks;
-    for (long long of_block : cycles.to_host()) of_blocks.push_back(double(of_block) / (double(rounds) * pieces));
-    return summarize(of_blocks);
+  Task task(const Row& row, unsigned turns) {
+    const Way& way = ways[row.way];
+    const Launch l{grid, std::max(row.distinct, 1u), turns};
+    Check check;
+    check.poison = [this] { sums.poison(); };
+    check.wrong = [this, &way, l] { return wrong(way, l); };
+    return {std::string(way.name) + ", " + std::to_string(row.distinct) + " words",
+            [this, &way, l] { way.launch(l, sums.data(), in.data()); }, std::move(check)};
   }
 };
 
-/// Cycles a step of a walk. Warm: after two whole rounds. Cold (`flush` given): each step is the first to touch its
-/// line since the table was written anew, which empties the constant caches, and the L2 was flushed. Throws unless
-/// every walk ends where it should.
-Statistics walk(bool in_constant, const Path& path, const ColdCache* flush, int repeats) {
-  const int untimed = flush ? 4 : 2 * int(path.nodes());  // 4: fetches the code, and the translation of the page
-  const int timed = flush ? int(path.nodes()) - untimed : std::max(512, int(path.nodes()));
-  const DeviceBuffer<unsigned> words(path.words());
-  const char* const begin = reinterpret_cast<const char*>(words.data());
-  DeviceBuffer<unsigned> end(1);
-  DeviceBuffer<long long> cycles(1);
-  std::vector<double> all(repeats);
-  for (double& each : all) {
-    set_table(path.words());
-    end.poison();
-    if (flush) flush->flush();
-    (in_constant ? walk_table<true> : walk_table<false>)<<<1, 1>>>(begin, untimed, timed, end.data(), cycles.data());
-    CUDA_CHECK_LAUNCH();
-    require_right(end.to_host()[0] == path.offset_after(untimed + timed), "the end of a walk");
-    each = double(cycles.to_host()[0]) / timed;
+// ---- what to expect ----
+
+/// Requests for a load of a warp: one for each different word of constant memory; one in all where
+/// the words lie in one line.
+unsigned requests(const Row& row) {
+  if (!ways[row.way].in_constant) return 1;
+  const Launch l{{1, 32}, std::max(row.distinct, 1u), 1};
+  bool wanted[words] = {};
+  for (unsigned lane = 0; lane < 32; ++lane) wanted[ways[row.way].first(l, 0, lane)] = true;
+  return unsigned(std::count(wanted, wanted + words, true));
+}
+
+/// Milliseconds: each request takes as long as the one of its memory that was calibrated.
+double predicted_ms(const Row& row, double one_constant_ms, double one_global_ms) {
+  return requests(row) * (ways[row.way].in_constant ? one_constant_ms : one_global_ms);
+}
+
+/// Transactions for one word that all 16 threads of a half-warp load from global memory. On compute
+/// capability 1.0 and 1.1, which the text's count fits, each thread had its own.
+constexpr unsigned global_transactions_then = 16, global_transactions_today = 1;
+
+// ---- the experiment ----
+
+std::vector<Readings> measure(const Run& run, const std::vector<Row>& rows) {
+  if (!run.device) return std::vector<Readings>(rows.size());
+  // four blocks of 256 threads on each multiprocessor: enough warps for one always to be due
+  Sums sums({unsigned(run.device->prop.multiProcessorCount) * 4, 256});
+  const unsigned turns = run.quick ? 64 : 256;
+  std::vector<Task> tasks;
+  for (const Row& row : rows) tasks.push_back(sums.task(row, turns));
+  return run.time_in_turn(tasks);
+}
+
+void show(const Run& run, const std::vector<Row>& rows, const std::vector<Readings>& readings) {
+  Table table(run.report, "memory, different words a warp",
+              {predicted("requests", "requests", "requests", 0), compared("ms", "time", "ms", 4),
+               shown("spread"), shown("to one word")});
+  const double constant_ms = readings[one_word].median(), global_ms = readings[one_global].median();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Row& row = rows[i];
+    const Statistics ms = readings[i].statistics();
+    const double one = ways[row.way].in_constant ? constant_ms : global_ms;
+    Cell time;
+    if (run.device && (i == one_word || i == one_global))
+      time = Calibration{ms};
+    else if (run.device)
+      time = Compared{predicted_ms(row, constant_ms, global_ms), ms, Model::traffic};
+    const Key key = row.distinct ? Key{ways[row.way].name, "different words a warp",
+                                       std::to_string(row.distinct)}
+                                 : Key{ways[row.way].name};
+    table.row(key, {double(requests(row)), time, spread_text(ms),
+                    run.device ? times(ms.median / one) : ""});
   }
-  return summarize(all);
+  table.print();
 }
 
-void launch_mix(bool from_constant, const DeviceBuffer<unsigned>& out, int rounds) {
-  (from_constant ? mix<true> : mix<false>)<<<unsigned(out.size() / mix_threads), mix_threads>>>(out.data(), rounds);
+/// `readings`: of the constant's sweep.
+void judge(const Run& run, const std::vector<Readings>& readings) {
+  std::vector<Verdict> verdicts;
+  std::string factors;
+  Interval r;
+  for (size_t i = 1; i < std::size(swept); ++i) {
+    r = ratio(readings[i], readings[0]);
+    verdicts.push_back(judge(about(swept[i]), r));
+    factors += (i > 1 ? ", " : "") + factor_text(r.value);
+  }
+  run.report.judged({"01.6a", "a uniform constant read is one request, different words serialise",
+                     "each access will be serialised", "lectures"},
+                    judge_many(verdicts), r,
+                    "2, 4, 8, 16, 32 words take " + factors + " as long as one");
+  run.report.judge_fact(
+      {"01.6d", "uniform constant reads make 1/16 of the traffic of global loads", "1/16",
+       "lectures"},
+      global_transactions_today >= global_transactions_then,
+      "a uniform load is one request of one sector from global memory too, computed");
 }
-bool mix_right(bool from_constant, DeviceBuffer<unsigned>& out, int rounds) {
-  const unsigned same[] = {literal_factor, literal_term};
-  CUDA_CHECK(cudaMemcpyToSymbol(factors, same, sizeof same));
-  out.poison();
-  launch_mix(from_constant, out, rounds);
-  CUDA_CHECK_LAUNCH();
-  return out.to_host() == expected_mixes(out.size(), rounds);
-}
-
-const Claim serialised{"01.6",
-                       "constant reads are one request if uniform, else serialised; a miss is as slow as global",
-                       "lecture", "1/16 of the traffic"};
-const Claim no_gain{"01.7", "replacing a literal by __constant__ gains nothing", "lecture", "no figure"};
 
 }  // namespace
 
 void constant(const Run& run) {
-  const int rounds = run.quick ? 64 : 256;
-  run.report.begin("constant", std::to_string(rounds * int(pieces)) +
-                                   " loads a thread from 1 KiB of constants; walks through up to " +
-                                   bytes_text(longest.bytes));
-  const std::string limit =
-      "a file holds 64 KiB of constants; of a word more nvcc says \"File uses too much global constant data\"";
-  if (!run.device) {
-    Table reads(run.report, "different words a warp", {predicted("requests", "requests", "requests", 0)});
-    for (const Case& c : all_cases()) reads.row(c.key, {double(requests(c.index, c.distinct))});
-    reads.print();
-    run.report.note(limit);
-    return run.report.left_out("time of reads, cycles of hits and misses, literals", {serialised, no_gain});
-  }
-
-  // one warp on each multiprocessor shows what it waits for; many show what the caches can serve
-  const unsigned multiprocessors = run.device->prop.multiProcessorCount;
-  Reading one{multiprocessors, 32, rounds}, full{multiprocessors * 4, 256, rounds};
-  Table reads(
-      run.report, "different words a warp",
-      {predicted("requests", "requests", "requests", 0),
-       measured("cycles a load, one warp", "time a load", "cycles", 1), measured("ms, full GPU", "time", "ms", 4),
-       shown("spread"), shown("to 1 word"), measured("ms, from global", "time from global memory", "ms", 4)});
-  std::vector<Statistics> ms;
-  for (const Case& c : all_cases()) {
-    require_right(one.right(c.kernel, c.index, c.distinct) && full.right(c.kernel, c.index, c.distinct) &&
-                      full.right(read_global, Index::lane, c.distinct),
-                  "constant reads, " + c.key.name + c.key.at);
-    const Statistics cycles = one.cycles_a_load(c.kernel, c.distinct);
-    ms.push_back(time_device(run.measuring, [&] { full.launch(c.kernel, c.distinct); }));
-    Cell global_ms;
-    if (c.index == Index::lane) global_ms = time_device(run.measuring, [&] { full.launch(read_global, c.distinct); });
-    CUDA_CHECK_LAUNCH();
-    reads.row(c.key, {double(requests(c.index, c.distinct)), cycles, ms.back(), spread_text(ms.back()),
-                      times(ms.back().median / ms[0].median), global_ms});
-  }
-  reads.print();
+  run.report.begin("constant", "constant memory: " + std::to_string(loads * words) + " words, " +
+                                   bytes_text(4.0 * loads * words) + "; walks; literals");
+  const std::vector<Row> rows = all_rows();
+  const std::vector<Readings> times = measure(run, rows);
+  show(run, rows, times);
+  if (run.device)
+    run.report.note("calibration: one word from each memory; predicted: requests times that");
+  else
+    run.report.left_out("times of reads, cycles of hits and misses, literals, coefficients");
+  judge(run, times);
+  constants::measure_misses(run);
+  constants::measure_literals(run);
+  constants::measure_coefficients(run);
   run.report.note(
-      "the text counts by half-warps of 16 threads, as compute capability 1.x did; a warp is served as a whole today");
-
-  const ColdCache cold(run.device->l2_bytes());
-  Table walks(run.report, "one thread, each load waits for the last",
-              {measured("cycles a load", "latency", "cycles", 1), shown("spread")});
-  const auto walk_row = [&](const Key& key, bool in_constant, const Path& path, const ColdCache* flush) {
-    const Statistics cycles = walk(in_constant, path, flush, run.quick ? 5 : 11);
-    walks.row(key, {cycles, spread_text(cycles)});
-    return cycles;
-  };
-  Statistics hit{};
-  for (unsigned bytes = 512; bytes <= 64 << 10; bytes *= 2) {
-    const Path path{std::min(bytes, longest.bytes), longest.stride};
-    const Statistics cycles =
-        walk_row({"constant, again and again, bytes", "bytes", std::to_string(path.bytes)}, true, path, nullptr);
-    if (bytes == 1024) hit = cycles;
-  }
-  const Statistics miss = walk_row({"constant, first touch"}, true, first_touches, &cold);
-  walk_row({"global, again and again past L1"}, false, first_touches, nullptr);
-  const Statistics global_miss = walk_row({"global, first touch"}, false, first_touches, &cold);
-  walks.print();
-
-  const int mix_rounds = run.quick ? 512 : 4096;
-  DeviceBuffer<unsigned> mixes(multiprocessors * 8 * mix_threads);
-  Table two_factors(
-      run.report, "two factors from",
-      {counted("registers", "registers", "registers", 0), measured("median ms", "time", "ms", 4), shown("spread")});
-  const auto mix_row = [&](const std::string& name, bool from_constant) {
-    require_right(mix_right(from_constant, mixes, mix_rounds), name);
-    cudaFuncAttributes attributes;
-    CUDA_CHECK(cudaFuncGetAttributes(&attributes, from_constant ? mix<true> : mix<false>));
-    const Statistics time = time_device(run.measuring, [&] { launch_mix(from_constant, mixes, mix_rounds); });
-    CUDA_CHECK_LAUNCH();
-    two_factors.row({name}, {double(attributes.numRegs), time, spread_text(time)});
-    return time;
-  };
-  const Statistics literal = mix_row("literals", false), from_constant = mix_row("__constant__", true);
-  two_factors.print();
-  run.report.note("constant memory of this device: " + bytes_text(double(run.device->prop.totalConstMem)) + "; " +
-                  limit);
-
-  // Serialised: 32 words take twice as long as 16, whatever the first one costs. As slow as global memory: both cold,
-  // within the tolerance that any factor has.
-  const Statistics &one_word = ms[0], &half = ms[4], &all = ms[5];
-  Judgement judged = judge_ratio(all, half, 2);
-  if (judged.verdict == Verdict::holds && miss.median < (1 - stated_factor_tolerance) * global_miss.median)
-    judged.verdict = Verdict::holds_by_less;
-  if (!(all.low > one_word.high) || !(miss.low > hit.high)) judged.verdict = Verdict::does_not_hold;
-  judged.value = all.median / one_word.median;
-  judged.here = "32 words take " + times(judged.value) + " as long as 1 and " + times(all.median / half.median) +
-                " as long as 16; hit " + fixed(hit.median, 0) + ", first touch " + fixed(miss.median, 0) +
-                ", of global memory " + fixed(global_miss.median, 0) + " cycles";
-  run.report.claim(serialised, judged);
-  // 2%: by so much do launches of one kernel differ from run to run
-  run.report.claim(no_gain, judge_no_gain(literal, from_constant, 0.02));
+      "a file holds 64 KiB of constants; of a byte more nvcc says "
+      "\"File uses too much global constant data\"");
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks ----
 
-TEST_CASE("constant: a warp wants as many words as it is asked to") {
-  for (unsigned distinct = 1; distinct <= 32; ++distinct) CHECK(requests(Index::lane, distinct) == int(distinct));
-  for (const Case& c : all_cases()) CHECK(requests(c.index, c.distinct) == int(c.distinct));
-  for (unsigned slot = 0; slot < slots; ++slot)  // all move on by as much, and stay within their 32 words
-    for (unsigned step : {1, 5, 31}) CHECK((next_slot(slot, step) + slots - slot) % slots == step);
+TEST_CASE("constant: a warp asks for as many words as it is told to") {
+  for (const Row& row : all_rows()) {
+    if (row.way == by_lane) CHECK(requests(row) == row.distinct);
+    if (row.way == by_block || row.way == global) CHECK(requests(row) == 1);
+    if (row.way == by_thread) CHECK(requests(row) == 16);
+  }
+  for (unsigned distinct = 1; distinct <= 32; ++distinct)
+    CHECK(requests({by_lane, distinct}) == distinct);
+  CHECK(all_rows()[one_word].way == by_lane);
+  CHECK(all_rows()[one_word].distinct == 1);
+  CHECK(all_rows()[one_global].way == global);
+  CHECK(all_rows()[one_global].distinct == 1);
 }
 
-TEST_CASE("constant: a walk visits every node once and stays in the table") {
-  for (Path path : {Path{64, 64}, Path{128, 64}, Path{192, 64}, Path{1024, 64}, longest, first_touches}) {
-    CAPTURE(path.bytes);
-    const std::vector<unsigned> words = path.words();
-    std::vector<bool> seen(path.nodes(), false);
-    unsigned at = 0;
-    for (unsigned step = 0; step < path.nodes(); ++step) {
-      REQUIRE(at == path.offset_after(step));
-      REQUIRE(at % path.stride == 0);
-      REQUIRE(at < path.bytes);
-      CHECK_FALSE(seen[at / path.stride]);
-      seen[at / path.stride] = true;
-      at = words[at / sizeof(unsigned)];
-    }
-    CHECK(at == 0);
-  }
+TEST_CASE("constant: predictions and sums, by hand") {
+  CHECK(predicted_ms({by_lane, 8}, 0.5, 0.25) == 4);
+  CHECK(predicted_ms({by_thread, 0}, 0.5, 0.25) == 8);
+  CHECK(predicted_ms({by_block, 0}, 0.5, 0.25) == 0.5);
+  CHECK(predicted_ms({global, 32}, 0.5, 0.25) == 0.25);
+  unsigned sum = 0;
+  for (unsigned piece = 0; piece < 8; ++piece)
+    sum += value_at(32 * piece + 31) + value_at(32 * piece);  // word 31, then round to word 0
+  CHECK(sum_from(31, 2) == sum);
+}
+
+TEST_CASE("constant: the claim holds where times follow the words, and not where they do not") {
+  Device device;
+  device.number = -1;
+  std::string printed;
+  Report report("constant", &printed);
+  const Run run{report, &device, {}};
+  const auto verdict = [&](std::initializer_list<double> each) {
+    std::vector<Readings> times;
+    for (const double ms : each) times.push_back({std::vector<double>(15, ms)});
+    printed.clear();
+    judge(run, times);
+  };
+  verdict({0.0709, 0.137, 0.27, 0.536, 1.069, 2.129});
+  CHECK(printed.find("01.6a  holds  ") != std::string::npos);
+  CHECK(printed.find("1.93x, 3.81x, 7.56x, 15.1x, 30.0x as long") != std::string::npos);
+  CHECK(printed.find("01.6d  does not hold") != std::string::npos);
+  verdict({1, 1, 1, 1, 1, 1});
+  CHECK(printed.find("01.6a  does not hold") != std::string::npos);
+  verdict({32, 16, 8, 4, 2, 1});
+  CHECK(printed.find("01.6a  does not hold") != std::string::npos);
 }
 
 TEST_CASE("constant: every read sums the right words") {
   if (skip_without_gpu()) return;
-  for (unsigned blocks : {1, 3, 1009})
-    for (unsigned threads : {1, 31, 33, 256}) {
+  for (const unsigned blocks : {1u, 3u, 1009u})
+    for (const unsigned threads : {1u, 31u, 33u, 256u}) {
       CAPTURE(blocks);
       CAPTURE(threads);
-      Reading reading{blocks, threads, 37};
-      for (const Case& c : all_cases()) CHECK(reading.right(c.kernel, c.index, c.distinct));
-      for (unsigned distinct : {1, 3, 16, 32}) {
-        CHECK(reading.right(read_constant<Index::lane>, Index::lane, distinct));
-        CHECK(reading.right(read_global, Index::lane, distinct));
+      Sums sums({blocks, threads});
+      std::vector<Row> rows = all_rows();
+      for (const unsigned distinct : {3u, 31u}) {
+        rows.push_back({by_lane, distinct});
+        rows.push_back({global, distinct});
+      }
+      for (const Row& row : rows) {
+        CAPTURE(std::string(ways[row.way].name));
+        CHECK(wrong_after(sums.task(row, 37)) == 0);
       }
     }
 }
 
-TEST_CASE("constant: walks end where they should") {
+TEST_CASE("constant: the check finds a word left out and another taken twice") {
   if (skip_without_gpu()) return;
-  const ColdCache cold(1 << 20);
-  for (bool in_constant : {true, false}) {
-    for (Path path : {Path{64, 64}, Path{192, 64}, longest, first_touches})
-      CHECK(walk(in_constant, path, nullptr, 2).low > 0);
-    CHECK(walk(in_constant, first_touches, &cold, 2).low > 0);
-  }
+  Sums sums({3, 33});
+  const Task task = sums.task({by_lane, 32}, 5);
+  task.check.poison();
+  CHECK(task.check.wrong() == 99);
+  REQUIRE(wrong_after(task) == 0);
+  std::vector<unsigned> found = sums.sums.to_host();
+  found[40] += value_at(3) - value_at(4);
+  sums.sums.copy_from(found);
+  CHECK(task.check.wrong() == 1);
 }
 
-TEST_CASE("constant: literals and constants give the same") {
-  if (skip_without_gpu()) return;
-  for (unsigned blocks : {1, 31, 1009})
-    for (int rounds : {1, 2, 37})
-      for (bool from_constant : {false, true}) {
-        DeviceBuffer<unsigned> out(size_t(blocks) * mix_threads);
-        CHECK(mix_right(from_constant, out, rounds));
-      }
+TEST_CASE("plausible: constant" * doctest::skip()) {
+  check_plausible([](const Run& run) { constant(run); });
 }

@@ -1,468 +1,915 @@
-// latency: how long a load takes to answer when the next load's address is that answer. The lectures put registers,
-// shared memory, L1, constant and read-only hits at about a cycle and global memory at 200-800; the wiki has an order;
-// Dr. Dobb's has global memory 100-150 times slower than shared. Look at the gap between those ~1s and what a chain of
-// loads really waits, and at the footprints at which the curve rises: there the ring no longer fits L1, then L2.
+// latency: how long does a load take to answer? The lectures put registers, shared memory, L1 and
+// hits in the constant and read-only caches at about a cycle, global memory at 200-800 [PR]; the
+// wiki has an order [LC]; Dr. Dobb's has global memory 100-150 times slower than shared memory
+// [DD]. Here one thread follows a ring in which the answer of each load is the address of the next.
+// Look at the gap between those "about a cycle" and what such a thread waits, and at the footprints
+// at which the curve rises: there the ring no longer fits L1, then the L2.
+//   cmake -S 01_memory_model -B build/latency -DEXPERIMENTS=latency
+//   cmake --build build/latency && build/latency/01_memory_model
+//
+//   1  chase_register   no memory: a multiply-add needs the result of the one before
+//   2  chase_shared     a ring in shared memory
+//   3  chase_local      a ring in the thread's own array
+//   4  chase_constant   a ring in constant memory that its cache holds
+//   5  chase_l1         global memory through L1; also the curve over the footprint
+//   6  chase_read_only  the same by what __ldg() compiles to
+//   7  chase_texture    a ring of texels
+//   8  chase_l2         global memory past L1: the L2 answers, or memory
+//   9  chase_cluster    the shared memory of another block of the cluster (9.0 and later)
+// latency_halves.cu: near and far in the L2; latency_bandwidth.cu: what the whole GPU reads.
 #include <doctest/doctest.h>
 
-#include <numeric>
-#include <optional>
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
 
-#include "../common/first_edition.hpp"
-#include "l2_halves.cuh"
+#include "../common/report.hpp"
+#include "chase.cuh"
 
 namespace {
 
-constexpr unsigned unroll = 32;      // loads in a turn of the chase's loop: its counter and branch hide behind them
-constexpr unsigned untimed = 2048;   // loads before the clock starts: then a small ring is in its cache
-constexpr unsigned mads = 8;         // multiply-adds that take the place of a load in the chain of registers
-constexpr unsigned slot_bytes = 64;  // a pointer in each 64 bytes, which DRAM delivers together: none rides along
-constexpr unsigned shared_words = 1024, small_words = 256, read_threads = 1024;
+using chase::Answer, chase::slot_at, chase::slot_bytes;
 
-/// The slot that a walk over `slots` slots visits at `position`: a scrambled order, all over the memory, in which every
-/// slot comes once. Odd factors and shifted xors permute the numbers of `bits` bits; what falls outside goes round
-/// again.
-__host__ __device__ unsigned slot_at(unsigned position, unsigned slots) {
-  int bits = 1;
-  while ((1u << bits) < slots) ++bits;
-  unsigned x = position % slots;
-  do {
-    for (int round = 0; round < 3; ++round) {
-      x = (x * 0x9e3779b1u + 0x85ebca6bu) & ((1u << bits) - 1);
-      x ^= x >> ((bits + 1) / 2);
-    }
-  } while (x >= slots);
-  return x;
-}
+constexpr unsigned unroll = 32;     // loads in a turn of the loop, behind which its branch hides
+constexpr unsigned mads = 256;      // multiply-adds in a turn: they are shorter
+constexpr unsigned untimed = 2048;  // steps before those that are timed: once round a small ring
 
-// ---- kernels: one thread goes round a ring --------------------------------------------------------------------------
+// ---- kernels: one thread goes `untimed`, then `timed` steps. Each clock is read while the load
+// before it is still under way, so that exactly `timed` answers lie between the two ----
 
-/// What every chase is given. `ring` is an address, a texture, or (in registers) a factor.
-struct Chase {
-  size_t ring;
-  unsigned slots, timed;  ///< slots of the ring; loads to be timed, a multiple of `unroll`
-  long long* answer;      ///< cycles of the timed loads; where the chase stood after the last one
-};
-
-// `load` answers with the next address, and nothing is done to it in between. Each of the two clocks is read while the
-// load before it still flies, so that exactly `timed` answers lie between them.
-template <class Address, class Load>
-__device__ void chase(const Chase& c, Address a, Address first, Load load) {
+// No memory: each multiply-add needs the register that the one before wrote. threadIdx.x, here and
+// below, is 0, but not to the compiler: what it knows to be the same in all lanes it would move to
+// the uniform registers, which are another path.
+__global__ void chase_register(Answer* answer, unsigned factor, unsigned addend, unsigned timed) {
+  unsigned x = threadIdx.x;
+  unsigned steps = untimed;
   long long start = 0;
 #pragma unroll 1
   for (int pass = 0; pass < 2; ++pass) {
     start = clock64();
 #pragma unroll 1
-    for (unsigned i = pass ? c.timed : untimed; i != 0; i -= unroll) {
+    for (unsigned i = 0; i < steps; i += mads)
 #pragma unroll
-      for (unsigned u = 0; u < unroll; ++u) a = load(a);
-    }
+      for (unsigned u = 0; u < mads; ++u)
+        asm volatile("mad.lo.u32 %0, %0, %1, %2;" : "+r"(x) : "r"(factor), "r"(addend));
+    steps = timed;
   }
-  c.answer[0] = clock64() - start;
-  c.answer[1] = a - first;
+  *answer = {clock64() - start, x};
 }
 
-// One PTX instruction, whose answer takes the place of its address; the compiler can neither drop nor change it.
-#define LOAD(instruction, type)                                     \
-  [](auto a) {                                                      \
-    asm volatile(instruction " %0, [%0];" : "+" type(a)::"memory"); \
-    return a;                                                       \
-  }
-
-// No memory: each multiply-add needs the register that the one before wrote. threadIdx.x, here and below, is 0, but not
-// to the compiler: a chain that it knows to be the same in all lanes it moves to the uniform registers, another path.
-__global__ void chase_register(Chase c) {
-  chase(c, threadIdx.x, 0u, [f = unsigned(c.ring), addend = c.slots](unsigned a) {
-#pragma unroll
-    for (unsigned i = 0; i < mads; ++i) asm volatile("mad.lo.u32 %0, %0, %1, %2;" : "+r"(a) : "r"(f), "r"(addend));
-    return a;
-  });
-}
-
-// The ring holds 32-bit shared addresses, which is what the load takes: no arithmetic, no generic address.
-__global__ void chase_shared(Chase c) {
-  __shared__ unsigned ring[shared_words];
+// [chase_shared]
+// The ring holds addresses in shared memory, as the load takes them. Each answer is the next
+// address: no two loads overlap.
+__global__ void chase_shared(Answer* answer, const unsigned* next, unsigned slots, unsigned timed) {
+  extern __shared__ unsigned ring[];
   const unsigned first = unsigned(__cvta_generic_to_shared(ring));
-  for (unsigned k = 0; k < c.slots; ++k) ring[slot_at(k, c.slots)] = first + 4 * slot_at(k + 1, c.slots);
-  chase(c, first + 4 * slot_at(threadIdx.x, c.slots), first, LOAD("ld.shared.u32", "r"));
-}
+  for (unsigned slot = 0; slot < slots; ++slot) ring[slot] = first + 4 * next[slot];
 
-// The thread's own array. Its words lie 128 bytes apart, the other lanes' between them: 1 KiB of it fills 32 KiB of L1.
-__global__ void chase_local(Chase c) {
-  unsigned ring[small_words];
+  unsigned address = first + 4 * threadIdx.x;
+  unsigned steps = untimed;
+  long long start = 0;
+#pragma unroll 1
+  for (int pass = 0; pass < 2; ++pass) {  // the second pass is timed
+    start = clock64();
+#pragma unroll 1
+    for (unsigned i = 0; i < steps; i += unroll)
+#pragma unroll
+      for (unsigned u = 0; u < unroll; ++u)
+        asm volatile("ld.shared.u32 %0, [%0];" : "+r"(address)::"memory");
+    steps = timed;
+  }
+  *answer = {clock64() - start, address - first};
+}
+// [/chase_shared]
+
+constexpr unsigned local_words = 256;  // 128 bytes apart, other lanes' words between: 32 KiB of L1
+
+// The thread's own array, which lies in local memory and is cached in L1.
+__global__ void chase_local(Answer* answer, const unsigned* next, unsigned slots, unsigned timed) {
+  unsigned ring[local_words];
   const unsigned first = unsigned(__cvta_generic_to_local(ring));
-  for (unsigned k = 0; k < c.slots; ++k) ring[slot_at(k, c.slots)] = first + 4 * slot_at(k + 1, c.slots);
-  chase(c, first + 4 * slot_at(threadIdx.x, c.slots), first, LOAD("ld.local.u32", "r"));
+  for (unsigned slot = 0; slot < slots; ++slot) ring[slot] = first + 4 * next[slot];
+
+  unsigned address = first + 4 * threadIdx.x;
+  unsigned steps = untimed;
+  long long start = 0;
+#pragma unroll 1
+  for (int pass = 0; pass < 2; ++pass) {
+    start = clock64();
+#pragma unroll 1
+    for (unsigned i = 0; i < steps; i += unroll)
+#pragma unroll
+      for (unsigned u = 0; u < unroll; ++u)
+        asm volatile("ld.local.u32 %0, [%0];" : "+r"(address)::"memory");
+    steps = timed;
+  }
+  *answer = {clock64() - start, address - first};
 }
 
-// The ring holds byte offsets: the load's instruction itself adds where the table begins.
-__constant__ unsigned constant_ring[small_words];
-__global__ void chase_constant(Chase c) {
-  chase(c, 4 * slot_at(threadIdx.x, c.slots), 0u, [](unsigned a) {
-    return *reinterpret_cast<const unsigned*>(reinterpret_cast<const char*>(constant_ring) + a);
-  });
+constexpr unsigned constant_words = 256;  // 1 KiB, which the constant cache holds
+__constant__ unsigned constant_ring[constant_words];
+
+// The ring holds offsets in bytes: the load itself adds where the table begins.
+__global__ void chase_constant(Answer* answer, unsigned timed) {
+  unsigned offset = 4 * threadIdx.x;
+  unsigned steps = untimed;
+  long long start = 0;
+#pragma unroll 1
+  for (int pass = 0; pass < 2; ++pass) {
+    start = clock64();
+#pragma unroll 1
+    for (unsigned i = 0; i < steps; i += unroll)
+#pragma unroll
+      for (unsigned u = 0; u < unroll; ++u)
+        offset = *reinterpret_cast<const unsigned*>(reinterpret_cast<const char*>(constant_ring) +
+                                                    offset);
+    steps = timed;
+  }
+  *answer = {clock64() - start, offset};
 }
 
-// A texel's value is the index of the next texel, which is what the fetch takes.
-__global__ void chase_texture(Chase c) {
-  chase(c, slot_at(threadIdx.x, c.slots), 0u, [texture = c.ring](unsigned a) {
-    asm volatile("{ .reg .b32 y, z, w; tex.1d.v4.u32.s32 {%0, y, z, w}, [%1, {%0}]; }" : "+r"(a) : "l"(texture));
-    return a;
-  });
-}
-
-// Each slot gets the address of the slot that the walk visits next.
-__global__ void link_ring(size_t ring, unsigned slots) {
-  for (unsigned k = blockIdx.x * blockDim.x + threadIdx.x; k < slots; k += gridDim.x * blockDim.x)
-    *reinterpret_cast<size_t*>(ring + slot_bytes * size_t(slot_at(k, slots))) =
-        ring + slot_bytes * size_t(slot_at(k + 1, slots));
-}
-
-// First the block reads the ring twice in the walk's order. That leaves the caches as whoever has always been going
-// round finds them (what came too long ago for a cache to hold is gone), and the translation of addresses too.
-template <class Load>
-__device__ void chase_global(const Chase& c, Load load) {
+// [chase_l1]
+// First the whole block reads the ring twice in the walk's order, and leaves L1, the L2 and the
+// translation of addresses as one finds them who has always gone round. Then its first thread goes
+// round. Each slot holds the address of the next; the load may find it in L1.
+__global__ void chase_l1(Answer* answer, size_t ring, unsigned slots, unsigned timed) {
   size_t seen = 0;
 #pragma unroll 1
   for (int pass = 0; pass < 2; ++pass)
 #pragma unroll 1
-    for (unsigned k = threadIdx.x; k < c.slots; k += blockDim.x)
-      seen ^= load(c.ring + slot_bytes * size_t(slot_at(k, c.slots)));
-  if (__syncthreads_or(seen == 1)) return;  // never, slots have even addresses; but unused reads would be dropped
-  if (threadIdx.x == 0) chase(c, c.ring + slot_bytes * size_t(slot_at(0, c.slots)), c.ring, load);
-}
+    for (unsigned k = threadIdx.x; k < slots; k += blockDim.x) {
+      size_t address = ring + slot_bytes * size_t(slot_at(k, slots));
+      asm volatile("ld.global.u64 %0, [%0];" : "+l"(address)::"memory");
+      seen ^= address;
+    }
+  if (__syncthreads_or(seen == 1)) return;  // never: addresses of slots are even
+  if (threadIdx.x != 0) return;
 
-// Through L1, where the ring fits it (also the curve's kernel); what __ldg compiles to, through the cache for data that
-// no one writes; and past L1, so that L2 answers, or DRAM.
-__global__ void chase_l1(Chase c) { chase_global(c, LOAD("ld.global.u64", "l")); }
-__global__ void chase_read_only(Chase c) { chase_global(c, LOAD("ld.global.nc.u64", "l")); }
-__global__ void chase_l2(Chase c) { chase_global(c, LOAD("ld.global.cg.u64", "l")); }
-
-// ---- kernels: the whole GPU reads -----------------------------------------------------------------------------------
-
-__global__ void fill_words(unsigned* words, size_t n) {
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x)
-    words[i] = unsigned(i + 1);
-}
-
-// A warp reads 512 neighbouring bytes of shared memory, without a bank conflict, again and again.
-__global__ void read_shared(unsigned* sums, unsigned rounds) {
-  __shared__ uint4 tile[read_threads];
-  const unsigned t = threadIdx.x, own = unsigned(__cvta_generic_to_shared(tile + t));
-  tile[t] = make_uint4(4 * t + 1, 4 * t + 2, 4 * t + 3, 4 * t + 4);
-  unsigned sum = 0;
-#pragma unroll 8
-  for (unsigned r = 0; r < rounds; ++r) {
-    uint4 v;
-    asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "r"(own)
-                 : "memory");
-    sum += v.x + v.y + v.z + v.w;
+  size_t address = ring + slot_bytes * size_t(slot_at(0, slots));
+  unsigned steps = untimed;
+  long long start = 0;
+#pragma unroll 1
+  for (int pass = 0; pass < 2; ++pass) {
+    start = clock64();
+#pragma unroll 1
+    for (unsigned i = 0; i < steps; i += unroll)
+#pragma unroll
+      for (unsigned u = 0; u < unroll; ++u)
+        asm volatile("ld.global.u64 %0, [%0];" : "+l"(address)::"memory");
+    steps = timed;
   }
-  sums[blockIdx.x * blockDim.x + t] = sum;
+  *answer = {clock64() - start, address - ring};
 }
+// [/chase_l1]
 
-// A warp reads 512 neighbouring bytes of global memory; four such reads are under way at a time.
-__global__ void read_global(unsigned* sums, const uint4* data, size_t n) {
-  const auto total = [](uint4 v) { return v.x + v.y + v.z + v.w; };
-  const size_t thread = blockIdx.x * size_t(blockDim.x) + threadIdx.x, step = size_t(gridDim.x) * blockDim.x;
-  unsigned sum = 0;
-  size_t i = thread;
-  for (; i + 3 * step < n; i += 4 * step) {
-    const uint4 a = data[i], b = data[i + step], c = data[i + 2 * step], d = data[i + 3 * step];
-    sum += total(a) + total(b) + total(c) + total(d);
+// The same by the instruction of __ldg(), which reads through the cache for data that no one
+// writes.
+__global__ void chase_read_only(Answer* answer, size_t ring, unsigned slots, unsigned timed) {
+  size_t seen = 0;
+#pragma unroll 1
+  for (int pass = 0; pass < 2; ++pass)
+#pragma unroll 1
+    for (unsigned k = threadIdx.x; k < slots; k += blockDim.x) {
+      size_t address = ring + slot_bytes * size_t(slot_at(k, slots));
+      asm volatile("ld.global.nc.u64 %0, [%0];" : "+l"(address)::"memory");
+      seen ^= address;
+    }
+  if (__syncthreads_or(seen == 1)) return;
+  if (threadIdx.x != 0) return;
+
+  size_t address = ring + slot_bytes * size_t(slot_at(0, slots));
+  unsigned steps = untimed;
+  long long start = 0;
+#pragma unroll 1
+  for (int pass = 0; pass < 2; ++pass) {
+    start = clock64();
+#pragma unroll 1
+    for (unsigned i = 0; i < steps; i += unroll)
+#pragma unroll
+      for (unsigned u = 0; u < unroll; ++u)
+        asm volatile("ld.global.nc.u64 %0, [%0];" : "+l"(address)::"memory");
+    steps = timed;
   }
-  for (; i < n; i += step) sum += total(data[i]);
-  sums[thread] = sum;
+  *answer = {clock64() - start, address - ring};
 }
 
-// ---- prediction -----------------------------------------------------------------------------------------------------
-
-std::string predicted_level(size_t footprint, size_t l1, size_t l2) {
-  return footprint <= l1 ? "L1" : footprint <= l2 ? "L2" : "DRAM";
+// A texel's value is the index of the next texel, which is what the fetch takes.
+__global__ void chase_texture(Answer* answer, cudaTextureObject_t texels, unsigned timed) {
+  unsigned index = threadIdx.x;
+  unsigned steps = untimed;
+  long long start = 0;
+#pragma unroll 1
+  for (int pass = 0; pass < 2; ++pass) {
+    start = clock64();
+#pragma unroll 1
+    for (unsigned i = 0; i < steps; i += unroll)
+#pragma unroll
+      for (unsigned u = 0; u < unroll; ++u)
+        asm volatile("{ .reg .b32 y, z, w; tex.1d.v4.u32.s32 {%0, y, z, w}, [%1, {%0}]; }"
+                     : "+r"(index)
+                     : "l"(texels));
+    steps = timed;
+  }
+  *answer = {clock64() - start, index};
 }
 
-// ---- experiment -----------------------------------------------------------------------------------------------------
+// As chase_l1, but past L1: the L2 answers, or memory where the ring is larger.
+__global__ void chase_l2(Answer* answer, size_t ring, unsigned slots, unsigned timed) {
+  size_t seen = 0;
+#pragma unroll 1
+  for (int pass = 0; pass < 2; ++pass)
+#pragma unroll 1
+    for (unsigned k = threadIdx.x; k < slots; k += blockDim.x) {
+      size_t address = ring + slot_bytes * size_t(slot_at(k, slots));
+      asm volatile("ld.global.cg.u64 %0, [%0];" : "+l"(address)::"memory");
+      seen ^= address;
+    }
+  if (__syncthreads_or(seen == 1)) return;
+  if (threadIdx.x != 0) return;
 
-struct Space {
-  const char* name;
-  void (*kernel)(Chase);
-  unsigned slots, step;  ///< slots of the ring, and what lies between two of them in the unit of its addresses
-  const char* lectures;
-  size_t bytes() const { return kernel == chase_register ? 0 : size_t(slots) * std::max(step, 4u); }
+  size_t address = ring + slot_bytes * size_t(slot_at(0, slots));
+  unsigned steps = untimed;
+  long long start = 0;
+#pragma unroll 1
+  for (int pass = 0; pass < 2; ++pass) {
+    start = clock64();
+#pragma unroll 1
+    for (unsigned i = 0; i < steps; i += unroll)
+#pragma unroll
+      for (unsigned u = 0; u < unroll; ++u)
+        asm volatile("ld.global.cg.u64 %0, [%0];" : "+l"(address)::"memory");
+    steps = timed;
+  }
+  *answer = {clock64() - start, address - ring};
+}
+
+// [chase_cluster]
+// A cluster of two blocks on two multiprocessors. Block 1 fills a ring in its own shared memory,
+// and the thread of block 0 goes round it: each load crosses from one multiprocessor to the other.
+__global__ void chase_cluster([[maybe_unused]] Answer* answer,
+                              [[maybe_unused]] const unsigned* next,
+                              [[maybe_unused]] unsigned slots, [[maybe_unused]] unsigned timed) {
+#if __CUDA_ARCH__ >= 900
+  extern __shared__ unsigned ring[];
+  const unsigned own = unsigned(__cvta_generic_to_shared(ring));
+  unsigned first;  // where the cluster sees block 1's ring
+  asm("mapa.shared::cluster.u32 %0, %1, 1;" : "=r"(first) : "r"(own));
+  if (blockIdx.x == 1)
+    for (unsigned slot = 0; slot < slots; ++slot) ring[slot] = first + 4 * next[slot];
+  asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");  // it is filled
+
+  if (blockIdx.x == 0) {
+    unsigned address = first + 4 * threadIdx.x;
+    unsigned steps = untimed;
+    long long start = 0;
+#pragma unroll 1
+    for (int pass = 0; pass < 2; ++pass) {
+      start = clock64();
+#pragma unroll 1
+      for (unsigned i = 0; i < steps; i += unroll)
+#pragma unroll
+        for (unsigned u = 0; u < unroll; ++u)
+          asm volatile("ld.shared::cluster.u32 %0, [%0];" : "+r"(address)::"memory");
+      steps = timed;
+    }
+    *answer = {clock64() - start, address - first};
+  }
+  asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");  // block 1 stays
+#endif
+}
+// [/chase_cluster]
+
+// ---- the story in order: a function a space ----
+
+/// A ring, or what takes its place.
+struct Chase {
+  std::string name;
+  double bytes;      ///< of the ring; 0: there is none
+  const char* then;  ///< cycles in the lectures
+  Function<void(Answer*, unsigned timed)> launch;
+  Function<unsigned long long(unsigned steps)> end;  ///< where it stands after so many steps
 };
-enum { in_register, in_shared, in_local, in_constant, in_l1, read_only, in_texture, in_l2, in_far_l2, in_dram };
 
-/// Every space, in the order above. DRAM's ring is the power of two of at least twice the L2.
-std::vector<Space> all_spaces(size_t l2, size_t largest) {
-  size_t past_l2 = 1;
-  while (past_l2 < 2 * l2) past_l2 *= 2;
-  const auto slots = [&](size_t bytes) { return unsigned(std::min(bytes, largest) / slot_bytes); };
-  return {{"register", chase_register, 1013904223, 1, "1"},  // no ring: the number that is added
-          {"shared", chase_shared, shared_words, 4, "~1"},
-          {"local, in L1", chase_local, small_words, 4, "-"},
-          {"constant, hit", chase_constant, small_words, 4, "~1"},
-          {"L1", chase_l1, 32, slot_bytes, "1"},
-          {"read-only, hit", chase_read_only, 32, slot_bytes, "1"},
-          {"texture, hit", chase_texture, 512, 1, "1"},
-          {"L2, near", chase_l2, slots(std::min<size_t>(4 << 20, l2 / 4)), slot_bytes, "-"},
-          {"L2, far", nullptr, 0, slot_bytes, "-"},  // measured by l2_halves.cuh
-          {"DRAM", chase_l2, slots(past_l2), slot_bytes, "200-800"}};
+/// The slot in which a walk that begins in slot 0 stands after `steps`.
+unsigned long long slot_after(const std::vector<unsigned>& next, unsigned steps) {
+  unsigned slot = 0;
+  for (unsigned k = steps % unsigned(next.size()); k != 0; --k) slot = next[slot];
+  return slot;
 }
 
-/// The ring of a small space as the host fills it: `step` times the slot that comes next.
-std::vector<unsigned> ring_words(unsigned slots, unsigned step) {
-  std::vector<unsigned> words(slots);
-  for (unsigned k = 0; k < slots; ++k) words[slot_at(k, slots)] = step * slot_at(k + 1, slots);
-  return words;
+Chase in_register() {
+  constexpr unsigned factor = 1664525, addend = 1013904223;
+  const auto end = [](unsigned steps) {
+    unsigned x = 0;
+    for (unsigned k = 0; k < steps; ++k) x = x * factor + addend;
+    return (unsigned long long)x;
+  };
+  return {"register", 0, "1",
+          [](Answer* answer, unsigned timed) {
+            chase_register<<<1, 1>>>(answer, factor, addend, timed);
+          },
+          end};
 }
 
-struct Texture {
-  cudaTextureObject_t object = 0;
-  Texture(void* texels, size_t n) {
+Chase in_shared(unsigned slots) {
+  const std::vector<unsigned> next = chase::next_slots(slots);
+  return {"shared", 4.0 * slots, "~1",
+          [slots, on_device = DeviceBuffer<unsigned>(next)](Answer* answer, unsigned timed) {
+            chase_shared<<<1, 1, 4 * slots>>>(answer, on_device.data(), slots, timed);
+          },
+          [next](unsigned steps) { return 4 * slot_after(next, steps); }};
+}
+
+Chase in_local(unsigned slots) {
+  const std::vector<unsigned> next = chase::next_slots(slots);
+  return {"local, in L1", 4.0 * slots, "-",
+          [slots, on_device = DeviceBuffer<unsigned>(next)](Answer* answer, unsigned timed) {
+            chase_local<<<1, 1>>>(answer, on_device.data(), slots, timed);
+          },
+          [next](unsigned steps) { return 4 * slot_after(next, steps); }};
+}
+
+Chase in_constant(unsigned slots) {
+  const std::vector<unsigned> next = chase::next_slots(slots);
+  std::vector<unsigned> offsets;
+  for (const unsigned slot : next) offsets.push_back(4 * slot);
+  return {"constant, hit", 4.0 * slots, "~1",
+          [offsets](Answer* answer, unsigned timed) {
+            CUDA_CHECK(cudaMemcpyToSymbol(constant_ring, offsets.data(), 4 * offsets.size()));
+            chase_constant<<<1, 1>>>(answer, timed);
+          },
+          [next](unsigned steps) { return 4 * slot_after(next, steps); }};
+}
+
+using GlobalKernel = void (*)(Answer*, size_t ring, unsigned slots, unsigned timed);
+
+/// A ring in the first `slots` slots of memory that must be kept, and linked, by the caller.
+Chase in_global(const std::string& name, const char* then, GlobalKernel kernel, size_t ring,
+                unsigned slots) {
+  // where shared memory and L1 are one array, all that may be L1 shall be
+  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                  cudaSharedmemCarveoutMaxL1));
+  return {name, double(slots) * slot_bytes, then,
+          [kernel, ring, slots](Answer* answer, unsigned timed) {
+            kernel<<<1, 1024>>>(answer, ring, slots, timed);
+          },
+          [slots](unsigned steps) {
+            return (unsigned long long)slot_bytes * slot_at(steps % slots, slots);
+          }};
+}
+
+/// A texture of linear memory. Asks the runtime for itself, so that one that is gone is found.
+class Texture {
+ public:
+  explicit Texture(const std::vector<unsigned>& texels) : memory_(texels) {
     cudaResourceDesc resource{};
     resource.resType = cudaResourceTypeLinear;
-    resource.res.linear = {texels, cudaCreateChannelDesc<unsigned>(), n * sizeof(unsigned)};
+    resource.res.linear = {memory_.data(), cudaCreateChannelDesc<unsigned>(), memory_.bytes()};
     const cudaTextureDesc plain{};  // texels as they are
-    CUDA_CHECK(cudaCreateTextureObject(&object, &resource, &plain, nullptr));
+    CUDA_CHECK(cudaCreateTextureObject(&object_, &resource, &plain, nullptr));
   }
-  Texture(const Texture&) = delete;
-  ~Texture() { cudaDestroyTextureObject(object); }
+  Texture(Texture&& other) noexcept
+      : memory_(std::move(other.memory_)), object_(std::exchange(other.object_, 0)) {}
+  Texture& operator=(Texture&&) = delete;
+  ~Texture() {
+    if (object_) cudaDestroyTextureObject(object_);
+  }
+  cudaTextureObject_t object() const {
+    cudaResourceDesc resource{};
+    CUDA_CHECK(cudaGetTextureObjectResourceDesc(&resource, object_));
+    require_right(resource.res.linear.devPtr == memory_.data(), "the texture is another one");
+    return object_;
+  }
+
+ private:
+  DeviceBuffer<unsigned> memory_;
+  cudaTextureObject_t object_ = 0;
 };
 
-/// Cycles a load of `timed` loads; throws unless every chase ends where the host says. `memory` is for a ring that lies
-/// in device memory.
-Statistics cycles_a_load(const Measuring& measuring, const Space& space, unsigned timed,
-                         const DeviceBuffer<char>& memory) {
-  const unsigned steps = untimed + timed;
-  long long end = (long long)space.step * slot_at(steps, space.slots);
-  size_t ring = 0;  // the kernel's first argument
-  std::optional<Texture> texture;
-  if (space.kernel == chase_register) {
-    unsigned x = 0, factor = 1664525;
-    for (unsigned i = 0; i < steps * mads; ++i) x = x * factor + space.slots;
-    ring = factor, end = x;
-  } else if (space.kernel == chase_constant) {
-    const std::vector<unsigned> offsets = ring_words(space.slots, space.step);
-    CUDA_CHECK(cudaMemcpyToSymbol(constant_ring, offsets.data(), offsets.size() * sizeof offsets[0]));
-  } else if (space.kernel == chase_texture) {
-    const std::vector<unsigned> texels = ring_words(space.slots, space.step);
-    CUDA_CHECK(cudaMemcpy(memory.data(), texels.data(), texels.size() * sizeof texels[0], cudaMemcpyHostToDevice));
-    ring = texture.emplace(memory.data(), texels.size()).object;
-  } else if (space.step == slot_bytes) {
-    ring = reinterpret_cast<size_t>(memory.data());
-    link_ring<<<1024, 256>>>(ring, space.slots);
-    CUDA_CHECK_LAUNCH();
-    // where L1 and shared memory are one, all that may be L1 shall be
-    CUDA_CHECK(
-        cudaFuncSetAttribute(space.kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxL1));
+Chase in_texture(unsigned slots) {
+  const std::vector<unsigned> next = chase::next_slots(slots);
+  return {"texture, hit", 4.0 * slots, "1",
+          [texture = Texture(next)](Answer* answer, unsigned timed) {
+            chase_texture<<<1, 1>>>(answer, texture.object(), timed);
+          },
+          [next](unsigned steps) { return slot_after(next, steps); }};
+}
+
+/// Why blocks cannot read each other's shared memory here; empty if they can.
+std::string no_clusters(const Device& device) {
+  if (device.prop.major < 9) return "clusters of blocks need compute capability 9.0";
+  cudaFuncAttributes attributes;
+  CUDA_CHECK(cudaFuncGetAttributes(&attributes, chase_cluster));
+  return attributes.ptxVersion < 90 ? "this build is for older GPUs, which have no clusters" : "";
+}
+
+Chase in_cluster(unsigned slots) {
+  const std::vector<unsigned> next = chase::next_slots(slots);
+  return {"shared, another block's", 4.0 * slots, "-",
+          [slots, on_device = DeviceBuffer<unsigned>(next)](Answer* answer, unsigned timed) {
+            cudaLaunchAttribute cluster{};
+            cluster.id = cudaLaunchAttributeClusterDimension;
+            cluster.val.clusterDim = {2, 1, 1};
+            cudaLaunchConfig_t config{};
+            config.gridDim = 2;
+            config.blockDim = 1;
+            config.dynamicSmemBytes = 4 * slots;
+            config.attrs = &cluster;
+            config.numAttrs = 1;
+            const unsigned* next_of = on_device.data();
+            CUDA_CHECK(cudaLaunchKernelEx(&config, chase_cluster, answer, next_of, slots, timed));
+          },
+          [next](unsigned steps) { return 4 * slot_after(next, steps); }};
+}
+
+// ---- measuring ----
+
+/// Launches a chase once; cycles a load. Throws unless it ends where the ring leads.
+double cycles_a_load(const Chase& chase, DeviceBuffer<Answer>& answer, unsigned timed) {
+  answer.poison();
+  chase.launch(answer.data(), timed);
+  CUDA_CHECK_LAUNCH();
+  const Answer found = answer.to_host()[0];
+  require_right(found.end == chase.end(untimed + timed), chase.name + ": ended elsewhere");
+  require_right(found.cycles > 0, chase.name + ": took no time");
+  return double(found.cycles) / timed;
+}
+
+// ---- what to expect ----
+
+/// The guide on arithmetic: "typically 4 clock cycles" from 7.0 on, about 6 on 5.x and 6.x.
+double dependent_arithmetic_cycles(int major) { return major >= 7 ? 4 : 6; }
+
+/// Bytes that L1 may hold. From 7.0 on it is one array with shared memory, and may take about what
+/// shared memory may. Before, no call reports it; the guide has 24 to 48 KiB.
+double l1_bytes(const cudaDeviceProp& prop) {
+  return prop.major >= 7 ? double(prop.sharedMemPerMultiprocessor) : 24 * 1024.0;
+}
+
+/// The share of loads that miss when a ring is gone round again and again in a cache that evicts at
+/// random. Between two visits of a slot ring / slot x m others have come in, and each left it there
+/// with 1 - slot / cache: so 1 - m = exp(-m x ring / cache).
+double missed(double ring, double cache) {
+  if (ring <= cache) return 0;
+  double low = 1e-9, high = 1;  // m = 0 always solves it; the other solution is wanted
+  for (int step = 0; step < 60; ++step) {
+    const double m = (low + high) / 2;
+    (1 - m > std::exp(-m * ring / cache) ? low : high) = m;
   }
-  DeviceBuffer<long long> answer(2);
-  const auto once = [&] {
-    answer.poison();
-    space.kernel<<<1, space.step == slot_bytes ? 1024 : 1>>>({ring, space.slots, timed, answer.data()});
-    CUDA_CHECK_LAUNCH();
-    const std::vector<long long> is = answer.to_host();
-    require_right(is[1] == end, std::string(space.name) + ": the chase ended elsewhere");
-    return double(is[0]) / (space.kernel == chase_register ? timed * mads : timed);
-  };
-  once();
-  std::vector<double> cycles(measuring.repeats_for(host_ms(once)));
-  for (double& value : cycles) value = once();
-  return summarize(cycles);
+  return low;
 }
 
-/// Whether both bandwidth kernels sum up the words 1, 2, 3 ... of their memory, modulo 2^32. Fills `memory` with those.
-bool both_read_all(unsigned blocks, unsigned rounds, const DeviceBuffer<char>& memory) {
-  DeviceBuffer<unsigned> sums(size_t(blocks) * read_threads);
-  const auto sum_is = [&](unsigned times, size_t words) {
-    CUDA_CHECK_LAUNCH();
-    const std::vector<unsigned> of_threads = sums.to_host();
-    return std::accumulate(of_threads.begin(), of_threads.end(), 0u) == times * unsigned(words * (words + 1) / 2);
-  };
-  sums.poison();
-  read_shared<<<blocks, read_threads>>>(sums.data(), rounds);
-  const bool shared_right = sum_is(blocks * rounds, 4 * read_threads);
-  fill_words<<<1024, 256>>>(reinterpret_cast<unsigned*>(memory.data()), memory.bytes() / 4);
-  sums.poison();
-  read_global<<<blocks, read_threads>>>(sums.data(), reinterpret_cast<uint4*>(memory.data()), memory.bytes() / 16);
-  return sum_is(1, memory.bytes() / 4) && shared_right;
+/// Cycles of a load from each place, measured in the same run.
+struct Calibrated {
+  double l1 = NAN, l2 = NAN, dram = NAN;
+};
+/// Bytes that the two caches hold.
+struct Capacity {
+  double l1, l2;
+};
+
+/// What misses L1 goes to the L2, and what misses that goes to memory.
+double predicted_cycles(double ring, const Capacity& holds, const Calibrated& c) {
+  return c.l1 + missed(ring, holds.l1) * (c.l2 - c.l1) + missed(ring, holds.l2) * (c.dram - c.l2);
 }
 
-const Claim about_a_cycle{
-    "01.1", "registers, shared memory, L1, constant and read-only hits take about a cycle, global memory 200-800",
-    "lectures; 8800 GTX", "~1 and 200-800; 200-300"};
-const Claim in_order{"01.2", "registers are fastest, then shared memory, then local and global", "wiki", "the order"};
-const Claim hundredfold{"01.10", "global memory is 100-150 times slower than shared", "Dr. Dobb's", "100-150x"};
+/// Where there are two halves, whatever one multiprocessor reads goes through its own.
+Capacity capacity_of(const Device& device, bool two_halves) {
+  const double l2 = double(device.l2_bytes());
+  return {l1_bytes(device.prop), two_halves ? l2 / 2 : l2};
+}
+
+// ---- the experiment ----
+
+enum Place { reg, shared, local, constant_hit, l1, read_only, texture, near_l2, dram, cluster };
+
+constexpr unsigned small_slots = 32;     // 2 KiB, which every L1 holds
+constexpr unsigned shared_slots = 1024;  // 4 KiB
+constexpr unsigned texel_slots = 512;    // 2 KiB
+
+/// Bytes of the ring that the L2 holds, also where it has halves.
+size_t l2_ring_bytes(size_t l2) { return std::min<size_t>(4 << 20, l2 / 4); }
+
+/// The smallest power of two beyond the L2, or as much as there is.
+size_t dram_ring_bytes(const Device& device, size_t there) {
+  size_t bytes = 1 << 20;
+  while (!beyond_l2(device, double(bytes))) bytes *= 2;
+  return std::min(bytes, there);
+}
+
+/// Of each Place, in its order; the cluster's is missing where there are none.
+std::vector<Chase> all_chases(const Device& device, const DeviceBuffer<char>& small,
+                              const DeviceBuffer<char>& medium, const DeviceBuffer<char>& large) {
+  const auto slots = [](double bytes) { return unsigned(bytes / slot_bytes); };
+  const unsigned medium_slots = slots(double(medium.bytes()));
+  const unsigned large_slots = slots(double(dram_ring_bytes(device, large.bytes())));
+  const size_t in_small = chase::linked(small, small_slots);
+  const size_t in_medium = chase::linked(medium, medium_slots);
+  const size_t in_large = chase::linked(large, large_slots);
+  std::vector<Chase> all;
+  all.push_back(in_register());
+  all.push_back(in_shared(shared_slots));
+  all.push_back(in_local(local_words));
+  all.push_back(in_constant(constant_words));
+  all.push_back(in_global("L1", "1", chase_l1, in_small, small_slots));
+  all.push_back(in_global("read-only, hit", "1", chase_read_only, in_small, small_slots));
+  all.push_back(in_texture(texel_slots));
+  all.push_back(in_global("L2, near", "-", chase_l2, in_medium, medium_slots));
+  all.push_back(in_global("DRAM", "200-800", chase_l2, in_large, large_slots));
+  if (no_clusters(device).empty()) all.push_back(in_cluster(shared_slots));
+  return all;
+}
+
+/// What is known of a place before it is measured; not a number: nothing is.
+double predicted_of(Place place, const Calibrated& c, int major) {
+  if (place == reg) return dependent_arithmetic_cycles(major);
+  if (place == local || place == read_only) return c.l1;  // the same cache
+  return NAN;
+}
+
+void show_places(const Run& run, const std::vector<Chase>& chases,
+                 const std::vector<Readings>& cycles, const chase::Distances& halves) {
+  const Calibrated c{cycles[l1].median(), cycles[near_l2].median(), cycles[dram].median()};
+  Table table(run.report, "memory",
+              {shown("footprint"), compared("cycles", "latency", "cycles", 1), shown("spread"),
+               shown("lectures"), shown("")});
+  const auto add = [&](const std::string& name, double bytes, const Cell& cell, const Statistics& s,
+                       const char* then) {
+    table.row({name}, {bytes > 0 ? bytes_text(bytes) : "-", cell, spread_text(s), then,
+                       bar(s.median / c.dram)});
+  };
+  for (size_t i = 0; i < chases.size(); ++i) {
+    const Statistics s = cycles[i].statistics();
+    const Place place = Place(i);
+    const bool calibrates = place == l1 || place == near_l2 || place == dram;
+    const double expected = predicted_of(place, c, run.device->prop.major);
+    const Cell cell =
+        calibrates ? Cell(Calibration{s}) : Cell(Compared{expected, s, Model::traffic});
+    add(chases[i].name, chases[i].bytes, cell, s, chases[i].then);
+  }
+  add("L2, first read after a neighbour's", chases[near_l2].bytes,
+      Compared{c.l2, halves.near, Model::traffic}, halves.near, "-");
+  if (halves.far.repeats)
+    add("L2, far", chases[near_l2].bytes, Compared{NAN, halves.far}, halves.far, "-");
+  table.print();
+  run.report.note(
+      halves.far.repeats
+          ? "far: lines that one of " + std::to_string(halves.other_side) +
+                " multiprocessors on the L2's other side read before; on this side are " +
+                std::to_string(halves.same_side)
+          : "this L2 has no far half: whichever multiprocessor read a line before, it is as near");
+}
+
+/// What the text says, where nothing can be measured.
+void show_lectures(const Run& run) {
+  Table table(run.report, "memory", {shown("cycles in the lectures")});
+  table.row({"register, L1, read-only hit"}, {"1"});
+  table.row({"shared, constant hit"}, {"~1"});
+  table.row({"global"}, {"200-800"});
+  table.print();
+}
+
+/// Footprints from 1 KiB on.
+std::vector<size_t> footprints(const Run& run, size_t most) {
+  const double factor = run.quick ? 4 : run.full ? std::pow(2, 0.25) : 2;
+  std::vector<size_t> sizes;
+  for (double bytes = 1024; bytes < double(most); bytes *= factor)
+    sizes.push_back(size_t(bytes) / slot_bytes * slot_bytes);
+  sizes.push_back(most);
+  return sizes;
+}
+
+/// The curve, through L1.
+void measure_curve(const Run& run, const DeviceBuffer<char>& memory, const Capacity& holds,
+                   const Calibrated& c, unsigned timed) {
+  constexpr int launches = 5;  // of one ring: they differ by 1%
+  Table curve(
+      run.report, "bytes",
+      {shown("footprint"), compared("cycles", "latency", "cycles", 1), shown("spread"), shown("")});
+  const std::vector<size_t> sizes = footprints(run, memory.bytes());
+  DeviceBuffer<Answer> answer(1);
+  Progress progress("latency, footprints", int(sizes.size()));
+  for (const size_t size : sizes) {
+    const unsigned slots = unsigned(size / slot_bytes);
+    const Chase ring = in_global("curve", "", chase_l1, chase::linked(memory, slots), slots);
+    Readings cycles;
+    for (int k = 0; k < launches; ++k) cycles.ms.push_back(cycles_a_load(ring, answer, timed));
+    const Statistics s = cycles.statistics();
+    const double expected = predicted_cycles(ring.bytes, holds, c);
+    // that caches evict at random was found on 9.0 only
+    const Model model = run.device->prop.major == 9 ? Model::traffic : Model::host;
+    curve.row({"load", "footprint", std::to_string(size)},
+              {bytes_text(ring.bytes), Compared{expected, s, model}, spread_text(s),
+               bar(s.median / c.dram)});
+    progress.step();
+  }
+  curve.print();
+  run.report.note("predicted: L1 holds " + bytes_text(holds.l1) + ", the L2 " +
+                  bytes_text(holds.l2) + ", and both evict at random");
+}
+
+/// The slowest of some places.
+Place slowest(const std::vector<Readings>& cycles, std::initializer_list<Place> places) {
+  Place found = *places.begin();
+  for (const Place place : places)
+    if (cycles[place].median() > cycles[found].median()) found = place;
+  return found;
+}
+
+/// `cycles`: of the places up to `dram`. `past_l2`: whether DRAM's ring is beyond the L2.
+void judge(const Run& run, const std::vector<Readings>& cycles, bool past_l2) {
+  const auto level_of = [&](Place place) { return interval_of_median(cycles[place].ms); };
+  const auto in_memory = [&](const Interval& r) {
+    return past_l2 ? r : not_measured("too little memory is free for a ring beyond the L2");
+  };
+  const bool there = !cycles[dram].ms.empty();
+  const auto text = [&](Place place) { return fixed(cycles[place].median(), 1); };
+
+  const Place worst = slowest(cycles, {shared, l1, constant_hit, read_only});
+  run.report.judge({"01.1a", "shared memory, L1, constant and read-only hits take about a cycle",
+                    "~1", "lectures"},
+                   at_most(2), there ? level_of(worst) : Interval{},
+                   "shared " + text(shared) + ", L1 " + text(l1) + ", constant " +
+                       text(constant_hit) + ", read-only " + text(read_only) + " cycles",
+                   "cycles");
+  const Interval memory = there ? in_memory(level_of(dram)) : Interval{};
+  run.report.judge({"01.1b", "global memory takes 200-800 cycles", "200-800", "lectures"},
+                   from_to(200, 800), memory, range_text(memory, 0) + " cycles", "cycles");
+  run.report.judge({"01.1c", "global memory takes 200-300 cycles", "200-300", "8800 GTX"},
+                   from_to(200, 300), memory, range_text(memory, 0) + " cycles", "cycles");
+  const Interval lower = there ? in_memory(ratio(cycles[dram], cycles[worst])) : Interval{};
+  run.report.judge({"01.1d", "on-chip memories have much lower latency than global memory",
+                    "~1 against 200-800", "lectures"},
+                   much_beats(), lower,
+                   "global memory is " + slower(lower) + " than the slowest of them");
+
+  // local and global memory at their fastest, out of L1: further out the order is plain
+  const Place next = cycles[local].median() < cycles[l1].median() ? local : l1;
+  const Interval first = there ? ratio(cycles[shared], cycles[reg]) : Interval{};
+  const Interval second = there ? ratio(cycles[next], cycles[shared]) : Interval{};
+  const Interval closer = second.value < first.value ? second : first;
+  run.report.judge({"01.2", "registers are fastest, then shared memory, then local and global",
+                    "the order", "wiki"},
+                   beats(), closer,
+                   "a multiply-add " + text(reg) + " cycles, shared " + text(shared) +
+                       ", local and global out of L1 " + text(local) + " and " + text(l1));
+
+  const Interval apart = there ? in_memory(ratio(cycles[dram], cycles[shared])) : Interval{};
+  run.report.judge({"01.10a", "global memory is 100-150 times slower than shared, in latency",
+                    "100-150x slower", "Dr. Dobb's"},
+                   beats(100, 150), apart, slower(apart));
+}
+
+void measure(const Run& run, size_t bytes) {
+  const Device& device = *run.device;
+  const unsigned timed = run.quick ? 4096 : 16384;
+  const DeviceBuffer<char> small(size_t(small_slots) * slot_bytes);
+  const DeviceBuffer<char> medium(l2_ring_bytes(device.l2_bytes()) / slot_bytes * slot_bytes);
+  const DeviceBuffer<char> large(bytes);
+  const std::vector<Chase> chases = all_chases(device, small, medium, large);
+
+  DeviceBuffer<Answer> answer(1);
+  std::vector<chase::Counting> in_turn;
+  for (const Chase& each : chases)
+    in_turn.push_back([&] { return cycles_a_load(each, answer, timed); });
+  const std::vector<Readings> cycles = chase::cycles_in_turn(run.measuring, in_turn);
+  const chase::Distances halves = chase::measure_halves(device, timed / 2);
+  show_places(run, chases, cycles, halves);
+  if (chases.size() <= cluster)
+    run.report.left_out("the shared memory of another block", no_clusters(device));
+
+  const Calibrated c{cycles[l1].median(), cycles[near_l2].median(), cycles[dram].median()};
+  measure_curve(run, large, capacity_of(device, halves.far.repeats > 0), c, timed);
+  judge(run, cycles, beyond_l2(device, chases[dram].bytes));
+}
 
 }  // namespace
 
 void latency(const Run& run) {
   run.report.begin("latency", "one thread, each load's address is the answer of the load before");
-  if (!run.device) {
-    Table table(run.report, "memory", {shown("cycles in the lectures")});
-    for (const Space& space : all_spaces(0, 0)) table.row({space.name}, {space.lectures});
-    table.print();
-    return run.report.left_out("cycles of every space, the curve over the footprint, bandwidths",
-                               {about_a_cycle, in_order, hundredfold});
+  if (run.device) {
+    const size_t l2 = run.device->l2_bytes();
+    const size_t wanted = std::min((run.quick ? 4 : 8) * l2, size_t(1) << 30);
+    const double others = 2.0 * double(l2) + (16 << 20);  // what empties the L2; small rings
+    const size_t fitting = fitting_size("latency", 0, wanted, run.memory_there(),
+                                        [&](size_t n) { return 1.1 * double(n) + others; });
+    const size_t bytes = std::max<size_t>(fitting / slot_bytes * slot_bytes, slot_bytes);
+    if (fitting < wanted) run.report.note("rings end at " + bytes_text(double(bytes)));
+    measure(run, bytes);
+  } else {
+    show_lectures(run);
+    run.report.left_out("cycles of every space, the curve over the footprint, bandwidths");
+    judge(run, std::vector<Readings>(cluster), true);
   }
-  const Device& gpu = *run.device;
-  // no call reports L1; from 7.0 on shared memory and it are one array, of which either may take about this much
-  const size_t l1 = gpu.prop.major >= 7 ? gpu.prop.sharedMemPerMultiprocessor : 24 << 10, l2 = gpu.l2_bytes();
-  const size_t wanted = std::min((run.quick ? 4 : 8) * l2, size_t(1) << 30), half_of_free = Device::free_bytes() / 2;
-  if (wanted > half_of_free) run.report.note("rings end at " + bytes_text(half_of_free) + ", half of what is free");
-  const DeviceBuffer<char> memory(std::min(wanted, half_of_free) / slot_bytes * slot_bytes);
-  const unsigned loads = run.quick ? 4096 : 16384, rounds = loads / 4;
-  Measuring measuring = run.measuring;
-  measuring.budget_ms = run.quick ? 4 : 25;  // some thirty rows in a second
-
-  // bandwidth of the whole GPU, before the rings go into the same memory
-  const unsigned blocks = 2 * gpu.prop.multiProcessorCount;
-  const uint4* const data = reinterpret_cast<uint4*>(memory.data());
-  DeviceBuffer<unsigned> sums(size_t(blocks) * read_threads);
-  require_right(both_read_all(blocks, rounds, memory), "a sum of all that was read");
-  const Statistics shared_ms =
-      time_device(measuring, [&] { read_shared<<<blocks, read_threads>>>(sums.data(), rounds); });
-  const Statistics global_ms =
-      time_device(measuring, [&] { read_global<<<blocks, read_threads>>>(sums.data(), data, memory.bytes() / 16); });
-  CUDA_CHECK_LAUNCH();
-  const Statistics shared_gbs = gigabytes_per_second(16.0 * sums.size() * rounds, shared_ms);
-  const Statistics global_gbs = gigabytes_per_second(double(memory.bytes()), global_ms);
-
-  const std::vector<Space> spaces = all_spaces(l2, memory.bytes());
-  std::vector<Statistics> cycles;
-  const l2_halves::Distances halves = l2_halves::distances(gpu.prop.multiProcessorCount, l2, loads / 2);
-  for (const Space& space : spaces)
-    cycles.push_back(space.kernel ? cycles_a_load(measuring, space, loads, memory) : halves.far);
-  const Statistics &shared = cycles[in_shared], &dram = cycles[in_dram];
-  const auto row = [&](Table& table, const Key& key, size_t bytes, const Statistics& s, const std::string& text) {
-    table.row(key, {bytes ? bytes_text(bytes) : "-", s, spread_text(s), text, bar(s.median / dram.median)});
-  };
-  const Column load_cycles = measured("cycles a load", "latency", "cycles", 1);
-  Table table(run.report, "memory", {shown("footprint"), load_cycles, shown("spread"), shown("lectures"), shown("")});
-  for (size_t i = 0; i < spaces.size(); ++i)
-    if (cycles[i].repeats) row(table, {spaces[i].name}, spaces[i].bytes(), cycles[i], spaces[i].lectures);
-  table.print();
-  run.report.note(halves.far.repeats
-                      ? "far: lines that one of " + std::to_string(halves.other_side) +
-                            " multiprocessors on the L2's other side read before; near, after one of " +
-                            std::to_string(halves.same_side) + " on this side: " + fixed(halves.near.median, 0) +
-                            " cycles"
-                      : "this L2 has no far half: whichever multiprocessor read a line before, it is as near");
-
-  Table curve(run.report, "bytes", {shown("footprint"), load_cycles, shown("spread"), shown("predicted"), shown("")});
-  const double factor = run.quick ? 4 : run.full ? std::pow(2, 0.25) : 2;
-  std::vector<size_t> sizes;
-  for (double bytes = 1024; bytes < memory.bytes(); bytes *= factor) sizes.push_back(size_t(bytes));
-  sizes.push_back(memory.bytes());
-  for (size_t size : sizes) {
-    const Space space{"curve", chase_l1, unsigned(size / slot_bytes), slot_bytes, ""};
-    row(curve, {"load", "footprint", std::to_string(space.bytes())}, space.bytes(),
-        cycles_a_load(measuring, space, loads, memory), predicted_level(space.bytes(), l1, l2));
-  }
-  curve.print();
-  run.report.note("predicted: L1 up to " + bytes_text(l1) + ", L2 up to " + bytes_text(l2) +
-                  "; bars: of DRAM's cycles");
-
-  // 32 banks of 4 bytes a cycle, at the highest clock that the device reports
-  const double banks_gbs = 128e-6 * gpu.sm_clock_khz * gpu.prop.multiProcessorCount;
-  Table rates(
-      run.report, "all multiprocessors read",
-      {measured("GB/s", "bandwidth", "GB/s", 0), shown("spread"), predicted("in theory", "bandwidth", "GB/s", 0)});
-  rates.row({"shared"}, {shared_gbs, spread_text(shared_gbs), banks_gbs > 0 ? banks_gbs : NAN});
-  rates.row({"global"}, {global_gbs, spread_text(global_gbs), gpu.theoretical_gbs > 0 ? gpu.theoretical_gbs : NAN});
-  rates.print();
-
-  // "about a cycle": below two, for the slowest of those that are said to take one
-  std::string here;
-  double slowest = 0;
-  for (int i : {in_register, in_shared, in_l1, in_constant, read_only}) {
-    here += std::string(spaces[i].name) + " " + fixed(cycles[i].median, 1) + "; ";
-    slowest = std::max(slowest, cycles[i].median);
-  }
-  const bool stated = dram.median >= 200 && dram.median <= 800;
-  here += "L2 " + fixed(cycles[in_l2].median, 0) + "; DRAM " + fixed(dram.median, 0) + " cycles";
-  const Judgement in_cache = not_judged("too little memory is free for a footprint beyond the L2");
-  const bool past_l2 = spaces[in_dram].bytes() > l2;
-  run.report.claim(about_a_cycle, past_l2 ? judge_fact(slowest < 2 && stated, here, slowest, "cycles") : in_cache);
-
-  // local and global memory are held against shared memory at their fastest, out of L1: further out the order is plain
-  Judgement order = judge_ratio(cycles[in_local].low < cycles[in_l1].low ? cycles[in_local] : cycles[in_l1], shared);
-  if (judge_ratio(shared, cycles[in_register]).verdict != Verdict::holds) order.verdict = Verdict::does_not_hold;
-  order.here = "register " + fixed(cycles[in_register].median, 1) + ", shared " + fixed(shared.median, 1) + ", local " +
-               fixed(cycles[in_local].median, 1) + " and global " + fixed(cycles[in_l1].median, 1) + " out of L1";
-  run.report.claim(in_order, order);
-
-  // 125 is the middle of 100-150; 25% either way are 94 and 156
-  Judgement slower = judge_ratio(dram, shared, 125);
-  slower.here += " in latency, " + times(shared_gbs.median / global_gbs.median) + " in bandwidth";
-  run.report.claim(hundredfold, past_l2 ? slower : in_cache);
+  chase::measure_bandwidth(run);
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks ----
 
-TEST_CASE("latency: the walk is one cycle over all slots and it leaps") {
-  for (unsigned slots : {1u, 2u, 3u, 16u, 31u, 97u, 1000u, 4096u, 65537u, 131072u}) {
+namespace {
+
+/// A device of no GPU, as tests make them up.
+Device made_up(int major, size_t shared_bytes, int l2) {
+  Device device;
+  device.number = -1;
+  device.prop.major = major;
+  device.prop.sharedMemPerMultiprocessor = shared_bytes;
+  device.prop.l2CacheSize = l2;
+  return device;
+}
+
+/// Whether the prediction of a recorded row lies within a factor.
+bool close(double measured, double predicted, double factor) {
+  return measured / predicted < factor && predicted / measured < factor;
+}
+
+}  // namespace
+
+TEST_CASE("latency: the walk is one cycle over all slots, and it leaps") {
+  for (const unsigned slots : {1u, 2u, 3u, 16u, 31u, 97u, 1000u, 4096u, 65537u, 131072u}) {
     CAPTURE(slots);
-    const std::vector<unsigned> next = ring_words(slots, 1);
+    const std::vector<unsigned> next = chase::next_slots(slots);
     std::vector<char> visited(slots, 0);
-    unsigned slot = slot_at(0, slots), met = 0, neighbours = 0;
+    unsigned slot = 0, met = 0, neighbours = 0;
     for (; met < slots && slot < slots && !visited[slot]; ++met) {
       visited[slot] = 1;
       neighbours += next[slot] == slot + 1 || next[slot] + 1 == slot;
       slot = next[slot];
     }
-    CHECK(met == slots);                       // in bounds and none twice, so that all were met
-    CHECK(slot == slot_at(0, slots));          // and it closes
-    if (slots > 1000) CHECK(neighbours < 20);  // two on average in a random order; 20 or more once in 1e13 orders
+    CHECK(met == slots);  // in bounds and none twice, so that all were met
+    CHECK(slot == 0);     // and it closes
+    // two on average in a random order; 20 or more once in 1e13 orders
+    if (slots > 1000) CHECK(neighbours < 20);
+  }
+  const std::vector<unsigned> ring{2, 0, 3, 1};  // 0 2 3 1
+  for (unsigned steps = 0; steps < 4; ++steps)
+    CHECK(slot_after(ring, steps + 8) == std::vector<unsigned long long>{0, 2, 3, 1}[steps]);
+}
+
+TEST_CASE("latency: predictions, by hand") {
+  CHECK(missed(100, 100) == 0);
+  CHECK(missed(1, 100) == 0);
+  CHECK(missed(2 * std::log(2.0) * 100, 100) == doctest::Approx(0.5));  // 1/2 = exp(-ln 2)
+  CHECK(missed(1e6, 100) == doctest::Approx(1));
+  const Calibrated c{30, 280, 660};
+  CHECK(predicted_cycles(100, {100, 1000}, c) == doctest::Approx(30));
+  CHECK(predicted_cycles(138.629436, {100, 1000}, c) == doctest::Approx(155));
+  CHECK(predicted_cycles(1e4, {1, 2e4}, c) == doctest::Approx(280));
+  CHECK(predicted_cycles(1386.29436, {1, 1000}, c) == doctest::Approx(470));
+  CHECK(predicted_cycles(1e6, {1, 1}, c) == doctest::Approx(660));
+  CHECK(dependent_arithmetic_cycles(9) == 4);
+  CHECK(dependent_arithmetic_cycles(6) == 6);
+  CHECK(predicted_of(local, c, 9) == 30);
+  CHECK(predicted_of(read_only, c, 9) == 30);
+  CHECK(std::isnan(predicted_of(texture, c, 9)));
+}
+
+// Recorded on one H200, whose L2 of 60 MiB has two halves.
+TEST_CASE("latency: the model fits the curve that it was found on") {
+  const Device h200 = made_up(9, 228 << 10, 60 << 20);
+  const Capacity holds = capacity_of(h200, true);
+  const Calibrated c{32, 280.2, 659.3};
+  const double kib_and_cycles[][2] = {{128, 32},      {256, 101.3},    {512, 248.6},
+                                      {1024, 267.4},  {4096, 276.6},   {16384, 279.4},
+                                      {32768, 382.5}, {65536, 586.7},  {131072, 660.1},
+                                      {1, 32},        {262144, 658.3}, {491520, 664.7}};
+  for (const auto& [kib, cycles] : kib_and_cycles) {
+    CAPTURE(kib);
+    CHECK(close(cycles, predicted_cycles(kib * 1024, holds, c), 1.25));
   }
 }
 
-TEST_CASE("latency: prediction and sizes") {
-  const size_t KiB = 1 << 10, MiB = 1 << 20;
-  CHECK(predicted_level(228 * KiB, 228 * KiB, 60 * MiB) == "L1");
-  CHECK(predicted_level(228 * KiB + 1, 228 * KiB, 60 * MiB) == "L2");
-  CHECK(predicted_level(60 * MiB + 1, 228 * KiB, 60 * MiB) == "DRAM");
-  const std::vector<Space> h200 = all_spaces(60 * MiB, 480 * MiB);
-  CHECK(h200[in_l2].bytes() == 4 * MiB);
-  CHECK(h200[in_dram].bytes() == 128 * MiB);
+TEST_CASE("latency: rings of made-up devices") {
+  const size_t MiB = 1 << 20;
+  const Device t4 = made_up(7, 64 << 10, 4 << 20), b200 = made_up(10, 228 << 10, 126 << 20);
+  const Device silent = made_up(5, 96 << 10, 0);  // reports no L2
+  CHECK(dram_ring_bytes(t4, 1 << 30) == 16 * MiB);
+  CHECK(dram_ring_bytes(b200, 1 << 30) == 512 * MiB);
+  CHECK(dram_ring_bytes(b200, 96 * MiB) == 96 * MiB);
+  CHECK(beyond_l2(silent, double(dram_ring_bytes(silent, 1 << 30))));
+  CHECK(l2_ring_bytes(t4.l2_bytes()) == MiB);
+  CHECK(l2_ring_bytes(silent.l2_bytes()) > 0);
+  CHECK(capacity_of(t4, false).l1 == 65536);
+  CHECK(capacity_of(silent, false).l1 == 24576);
+  CHECK(capacity_of(b200, true).l2 == 63.0 * 1048576);
+  std::string printed;
+  Report report("latency", &printed);
+  for (const bool full : {false, true}) {
+    const std::vector<size_t> sizes = footprints({report, &b200, {}, false, full}, 480 * MiB);
+    CHECK(sizes.size() == (full ? 77 : 20));
+    CHECK(sizes.front() == 1024);
+    CHECK(sizes.back() == 480 * MiB);
+    for (const size_t size : sizes) CHECK(size % slot_bytes == 0);
+  }
 }
 
-TEST_CASE("latency: every chase ends where the host says") {
+TEST_CASE("latency: each claim compares the text's pair, the right way round") {
+  const Device device = made_up(9, 228 << 10, 60 << 20);
+  std::string printed;
+  Report report("latency", &printed);
+  const Run run{report, &device, {}};
+  const auto verdicts = [&](std::initializer_list<double> cycles, bool past_l2 = true) {
+    std::vector<Readings> places;
+    for (const double each : cycles) places.push_back({std::vector<double>(15, each)});
+    printed.clear();
+    judge(run, places, past_l2);
+  };
+  const auto says = [&](const char* line) { return printed.find(line) != std::string::npos; };
+  verdicts({0.5, 1, 1.2, 1.1, 1.2, 1.2, 90, 150, 250});  // register, shared ... texture, L2, DRAM
+  for (const char* line : {"01.1a  holds  ", "01.1b  holds  ", "01.1c  holds  ", "01.1d  holds  ",
+                           "01.2   holds  ", "01.10a holds, by more"})
+    CHECK(says(line));
+  verdicts({4, 23, 29, 28, 32, 32, 88, 280, 659});
+  for (const char* line : {"01.1a  does not hold", "01.1b  holds  ", "01.1c  does not hold",
+                           "01.1d  holds  ", "01.2   holds  ", "01.10a holds, by less"})
+    CHECK(says(line));
+  CHECK(says("28.7x slower"));
+  CHECK(says("20.6x slower"));
+  verdicts({4, 40, 29, 28, 32, 32, 88, 280, 30});  // local before shared, memory before L1
+  for (const char* line : {"01.1b  does not hold", "01.1d  does not hold", "01.2   does not hold",
+                           "01.10a does not hold"})
+    CHECK(says(line));
+  verdicts({30, 23, 29, 28, 32, 32, 88, 280, 659}, false);
+  CHECK(says("01.2   does not hold"));  // registers slower than shared memory
+  for (const char* line :
+       {"01.1b  not judged", "01.1c  not judged", "01.1d  not judged", "01.10a not judged"})
+    CHECK(says(line));
+}
+
+TEST_CASE("latency: the rows of a made-up device that are predicted") {
+  const Device device = made_up(9, 228 << 10, 60 << 20);
+  std::string printed;
+  Report report("latency", &printed);
+  const Run run{report, &device, {}};
+  std::vector<Chase> chases;
+  std::vector<Readings> cycles;
+  for (const double each : {4.0, 23.0, 29.0, 28.0, 32.0, 32.0, 88.0, 280.0, 659.0, 190.0}) {
+    chases.push_back({std::to_string(each), 1024, "-", {}, {}});
+    cycles.push_back({std::vector<double>(15, each)});
+  }
+  chase::Distances halves;
+  halves.near = {279, 279, 279, 66};
+  halves.far = {457, 457, 457, 66};
+  show_places(run, chases, cycles, halves);
+  REQUIRE(report.predictions().size() == 4);
+  const double expected[][2] = {{4, 4}, {32, 29}, {32, 32}, {280, 279}};
+  for (size_t i = 0; i < 4; ++i) {
+    CHECK(report.predictions()[i].predicted == expected[i][0]);
+    CHECK(report.predictions()[i].measured == expected[i][1]);
+  }
+}
+
+TEST_CASE("latency: every chase ends where the ring leads") {
   if (skip_without_gpu()) return;
-  const Measuring once{.repeats = 1, .typed = true};
-  const DeviceBuffer<char> memory(size_t(300007) * slot_bytes);
-  for (Space space : all_spaces(1 << 20, memory.bytes())) {
-    if (!space.kernel) continue;
-    CAPTURE(space.name);
-    for (unsigned slots : {1u, 2u, 31u, 97u, 256u})
-      for (unsigned timed : {32u, 96u, 992u}) {
-        space.slots = slots;
-        CHECK(cycles_a_load(once, space, timed, memory).median > 0);  // throws if it ends elsewhere
+  const Device device = Device::current();
+  DeviceBuffer<Answer> answer(1);
+  for (const unsigned slots : {1u, 2u, 31u, 97u, 256u}) {
+    const DeviceBuffer<char> memory(size_t(slots) * slot_bytes);
+    const size_t ring = chase::linked(memory, slots);
+    std::vector<Chase> chases;
+    chases.push_back(in_register());
+    chases.push_back(in_shared(slots));
+    chases.push_back(in_local(slots));
+    chases.push_back(in_constant(slots));
+    chases.push_back(in_texture(slots));
+    chases.push_back(in_global("L1", "", chase_l1, ring, slots));
+    chases.push_back(in_global("read-only", "", chase_read_only, ring, slots));
+    chases.push_back(in_global("L2", "", chase_l2, ring, slots));
+    if (no_clusters(device).empty()) chases.push_back(in_cluster(slots));
+    for (const Chase& chase : chases)
+      for (const unsigned timed : {256u, 768u, 1024u}) {
+        CAPTURE(chase.name);
+        CAPTURE(slots);
+        CHECK(cycles_a_load(chase, answer, timed) > 0);  // throws if it ends elsewhere
+        CHECK_THROWS_AS(
+            [&] {  // and does so: these two differ by a step on every ring of two slots or more
+              Chase wrong = chase;
+              wrong.end = [&](unsigned steps) { return chase.end(steps + 1) + (slots == 1); };
+              cycles_a_load(wrong, answer, timed);
+            }(),
+            WrongResult);
       }
   }
-  // every slot of a ring that has more of them than link_ring has threads
-  CHECK(cycles_a_load(once, {"", chase_l2, 300007, slot_bytes, ""}, 300032, memory).median > 0);
 }
 
-TEST_CASE("latency: first reads of the L2 are answered from one side or the other") {
+TEST_CASE("latency: a ring of more slots than link() has threads") {
   if (skip_without_gpu()) return;
-  int number = 0;
-  CUDA_CHECK(cudaGetDevice(&number));
-  const Device gpu = Device::select(number);
-  const int multiprocessors = gpu.prop.multiProcessorCount;
-  const l2_halves::Distances halves = l2_halves::distances(multiprocessors, gpu.l2_bytes(), 1024);  // checks its chases
-  CHECK(halves.same_side > 0);  // at least the reader itself
-  CHECK(halves.same_side + halves.other_side <= multiprocessors);
-  CHECK(halves.near.median > 0);
-  if (halves.far.repeats) CHECK(halves.far.low > halves.near.high);
+  constexpr unsigned slots = 300007;
+  const DeviceBuffer<char> memory(size_t(slots) * slot_bytes);
+  DeviceBuffer<Answer> answer(1);
+  const Chase ring = in_global("L2", "", chase_l2, chase::linked(memory, slots), slots);
+  CHECK(cycles_a_load(ring, answer, 300032) > 0);  // all of its slots
 }
 
-TEST_CASE("latency: both bandwidth kernels read every word") {
+TEST_CASE("latency: the texture lives as long as its chase") {
   if (skip_without_gpu()) return;
-  for (unsigned blocks : {1u, 3u, 7u})
-    for (size_t words16 : {1, 1023, 4097, 65537}) {
-      const DeviceBuffer<char> memory(16 * words16);
-      CHECK(both_read_all(blocks, unsigned(words16 % 31), memory));
-    }
+  DeviceBuffer<Answer> answer(1);
+  const Chase chase = in_texture(97);
+  const Texture other(std::vector<unsigned>(97, 5));  // would take the place of one that is gone
+  CHECK(chase.end(untimed + 256) != 5);
+  CHECK(cycles_a_load(chase, answer, 256) > 0);  // throws if it went round the other
+}
+
+TEST_CASE("plausible: latency" * doctest::skip()) {
+  check_plausible([](const Run& run) { latency(run); });
 }

@@ -10,6 +10,7 @@
 [[gnu::weak]] void local_arrays(const Run&);
 [[gnu::weak]] void constant(const Run&);
 [[gnu::weak]] void latency(const Run&);
+[[gnu::weak]] void carveout(const Run&);
 [[gnu::weak]] void timing(const Run&);
 
 int main(int argc, char** argv) {
@@ -25,6 +26,7 @@ int main(int argc, char** argv) {
                {"local_arrays", "which arrays live in local memory", &local_arrays},
                {"constant", "broadcast and serialised constant reads, hits and misses", &constant},
                {"latency", "cycles until a load answers, in every memory space", &latency},
+               {"carveout", "how much of L1 shared memory takes", &carveout},
                {"timing", "six ways to time a kernel, and what each measures", &timing},
            }},
       argc, argv);
