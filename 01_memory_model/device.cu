@@ -7,12 +7,14 @@
 //   cmake --build build/device && build/device/01_memory_model
 //
 //   1  fill_shared  for the self-check: writes and reads all shared memory that a block may have
+//   In device_rates.cu: what all multiprocessors together read out of L1, L2 and memory.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
 #include <iterator>
 
 #include "../common/report.hpp"
+#include "device_rates.hpp"
 
 namespace {
 
@@ -210,7 +212,7 @@ void device(const Run& run) {
                    "the size of every memory (1 KiB = 1024 bytes, which the text calls KB)");
   show_sizes(run);
   if (!run.device)
-    return run.report.left_out("the column of this GPU, and the loop over all devices");
+    return run.report.left_out("the column of this GPU, the loop over all devices, the rates");
 
   const Documented* known = documented(run.device->prop.major, run.device->prop.minor);
   run.report.note(
@@ -224,6 +226,7 @@ void device(const Run& run) {
         "the bandwidth is 2 transfers a clock x memory clock x interface, in 1e9 bytes "
         "a second");
   show_devices(run);
+  show_rates(run);
 }
 
 // ---- self-checks ----
@@ -340,4 +343,8 @@ TEST_CASE("device: a block gets the shared memory that is reported and no more")
   CHECK(wrong.to_host()[0] == 0);
   CHECK(launch(most + 1) == cudaErrorInvalidValue);  // wrong on purpose: more than there is
   CHECK(cudaGetLastError() == cudaSuccess);
+}
+
+TEST_CASE("plausible: device" * doctest::skip()) {
+  check_plausible([](const Run& run) { device(run); });
 }
