@@ -230,57 +230,82 @@ unsigned resident_blocks(const cudaDeviceProp& p) {
   return unsigned(p.multiProcessorCount * (p.maxThreadsPerMultiProcessor / int(block_threads)));
 }
 
-}  // namespace
-
 // ---- the experiment ----
 
-void show_rates(const Run& run) {
-  const Device& device = *run.device;
-  const unsigned blocks = resident_blocks(device.prop);
-  size_t far = size_t(256) << 20;
-  while (!beyond_l2(device, double(far))) far *= 2;
-  far =
-      fitting_size("device", 0, far, run.memory_there(), [](size_t n) { return 1.1 * double(n); });
-  const size_t host = std::min<size_t>(far, run.quick ? 32 << 20 : 128 << 20);
-  DeviceBuffer<unsigned> memory(far / sizeof(unsigned));
-  PinnedBuffer<unsigned> pinned(host / sizeof(unsigned), cudaHostAllocMapped);
+/// The table, and the array that most of its rows read: more than any cache holds.
+struct Rates {
+  const Run& run;
+  unsigned blocks;
+  DeviceBuffer<unsigned> memory;
+  Table table;
 
-  const size_t in_l2 = std::min(quads_in_l2(device), far / sizeof(uint4));
+  Rates(const Run& run, size_t bytes)
+      : run(run),
+        blocks(resident_blocks(run.device->prop)),
+        memory(bytes / sizeof(unsigned)),
+        table(run.report, "all multiprocessors read",
+              {shown("of"), compared("GB/s", "bandwidth", "GB/s", 0), shown("spread")}) {}
+
+  Statistics rate(double bytes, const Task& task) const {
+    return gigabytes_per_second(bytes, run.time(task).statistics());
+  }
+  void add(const char* name, double bytes_there, const Cell& cell, const Statistics& gbs) {
+    table.row({name}, {bytes_text(bytes_there), cell, spread_text(gbs)});
+  }
+};
+
+/// 16 KiB a block, which an L1 holds; and a part of what L2 holds.
+void measure_caches(Rates& rates) {
+  const Device& device = *rates.run.device;
+  constexpr unsigned l1_rounds = 256, l2_rounds = 16;  // beside which the first hardly counts
+  const size_t own = size_t(rates.blocks) * block_threads;
+  Reader l1({"L1", rates.blocks, own, l1_rounds}, rates.memory.data());
+  Statistics gbs = rates.rate(bytes_of(double(own), loads * l1_rounds), l1.from_l1());
   const Model on_9 = device.prop.major == 9 ? Model::traffic : Model::host;
-  Table table(run.report, "all multiprocessors read",
-              {shown("of"), compared("GB/s", "bandwidth", "GB/s", 0), shown("spread")});
-  const auto row = [&](const Rate& rate, Task (Reader::*task)(), unsigned* words, double bytes,
-                       double expected, Model model) {
-    Reader reader(rate, words);
-    const Statistics gbs = gigabytes_per_second(bytes, run.time((reader.*task)()).statistics());
-    table.row({rate.name}, {bytes_text(16.0 * double(rate.n)), Compared{expected, gbs, model},
-                            spread_text(gbs)});
-  };
-  const size_t own = size_t(blocks) * block_threads;
-  constexpr unsigned l1_rounds = 256, l2_rounds = 16;
-  row({"L1", blocks, own, l1_rounds}, &Reader::from_l1, memory.data(),
-      bytes_of(double(own), loads * l1_rounds), l1_gbs(device), on_9);
-  row({"L2", blocks, in_l2, l2_rounds}, &Reader::from_l2, memory.data(),
-      bytes_of(double(in_l2), l2_rounds), NAN, Model::host);
-  const size_t quads = far / sizeof(uint4);
-  row({"device memory", blocks, quads, 1}, &Reader::from_far, memory.data(),
-      bytes_of(double(quads), 1), memory_gbs(device),
-      beyond_l2(device, double(far)) ? Model::traffic : Model::host);
+  rates.add("L1", bytes_of(double(own), 1), Compared{l1_gbs(device), gbs, on_9}, gbs);
 
-  const size_t host_quads = host / sizeof(uint4);
-  Reader reader({"host memory", blocks, host_quads, 1}, pinned.data());
-  const Statistics engine = gigabytes_per_second(
-      double(host), run.time(copied(memory.data(), pinned.data(), pinned.size())).statistics());
-  const Statistics mapped =
-      gigabytes_per_second(double(host), run.time(reader.from_far()).statistics());
-  table.row({"copy engine, from the host"},
-            {bytes_text(double(host)), Calibration{engine}, spread_text(engine)});
-  table.row({"host memory"}, {bytes_text(double(host)),
-                              Compared{engine.median, mapped, Model::host}, spread_text(mapped)});
-  table.print();
+  const size_t quads = std::min(quads_in_l2(device), rates.memory.size() / 4);
+  Reader l2({"L2", rates.blocks, quads, l2_rounds}, rates.memory.data());
+  gbs = rates.rate(bytes_of(double(quads), l2_rounds), l2.from_l2());
+  rates.add("L2", bytes_of(double(quads), 1), Compared{NAN, gbs, Model::host}, gbs);
+}
+
+void measure_memory(Rates& rates) {
+  const Device& device = *rates.run.device;
+  const double bytes = double(rates.memory.bytes());
+  Reader far({"device memory", rates.blocks, rates.memory.size() / 4, 1}, rates.memory.data());
+  const Statistics gbs = rates.rate(bytes, far.from_far());
+  const Model model = beyond_l2(device, bytes) ? Model::traffic : Model::host;
+  rates.add("device memory", bytes, Compared{memory_gbs(device), gbs, model}, gbs);
+}
+
+/// As many bytes of the host's memory, by the copy engine and by loads.
+void measure_host(Rates& rates) {
+  const double bytes = double(rates.memory.bytes());
+  PinnedBuffer<unsigned> pinned(rates.memory.size(), cudaHostAllocMapped);
+  Reader host({"host memory", rates.blocks, pinned.size() / 4, 1}, pinned.data());
+  const Statistics engine =
+      rates.rate(bytes, copied(rates.memory.data(), pinned.data(), pinned.size()));
+  rates.add("copy engine, from the host", bytes, Calibration{engine}, engine);
+  const Statistics mapped = rates.rate(bytes, host.from_far());
+  rates.add("host memory", bytes, Compared{engine.median, mapped, Model::host}, mapped);
+}
+
+}  // namespace
+
+void show_rates(const Run& run) {
+  size_t bytes = size_t(256) << 20;
+  while (!beyond_l2(*run.device, double(bytes))) bytes *= 2;
+  bytes = fitting_size("device", 0, bytes, run.memory_there(),
+                       [](size_t n) { return 1.1 * double(n); });
+  Rates rates(run, bytes);
+  measure_caches(rates);
+  measure_memory(rates);
+  measure_host(rates);
+  rates.table.print();
   run.report.note(
-      "predicted: L1: a line a cycle; device memory: in theory; the host's: as the copy "
-      "engine; nothing documented says what L2 gives");
+      "predicted: a line a cycle out of L1; device memory: in theory; the host's: as "
+      "the copy engine; nothing documented says what L2 gives");
 }
 
 // ---- self-checks ----
