@@ -1,5 +1,5 @@
-// Memory spaces: what each kind of memory on a GPU is, holds and costs. Options and the list of experiments; each
-// stands in its own file.
+// Memory spaces: what each kind of memory on a GPU is, holds and costs. Options and the list of
+// experiments; each stands in its own file.
 #include "../common/command_line.hpp"
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
@@ -20,8 +20,10 @@ int main(int argc, char** argv) {
        .experiments =
            {
                {"device", "the sizes of every memory, beside the text's P100 and V100", &device},
-               {"symbols", "variables on the device, and the address that the host cannot take", &symbols},
-               {"pointers", "one pointer to every space, and memory that both sides dereference", &pointers},
+               {"symbols", "variables on the device, and the address that the host cannot take",
+                &symbols},
+               {"pointers", "one pointer to every space, and memory that both sides dereference",
+                &pointers},
                {"registers", "register budgets, spills, and how many blocks fit", &registers},
                {"local_arrays", "which arrays live in local memory", &local_arrays},
                {"constant", "broadcast and serialised constant reads, hits and misses", &constant},

@@ -1,25 +1,60 @@
-// registers: one kernel compiled for ever fewer registers a thread. The wiki says that fewer registers let more
-// blocks reside on a multiprocessor, and that what does not fit spills to local memory and costs time. Look at the
-// budget where local bytes begin, at how far the resident blocks rise below it, and at what the time does meanwhile.
-// The text limits registers by launch bounds and by nvcc's flag, and says that the flag gives way to launch bounds:
-// see the last two rows.
+// registers: one kernel compiled for ever fewer registers a thread. The wiki says that fewer
+// registers let more blocks reside on a multiprocessor, and that what does not fit spills to local
+// memory and costs time [LC 4]. Look at the budget where local bytes begin, at how far the resident
+// blocks rise below it, and at what the time does meanwhile. The text has three ways to set a
+// budget: launch bounds, nvcc's flag, which gives way to launch bounds, and none; __maxnreg__ is
+// today's. To see what the compiler says of a kernel, as the text does, compile with -Xptxas -v.
+//   cmake -S 01_memory_model -B build/registers -DEXPERIMENTS=registers
+//   cmake --build build/registers && build/registers/01_memory_model
+//
+//   1  hash_bounded   80 values alive in each thread; launch bounds that any budget meets
+//   2  hash_resident  1 with launch bounds by which so many blocks have to fit
+//   3  hash_within    1 with __maxnreg__: at most so many registers (CUDA 12.4 and later)
+//   4  hash_unsaid    1 with nothing said: the compiler's choice, or that of nvcc's flag
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "../common/first_edition.hpp"
+#include "../common/report.hpp"
 
 namespace {
 
 constexpr int threads = 128;
-constexpr int hashes = 80;  // live at once in every thread: with a few for addresses, about 90 registers
+constexpr int hashes = 80;  // alive at once in every thread: with a few for addresses, about 90
+                            // registers, a third of what a thread can have
 
 __host__ __device__ constexpr unsigned multiplier(int k) { return 2654435769u * (2 * k + 1); }
 
-// A thread keeps 80 hashes of the `length` words from its own on, all in registers if it may. A warp reads 32
-// neighbouring words at each step; everything else that it moves is spilled hashes. Not unrolled: eight words at a time
-// would let the compiler fetch a spilled hash once and use it eight times.
-__device__ __forceinline__ void hash_window(unsigned* out, const unsigned* words, size_t n, int length) {
+// ---- kernels: thread i leaves in out[i] the 80 hashes, made one, of the `length` words from word
+// i on. A warp reads 32 neighbouring words at each step; everything else that it moves is spilled
+// hashes. The steps are not unrolled: eight words at a time would let the compiler fetch a spilled
+// hash once and use it eight times. ----
+
+// [hash_bounded]
+// Launch bounds: blocks have at most 128 threads. For that any number of registers will do.
+__global__ void __launch_bounds__(threads)
+    hash_bounded(unsigned* out, const unsigned* words, size_t n, int length) {
+  const size_t i = blockIdx.x * size_t(threads) + threadIdx.x;
+  if (i >= n) return;
+  unsigned hash[hashes] = {};
+#pragma unroll 1
+  for (int step = 0; step < length; ++step) {
+    const unsigned word = words[i + step];
+#pragma unroll
+    for (int k = 0; k < hashes; ++k) hash[k] = hash[k] * multiplier(k) + word;
+  }
+  unsigned all = 0;
+#pragma unroll
+  for (int k = 0; k < hashes; ++k) all ^= hash[k];
+  out[i] = all;
+}
+// [/hash_bounded]
+
+// The same, where at least so many blocks have to fit on a multiprocessor: among its registers, so
+// that 8 of these blocks leave 65536 / 1024 = 64 for each thread.
+template <int blocks>
+__global__ void __launch_bounds__(threads, blocks)
+    hash_resident(unsigned* out, const unsigned* words, size_t n, int length) {
   const size_t i = blockIdx.x * size_t(threads) + threadIdx.x;
   if (i >= n) return;
   unsigned hash[hashes] = {};
@@ -35,49 +70,89 @@ __device__ __forceinline__ void hash_window(unsigned* out, const unsigned* words
   out[i] = all;
 }
 
-// How a kernel is given its budget. Before CUDA 12.4 only launch bounds can: so many blocks of 128 threads must fit
-// among 65536 registers. No multiprocessor refuses 1024 threads, and some (7.5) refuse more: this way ends at 64.
 #if CUDART_VERSION >= 12040
-constexpr const char* budget_by = "__maxnreg__";
-#define REGISTER_BUDGET(registers) __maxnreg__(registers)
-#else
-constexpr const char* budget_by = "launch bounds";
-#define REGISTER_BUDGET(registers) __launch_bounds__(threads, 65536 / threads / (registers))
+// The same, at so many registers a thread.
+template <int registers>
+__global__ void __maxnreg__(registers)
+    hash_within(unsigned* out, const unsigned* words, size_t n, int length) {
+  const size_t i = blockIdx.x * size_t(threads) + threadIdx.x;
+  if (i >= n) return;
+  unsigned hash[hashes] = {};
+#pragma unroll 1
+  for (int step = 0; step < length; ++step) {
+    const unsigned word = words[i + step];
+#pragma unroll
+    for (int k = 0; k < hashes; ++k) hash[k] = hash[k] * multiplier(k) + word;
+  }
+  unsigned all = 0;
+#pragma unroll
+  for (int k = 0; k < hashes; ++k) all ^= hash[k];
+  out[i] = all;
+}
 #endif
 
-// The same body at a budget of so many registers a thread.
-template <int registers>
-__global__ void REGISTER_BUDGET(registers) hash_within(unsigned* out, const unsigned* words, size_t n, int length) {
-  hash_window(out, words, n, length);
+// The same with nothing said of registers: the compiler's choice, or that of nvcc's flag.
+__global__ void hash_unsaid(unsigned* out, const unsigned* words, size_t n, int length) {
+  const size_t i = blockIdx.x * size_t(threads) + threadIdx.x;
+  if (i >= n) return;
+  unsigned hash[hashes] = {};
+#pragma unroll 1
+  for (int step = 0; step < length; ++step) {
+    const unsigned word = words[i + step];
+#pragma unroll
+    for (int k = 0; k < hashes; ++k) hash[k] = hash[k] * multiplier(k) + word;
+  }
+  unsigned all = 0;
+#pragma unroll
+  for (int k = 0; k < hashes; ++k) all ^= hash[k];
+  out[i] = all;
 }
 
-// The same body with nothing said of registers: the compiler's choice, or that of nvcc's flag.
-__global__ void hash_unbounded(unsigned* out, const unsigned* words, size_t n, int length) {
-  hash_window(out, words, n, length);
-}
-
-// The same body with launch bounds that any number of registers meets: where a flag asks for fewer, it is not heard.
-__global__ void __launch_bounds__(threads) hash_bounded(unsigned* out, const unsigned* words, size_t n, int length) {
-  hash_window(out, words, n, length);
-}
+// ---- the story in order ----
 
 using Kernel = void (*)(unsigned*, const unsigned*, size_t, int);
 
+/// How a kernel was given its budget. CMake compiles this file with -maxrregcount=REGISTER_FLAG,
+/// which is for a whole file: a build by one line of nvcc does without.
 struct Budget {
-  int registers;
+  std::string name;
+  std::string parameter, at;  ///< what the launch bounds or __maxnreg__ say
   Kernel kernel;
+  int registers;  ///< that a thread may have, 0 where nothing limits them
 };
 
-// Widest first. 168 to 96 bind nobody; 80 is the first that leaves nothing for addresses.
-const std::vector<Budget> budgets = {
-    {168, hash_within<168>}, {128, hash_within<128>}, {96, hash_within<96>},
-    {80, hash_within<80>},   {64, hash_within<64>},
-#if CUDART_VERSION >= 12040
-    {48, hash_within<48>},   {32, hash_within<32>},
+#ifdef REGISTER_FLAG
+constexpr int flag = REGISTER_FLAG;
+#else
+constexpr int flag = 0;
 #endif
-};
 
-// ---- host reference -------------------------------------------------------------------------------------------------
+const std::string flag_name = "-maxrregcount=" + std::to_string(flag);
+
+/// The rows, those from which the model takes its constants first. No multiprocessor refuses 1024
+/// threads, and some (7.5) refuse more: launch bounds end at 8 blocks.
+std::vector<Budget> all_budgets() {
+  std::vector<Budget> all{
+      {"launch bounds", "", "", hash_bounded, 0},
+      {"launch bounds", "blocks", "8", hash_resident<8>, 64},
+      {"launch bounds", "blocks", "6", hash_resident<6>, 85},
+      {"launch bounds", "blocks", "4", hash_resident<4>, 128},
+      {"launch bounds", "blocks", "2", hash_resident<2>, 255},
+  };
+#if CUDART_VERSION >= 12040
+  all.push_back({"__maxnreg__", "registers", "128", hash_within<128>, 128});
+  all.push_back({"__maxnreg__", "registers", "96", hash_within<96>, 96});
+  all.push_back({"__maxnreg__", "registers", "80", hash_within<80>, 80});
+  all.push_back({"__maxnreg__", "registers", "64", hash_within<64>, 64});
+  all.push_back({"__maxnreg__", "registers", "48", hash_within<48>, 48});
+  all.push_back({"__maxnreg__", "registers", "32", hash_within<32>, 32});
+#endif
+  all.push_back({flag ? flag_name : "nothing said", "", "", hash_unsaid, flag});
+  return all;
+}
+constexpr size_t in_registers = 0, spilling = 1;  // the two rows of constants
+
+// ---- what is right ----
 
 /// All windows' results. From one window to the next each hash rolls: the word that leaves had been
 /// multiplied `length` times.
@@ -99,7 +174,45 @@ std::vector<unsigned> expected(const std::vector<unsigned>& words, size_t n, int
   return all;
 }
 
-// ---- prediction -----------------------------------------------------------------------------------------------------
+/// n windows of words without pattern. The last window's last word ends its allocation, so that a
+/// read beyond is seen by memcheck; behind the results stand canaries.
+struct Windows {
+  static constexpr size_t canaries = 256;  ///< more than a block beyond the last thread would write
+
+  size_t n;
+  int length;
+  std::vector<unsigned> right;
+  DeviceBuffer<unsigned> in, out;
+
+  Windows(size_t n, int length) : n(n), length(length), in(n + length - 1), out(n + canaries) {
+    std::vector<unsigned> words(in.size());
+    unsigned state = 12345;
+    for (unsigned& word : words) word = state = state * 1664525u + 1013904223u;
+    right = expected(words, n, length);
+    right.resize(out.size(), ~0u);  // as poisoned
+    in.copy_from(words);
+  }
+  size_t wrong() const {
+    const std::vector<unsigned> found = out.to_host();
+    size_t wrong = 0;
+    for (size_t i = 0; i < found.size(); ++i) wrong += found[i] != right[i];
+    return wrong;
+  }
+  Task task(const Budget& budget) {
+    Check check;
+    check.poison = [this] { out.poison(); };
+    check.wrong = [this] { return wrong(); };
+    const Kernel kernel = budget.kernel;
+    return {budget.name + " " + budget.at,
+            [this, kernel] {
+              const unsigned blocks = unsigned((n + threads - 1) / threads);
+              kernel<<<blocks, threads>>>(out.data(), in.data(), n, length);
+            },
+            std::move(check)};
+  }
+};
+
+// ---- what to expect ----
 
 /// What a multiprocessor has to give to blocks.
 struct Multiprocessor {
@@ -107,142 +220,187 @@ struct Multiprocessor {
 };
 constexpr Multiprocessor text_gpus{65536, 2048, 32};  // P100 and V100 alike: 256 KiB of registers
 
-/// Blocks of `threads` that fit at once when each thread takes so many registers. A multiprocessor is four (some: two)
-/// parts with a register file each, a block's four warps are spread over them evenly, and a warp's registers are handed
-/// out by 256.
+Multiprocessor multiprocessor_of(const cudaDeviceProp& p) {
+  return {p.regsPerMultiprocessor, p.maxThreadsPerMultiProcessor, p.maxBlocksPerMultiProcessor};
+}
+
+/// Blocks that fit at once when each thread takes so many registers. A multiprocessor is four
+/// (some: two) parts with a register file each, a block's four warps are spread over them evenly,
+/// and a warp's registers are handed out by 256.
 int resident_blocks(const Multiprocessor& has, int registers) {
   constexpr int parts = 4, warps = threads / 32;
   const int of_a_warp = (registers * 32 + 255) / 256 * 256;
-  return std::min({has.registers / parts / of_a_warp * parts / warps, has.threads / threads, has.blocks});
+  return std::min(
+      {has.registers / parts / of_a_warp * parts / warps, has.threads / threads, has.blocks});
 }
-
-// ---- the experiment -------------------------------------------------------------------------------------------------
-
-struct Work {
-  int length;
-  std::vector<unsigned> words, right_result;
-  DeviceBuffer<unsigned> in, out;
-
-  Work(size_t n, int length) : length(length), words(n + length), in(n + length), out(n) {
-    unsigned state = 12345;
-    for (unsigned& word : words) word = state = state * 1664525u + 1013904223u;
-    right_result = expected(words, n, length);
-    in.copy_from(words);
-  }
-  void launch(Kernel kernel) {
-    kernel<<<unsigned((out.size() + threads - 1) / threads), threads>>>(out.data(), in.data(), out.size(), length);
-  }
-  bool right(Kernel kernel) {
-    out.poison();
-    launch(kernel);
-    CUDA_CHECK_LAUNCH();
-    return out.to_host() == right_result;
-  }
-};
 
 /// What the compiler made of a kernel, and how many of its blocks fit.
 struct Compiled {
-  int registers;
-  size_t local_bytes;
-  int blocks;
-
-  explicit Compiled(Kernel kernel) {
-    cudaFuncAttributes attributes;
-    CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
-    CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, 0));
-    registers = attributes.numRegs;
-    local_bytes = attributes.localSizeBytes;
-  }
+  int registers = 0;
+  size_t local_bytes = 0;
+  int blocks = 0;
 };
 
-const Claim spilling{"01.3", "a register budget too small spills to local memory and slows the kernel", "wiki",
-                     "no figure"};
-const Claim more_blocks{"01.4", "fewer registers allow more resident blocks", "wiki", "no figure"};
+// [compiled]
+Compiled compiled_of(Kernel kernel) {
+  cudaFuncAttributes attributes;
+  CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
+  Compiled found{attributes.numRegs, attributes.localSizeBytes, 0};
+  CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&found.blocks, kernel, threads, 0));
+  return found;
+}
+// [/compiled]
+
+/// Measured in the same run.
+struct Calibrated {
+  double arithmetic_ms = NAN;    ///< with all hashes in registers
+  double ms_a_local_byte = NAN;  ///< of a thread, with 64 registers
+};
+
+/// The slower of two things: the multiply-adds; and the spilled hashes, each of which goes to local
+/// memory, through L1 to the L2, and comes back at every step. What else lies in local memory (the
+/// compiler's own, at the tightest budgets) is not moved in every step.
+double predicted_ms(size_t local_bytes, const Calibrated& c) {
+  if (local_bytes == 0) return c.arithmetic_ms;
+  const size_t all_hashes = hashes * sizeof(unsigned);
+  const double spilled = double(std::min(local_bytes, all_hashes)) * c.ms_a_local_byte;
+  return std::isfinite(spilled) ? std::max(c.arithmetic_ms, spilled) : NAN;
+}
+
+// ---- the experiment ----
+
+struct Found {
+  std::vector<Budget> budgets;
+  std::vector<Compiled> compiled;
+  std::vector<Readings> times;
+};
+
+Found measure(const Run& run, Windows& windows) {
+  Found found{all_budgets(), {}, {}};
+  std::vector<Task> tasks;
+  for (const Budget& budget : found.budgets) {
+    found.compiled.push_back(compiled_of(budget.kernel));
+    tasks.push_back(windows.task(budget));
+  }
+  found.times = run.time_in_turn(tasks);
+  return found;
+}
+
+void show(const Run& run, const Found& found) {
+  Table table(run.report, "budget",
+              {counted("registers", "registers", "registers", 0),
+               counted("local bytes", "local memory a thread", "B", 0),
+               predicted("blocks predicted", "resident blocks", "blocks", 0),
+               counted("resident", "resident blocks", "blocks", 0), compared("ms", "time", "ms", 3),
+               shown("spread"), shown("to first row")});
+  const Multiprocessor has = multiprocessor_of(run.device->prop);
+  Calibrated c;
+  c.arithmetic_ms = found.times[in_registers].median();
+  c.ms_a_local_byte = found.times[spilling].median() / double(found.compiled[spilling].local_bytes);
+  for (size_t i = 0; i < found.budgets.size(); ++i) {
+    const Compiled& compiled = found.compiled[i];
+    const Statistics ms = found.times[i].statistics();
+    Cell time = Calibration{ms};
+    if (i != in_registers && i != spilling)  // stores to the L2 bound these on 9.0; elsewhere?
+      time = Compared{predicted_ms(compiled.local_bytes, c), ms,
+                      run.device->prop.major == 9 ? Model::traffic : Model::host};
+    const Budget& budget = found.budgets[i];
+    table.row({budget.name, budget.parameter, budget.at},
+              {double(compiled.registers), double(compiled.local_bytes),
+               double(resident_blocks(has, compiled.registers)), double(compiled.blocks), time,
+               spread_text(ms), times(ms.median / c.arithmetic_ms)});
+  }
+  table.print();
+  run.report.note("calibration: the arithmetic, and a spilled byte a thread");
+}
+
+/// What nvcc's flag did: the last row was compiled with it alone, the first with launch bounds too.
+void show_flag(const Run& run, const Found& found) {
+  if (!flag)
+    return run.report.left_out("the row of -maxrregcount",
+                               "the flag is for a whole file; CMake's build sets it");
+  const int alone = found.compiled.back().registers;
+  const int beside = found.compiled[in_registers].registers;
+  if (alone > flag)
+    return run.report.note("the flag is lost where the driver compiles the kernels for this GPU");
+  run.report.note("the flag " + std::string(beside > flag ? "gives way to" : "overrules") +
+                  " launch bounds: " + std::to_string(beside) + " registers with them, " +
+                  std::to_string(alone) + " without");
+}
+
+/// The kernel with the fewest registers, or the first of them.
+size_t tightest(const std::vector<Compiled>& compiled) {
+  size_t least = 0;
+  for (size_t i = 1; i < compiled.size(); ++i)
+    if (compiled[i].registers < compiled[least].registers) least = i;
+  return least;
+}
+
+void judge(const Run& run, const Compiled& wide, const Compiled& tight, const Interval& slowdown) {
+  const Part spills{"01.3",
+                    "a register budget too small spills to local memory and slows the kernel", "",
+                    "wiki"};
+  const Part more_blocks{"01.4", "fewer registers allow more resident blocks", "", "wiki"};
+  const std::string registers = " at " + std::to_string(tight.registers) + " registers";
+  if (!run.device)
+    run.report.not_judged(spills, "no GPU");
+  else if (wide.local_bytes > 0)
+    run.report.not_judged(spills, "the widest budget spills too: this build does not optimise");
+  else if (tight.local_bytes == 0)
+    run.report.judge_fact(spills, false, "nothing is spilled" + registers);
+  else
+    run.report.judge(spills, beats(), slowdown,
+                     slower(slowdown) + registers + " and " + std::to_string(tight.local_bytes) +
+                         " local bytes");
+  if (!run.device) return run.report.not_judged(more_blocks, "no GPU");
+  run.report.judge_fact(
+      more_blocks, tight.blocks > wide.blocks,
+      std::to_string(wide.blocks) + " blocks at " + std::to_string(wide.registers) +
+          " registers, " + std::to_string(tight.blocks) + " at " + std::to_string(tight.registers));
+}
+
+/// The blocks that fit, by the model, where no kernel can be asked.
+void show_models(const Run& run) {
+  Table table(run.report, "registers a thread",
+              {predicted("blocks fit", "resident blocks", "blocks", 0)});
+  for (const int registers : {168, 128, 96, 80, 64, 48, 32})
+    table.row({"P100 and V100", "registers", std::to_string(registers)},
+              {double(resident_blocks(text_gpus, registers))});
+  table.print();
+}
 
 }  // namespace
 
 void registers(const Run& run) {
   constexpr int length = 128;
   const int multiprocessors = run.device ? run.device->prop.multiProcessorCount : 56;  // a P100's
-  const size_t n = size_t(multiprocessors) * (run.quick ? 16 : 64) * threads;
-  run.report.begin("registers", std::to_string(n) + " threads, each with " + std::to_string(hashes) + " hashes of " +
-                                    std::to_string(length) + " words, blocks of " + std::to_string(threads) + ", " +
-                                    bytes_text(8.0 * double(n)));
+  const size_t blocks = size_t(multiprocessors) * (run.quick ? 16 : 64);
+  const size_t n = blocks * threads;
+  run.report.begin("registers",
+                   std::to_string(n) + " threads in blocks of " + std::to_string(threads) +
+                       ", each with " + std::to_string(hashes) + " hashes of " +
+                       std::to_string(length) + " words, " + bytes_text(8.0 * double(n)));
   if (!run.device) {
-    Table table(run.report, "registers a thread", {predicted("blocks fit", "resident blocks", "blocks", 0)});
-    for (const Budget& budget : budgets)
-      table.row({"P100 and V100", "registers", std::to_string(budget.registers)},
-                {double(resident_blocks(text_gpus, budget.registers))});
-    table.print();
-    return run.report.left_out("registers and local bytes of the compiled kernels, their time",
-                               {spilling, more_blocks});
+    show_models(run);
+    run.report.left_out("registers and local bytes of the compiled kernels, their time");
+    return judge(run, {}, {}, {});
   }
-
-  const cudaDeviceProp& prop = run.device->prop;
-  const Multiprocessor has{prop.regsPerMultiprocessor, prop.maxThreadsPerMultiProcessor,
-                           prop.maxBlocksPerMultiProcessor};
-  Work work(n, length);
-  Table table(
-      run.report, "budget",
-      {counted("registers", "registers", "registers", 0), counted("local bytes", "local memory a thread", "B", 0),
-       predicted("blocks predicted", "resident blocks", "blocks", 0),
-       counted("resident", "resident blocks", "blocks", 0), shown("of all threads"),
-       measured("median ms", "time", "ms", 3), shown("spread"), shown("to first row")});
-  Statistics widest{}, tightest{};
-  const auto row = [&](const Key& key, Kernel kernel) {
-    require_right(work.right(kernel), key.name + " " + key.at + ", the hashes");
-    const Compiled compiled(kernel);
-    const Statistics ms = time_device(run.measuring, [&] { work.launch(kernel); });
-    CUDA_CHECK_LAUNCH();
-    if (widest.repeats == 0) widest = ms;
-    table.row(key, {double(compiled.registers), double(compiled.local_bytes),
-                    double(resident_blocks(has, compiled.registers)), double(compiled.blocks),
-                    percent(double(compiled.blocks) * threads / prop.maxThreadsPerMultiProcessor), ms, spread_text(ms),
-                    times(ms.median / widest.median)});
-    return ms;
-  };
-  for (const Budget& budget : budgets)
-    tightest = row({budget_by, "registers", std::to_string(budget.registers)}, budget.kernel);
-#ifdef REGISTER_FLAG  // this file was compiled with -maxrregcount=REGISTER_FLAG
-  const std::string flag = "-maxrregcount=" + std::to_string(REGISTER_FLAG);
-  row({flag}, hash_unbounded);
-  row({flag + " and launch bounds"}, hash_bounded);
-  table.print();
-  const int alone = Compiled(hash_unbounded).registers, beside = Compiled(hash_bounded).registers;
-  if (alone > REGISTER_FLAG)
-    run.report.note("the flag is lost where the driver compiles the kernels for this GPU itself");
-  else
-    run.report.note("the flag " + std::string(beside > REGISTER_FLAG ? "gives way to" : "overrules") +
-                    " launch bounds: " + std::to_string(beside) + " registers with them, " + std::to_string(alone) +
-                    " without");
-#else
-  row({"no budget"}, hash_unbounded);
-  row({"launch bounds"}, hash_bounded);
-  table.print();
-  run.report.left_out("the rows of -maxrregcount", "the flag is for a whole file; CMake's build sets it");
-#endif
-
-  const Compiled wide(budgets.front().kernel), tight(budgets.back().kernel);
-  const std::string unoptimised = "the widest budget spills too: this build does not optimise";
-  Judgement spills = judge_ratio(tightest, widest);
-  if (tight.local_bytes == 0) spills.verdict = Verdict::does_not_hold;
-  spills.here = spills.here + " the time at " + std::to_string(tight.registers) + " registers and " +
-                std::to_string(tight.local_bytes) + " local bytes";
-  run.report.claim(spilling, wide.local_bytes > 0 ? not_judged(unoptimised) : spills);
-  run.report.claim(more_blocks, judge_fact(tight.blocks > wide.blocks,
-                                           std::to_string(wide.blocks) + " blocks at " +
-                                               std::to_string(wide.registers) + " registers, " +
-                                               std::to_string(tight.blocks) + " at " + std::to_string(tight.registers),
-                                           double(tight.blocks) / wide.blocks, "x"));
+  Windows windows(n, length);
+  const Found found = measure(run, windows);
+  show(run, found);
+  show_flag(run, found);
+  const size_t tight = tightest(found.compiled);
+  judge(run, found.compiled[in_registers], found.compiled[tight],
+        ratio(found.times[tight], found.times[in_registers]));
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks ----
 
 TEST_CASE("registers: rolling from window to window gives the hash of each window") {
-  for (int length : {1, 2, 31}) {
+  for (const int length : {1, 2, 31}) {
     CAPTURE(length);
     const size_t n = 101;
-    std::vector<unsigned> words(n + length);
+    std::vector<unsigned> words(n + length - 1);
     for (size_t i = 0; i < words.size(); ++i) words[i] = unsigned(i * i * 2654435769u + 17);
     const std::vector<unsigned> rolled = expected(words, n, length);
     for (size_t i = 0; i < n; ++i) {
@@ -259,43 +417,98 @@ TEST_CASE("registers: rolling from window to window gives the hash of each windo
 
 TEST_CASE("registers: predicted blocks are those of the occupancy tables") {
   CHECK(resident_blocks(text_gpus, 16) == 16);         // 2048 threads
-  CHECK(resident_blocks(text_gpus, 32) == 16);         // 2048 threads x 32 registers are all 65536
+  CHECK(resident_blocks(text_gpus, 32) == 16);         // x 32 registers are all 65536
   CHECK(resident_blocks(text_gpus, 33) == 12);         // a warp takes 40 x 32 registers
   CHECK(resident_blocks(text_gpus, 64) == 8);          // 1024 threads
   CHECK(resident_blocks(text_gpus, 96) == 5);          // 640 threads, 4096 registers idle
   CHECK(resident_blocks(text_gpus, 128) == 4);         // 512 threads
-  CHECK(resident_blocks(text_gpus, 255) == 2);         // 256 threads: the most registers that a thread can have
+  CHECK(resident_blocks(text_gpus, 255) == 2);         // the most registers that a thread can have
   CHECK(resident_blocks({65536, 1024, 16}, 32) == 8);  // compute capability 7.5: half the threads
   CHECK(resident_blocks({65536, 2048, 8}, 32) == 8);
 }
 
-TEST_CASE("registers: every budget gives the same hashes") {
+TEST_CASE("registers: predicted times, by hand") {
+  const Calibrated c{2, 0.05};
+  CHECK(predicted_ms(0, c) == 2);
+  CHECK(predicted_ms(16, c) == 2);  // spilling hides behind the arithmetic
+  CHECK(predicted_ms(100, c) == doctest::Approx(5));
+  CHECK(predicted_ms(352, c) == doctest::Approx(16));  // there are no more than 80 hashes to move
+  CHECK(predicted_ms(0, {2, NAN}) == 2);
+  CHECK(
+      std::isnan(predicted_ms(16, {2, INFINITY})));  // nothing was spilled in the row of constants
+}
+
+TEST_CASE("registers: the budgets, and which kernel is the tightest") {
+  const std::vector<Budget> budgets = all_budgets();
+  CHECK((budgets[in_registers].kernel == hash_bounded));
+  CHECK(budgets[spilling].registers == 65536 / (8 * threads));
+  CHECK((budgets.back().kernel == hash_unsaid));
+  CHECK(tightest({{90, 0, 5}, {64, 160, 8}, {128, 0, 4}}) == 1);
+  CHECK(tightest({{90, 0, 5}}) == 0);
+}
+
+TEST_CASE("registers: each claim takes the right pair, the right way round") {
+  Device device;
+  device.number = -1;
+  std::string printed;
+  Report report("registers", &printed);
+  const Run run{report, &device, {}};
+  const auto says = [&](const Compiled& wide, const Compiled& tight, double slowdown) {
+    printed.clear();
+    judge(run, wide, tight, interval_of_median(std::vector<double>(15, slowdown)));
+    return printed;
+  };
+  CHECK(says({91, 0, 5}, {32, 352, 16}, 13).find("01.3   holds") != std::string::npos);
+  CHECK(printed.find("13.0x slower") != std::string::npos);
+  CHECK(printed.find("01.4   holds") != std::string::npos);
+  CHECK(says({91, 0, 5}, {32, 352, 16}, 0.9).find("01.3   does not hold") != std::string::npos);
+  CHECK(says({91, 0, 5}, {32, 0, 5}, 13).find("nothing is spilled") != std::string::npos);
+  CHECK(printed.find("01.4   does not hold") != std::string::npos);
+  CHECK(says({91, 8, 5}, {32, 352, 16}, 13).find("does not optimise") != std::string::npos);
+}
+
+TEST_CASE("registers: every budget gives the same hashes, and no thread too many writes") {
   if (skip_without_gpu()) return;
-  for (size_t n : {1, 31, 127, 129, 1009, 40007}) {
+  for (const size_t n : {1, 31, 127, 129, 1009, 40007}) {
     CAPTURE(n);
-    Work work(n, 37);
-    for (const Budget& budget : budgets) {
-      CAPTURE(budget.registers);
-      CHECK(work.right(budget.kernel));
+    Windows windows(n, 37);
+    for (const Budget& budget : all_budgets()) {
+      CAPTURE(budget.name);
+      CAPTURE(budget.at);
+      CHECK(wrong_after(windows.task(budget)) == 0);
     }
-    CHECK(work.right(hash_unbounded));
-    CHECK(work.right(hash_bounded));
   }
+}
+
+TEST_CASE("registers: the check finds a wrong hash and a result too many") {
+  if (skip_without_gpu()) return;
+  Windows windows(129, 5);
+  const Task task = windows.task(all_budgets()[0]);
+  task.check.poison();
+  CHECK(task.check.wrong() == 129);
+  REQUIRE(wrong_after(task) == 0);
+  std::vector<unsigned> out = windows.out.to_host();
+  out[128] ^= 1;
+  out[129] = 0;
+  windows.out.copy_from(out);
+  CHECK(task.check.wrong() == 2);
 }
 
 TEST_CASE("registers: no kernel exceeds its budget and as many blocks fit as predicted") {
   if (skip_without_gpu()) return;
-  int device = 0;
-  cudaDeviceProp prop;
-  CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaGetDeviceProperties(&prop, device));
-  const Multiprocessor has{prop.regsPerMultiprocessor, prop.maxThreadsPerMultiProcessor,
-                           prop.maxBlocksPerMultiProcessor};
-  for (const Budget& budget : budgets) {
-    CAPTURE(budget.registers);
-    const Compiled compiled(budget.kernel);
-    CHECK(compiled.registers <= budget.registers);
+  const Multiprocessor has = multiprocessor_of(Device::current().prop);
+  for (const Budget& budget : all_budgets()) {
+    CAPTURE(budget.name);
+    CAPTURE(budget.at);
+    const Compiled compiled = compiled_of(budget.kernel);
     CHECK(compiled.blocks == resident_blocks(has, compiled.registers));
-    if (budget.registers < hashes) CHECK(compiled.local_bytes > 0);  // 80 hashes and nowhere else to be
+    if (budget.name == flag_name) continue;  // lost where the driver compiles for this GPU itself
+    if (budget.registers) CHECK(compiled.registers <= budget.registers);
+    // 80 hashes and nowhere else to be
+    if (budget.registers && budget.registers < hashes) CHECK(compiled.local_bytes > 0);
   }
+}
+
+TEST_CASE("plausible: registers" * doctest::skip()) {
+  check_plausible([](const Run& run) { registers(run); });
 }

@@ -1,37 +1,55 @@
-// symbols: a __device__ variable lives on the device; on the host its name is a symbol, a key that the runtime looks
-// up, and the address of that name is the address of something else. Look at what each way of reaching the variable
-// returns, at what becomes of the copy that takes & of the name, and at which variables outlive the kernel that changed
-// them.
+// symbols: a __device__ variable lives on the device. On the host its name is a symbol, a key that
+// the runtime looks up; &name is the address of something else, and the wiki warns of the copy that
+// takes it [LC 4]. Look at what each way of reaching the variable returns, at what that copy does,
+// at which variables outlive the kernel that changed them, and at a static array beside one from
+// cudaMalloc [PR].
+//   cmake -S 01_memory_model -B build/symbols -DEXPERIMENTS=symbols
+//   cmake --build build/symbols && build/symbols/01_memory_model
+//
+//   1  add_by_one_thread  a __device__ variable, changed by one thread
+//   2  add_by_atomics     by all threads, without a race
+//   3  device_address     where the variable lies on the device
+//   4  count_steps        counters in a thread's, in a block's and in __device__ memory
+//   5  change_static      a __device__ array, by its name
+//   6  change_dynamic     an array from cudaMalloc, by a pointer
 #include <doctest/doctest.h>
 
-#include "../common/first_edition.hpp"
+#include <algorithm>
+
+#include "../common/report.hpp"
 
 namespace {
 
+// ---- kernels ----
+
+// [one_thread]
 __device__ float device_value;  // no kernel owns it: it lives as long as the program
 
-// One thread of the grid adds. (Were all threads to run `device_value += amount` at once, as in the text, they would
-// race: each reads, adds and writes, and any number of the writes may be lost.)
+// One thread of the grid adds. (Were all threads to run `device_value += amount` at once, as in the
+// text, they would race: each reads, adds and writes, and any number of the writes may be lost.)
 __global__ void add_by_one_thread(float amount) {
   if (blockIdx.x == 0 && threadIdx.x == 0) device_value += amount;
 }
+// [/one_thread]
 
-// All lanes of all warps add to one word. An atomic's reading, adding and writing cannot be torn apart: no addition is
-// lost.
+// All lanes of all warps add to one word. An atomic's reading, adding and writing cannot be torn
+// apart: no addition is lost.
 __global__ void add_by_atomics(float amount) { atomicAdd(&device_value, amount); }
 
 // The address that the variable has on the device.
 __global__ void device_address(float** address) { *address = &device_value; }
 
-__device__ unsigned grid_count;  // set by the host before the first launch, and by nothing between launches
+__device__ unsigned grid_count;  // set by the host before the first launch, and then by no one
 
 /// What one thread found in its block's counter and in its own.
 struct Counts {
   unsigned in_block, in_thread;
 };
 
-// Each thread counts its steps three times over: in a variable of its own, in one that its block shares, in one that
-// the whole program shares. The first two have no value until the kernel gives them one; the third keeps its value.
+// [count_steps]
+// Each thread counts its steps three times over: in a variable of its own, in one that its block
+// shares, in one that the whole program shares. The first two have no value until the kernel gives
+// them one; the third keeps its value.
 __global__ void count_steps(Counts* counts, unsigned steps) {
   __shared__ unsigned in_block;
   unsigned in_thread = 0;
@@ -45,17 +63,34 @@ __global__ void count_steps(Counts* counts, unsigned steps) {
   __syncthreads();
   counts[blockIdx.x * size_t(blockDim.x) + threadIdx.x] = {in_block, in_thread};
 }
+// [/count_steps]
 
-// ---- what is right --------------------------------------------------------------------------------------------------
+constexpr unsigned array_words = 1024;          // as in the text
+__device__ unsigned static_array[array_words];  // its size is known when the program is compiled
 
-/// `value` after `count` additions, each rounded: as the amounts are equal, the order of the threads makes no
-/// difference.
+// A warp reads and writes 32 neighbouring words. The kernel names the array: it needs no pointer.
+__global__ void change_static(unsigned n) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) static_array[i] = 3 * static_array[i] + i;
+}
+
+// The same of whatever array it is given.
+__global__ void change_dynamic(unsigned* array, unsigned n) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) array[i] = 3 * array[i] + i;
+}
+
+// ---- what is right ----
+
+/// `value` after `count` additions, each rounded: as the amounts are equal, the order of the
+/// threads makes no difference.
 float after_adding(float value, float amount, unsigned count) {
   for (unsigned i = 0; i < count; ++i) value += amount;
   return value;
 }
 
-/// What count_steps leaves behind: the counters of a block and of a thread begin anew, the grid's goes on.
+/// What count_steps leaves behind: the counters of a block and of a thread begin anew, the grid's
+/// goes on.
 struct Launch {
   unsigned blocks, threads, steps;
   unsigned in_thread() const { return steps; }
@@ -69,9 +104,32 @@ bool all_begin_anew(const std::vector<Counts>& counts, const Launch& launch) {
   return !counts.empty();
 }
 
-// ---- the ways to reach the variable ---------------------------------------------------------------------------------
+/// Word i of an array, before it is changed.
+unsigned written(unsigned i) { return i * 2654435761u + 97; }
 
-void write_symbol(float value) { CUDA_CHECK(cudaMemcpyToSymbol(device_value, &value, sizeof value)); }
+/// How many of an array's words are as they must be: the first n changed, the others as written.
+size_t words_right(const std::vector<unsigned>& array, unsigned n) {
+  size_t right = 0;
+  for (unsigned i = 0; i < array.size(); ++i) {
+    const unsigned before = written(i);
+    right += array[i] == (i < n ? before + before + before + i : before);
+  }
+  return right;
+}
+
+// ---- the ways to reach the variable ----
+
+// [by_symbol]
+void write_symbol(float value) {
+  CUDA_CHECK(cudaMemcpyToSymbol(device_value, &value, sizeof value));  // the name, not its address
+}
+
+float* symbol_address() {
+  void* address = nullptr;
+  CUDA_CHECK(cudaGetSymbolAddress(&address, device_value));
+  return static_cast<float*>(address);  // of the device: for cudaMemcpy, or for a kernel
+}
+// [/by_symbol]
 
 float read_symbol() {
   float value = NAN;
@@ -79,20 +137,15 @@ float read_symbol() {
   return value;
 }
 
-float* symbol_address() {
-  void* address = nullptr;
-  CUDA_CHECK(cudaGetSymbolAddress(&address, device_value));
-  return static_cast<float*>(address);
-}
-
-/// The host variable that stands behind the name. The compiler makes one so that the name can be looked up by its
-/// address.
+/// The host variable that stands behind the name. The compiler makes one so that the name can be
+/// looked up by its address.
 volatile float* host_variable() { return &device_value; }
 
-/// The copy that the text warns of, made on purpose: its error, taken and cleared, and what it left in both variables.
+/// The copy that the text warns of, made on purpose: its error, taken and cleared, and what it left
+/// in both variables.
 struct WrongCopy {
-  cudaError_t code;
-  float on_device, on_host;
+  cudaError_t code = cudaSuccess;
+  float on_device = NAN, on_host = NAN;
 };
 
 WrongCopy copy_to_address_of_name(float value) {
@@ -101,54 +154,103 @@ WrongCopy copy_to_address_of_name(float value) {
   return {code, read_symbol(), *host_variable()};
 }
 
-const Claim wrong_address{"01.8", "the address of a device variable's name is not the variable's: the copy is wrong",
-                          "wiki", "no figure"};
+// ---- a static and a dynamic array ----
 
-}  // namespace
+std::vector<unsigned> written_array() {
+  std::vector<unsigned> words(array_words);
+  for (unsigned i = 0; i < array_words; ++i) words[i] = written(i);
+  return words;
+}
 
-void symbols(const Run& run) {
-  constexpr unsigned threads = 64;  // as in the text
-  constexpr float first = 3.25f, amount = 2.0f, second = 2.75f, wrong = 9.5f;
-  const float by_one = after_adding(first, amount, 1), by_all = after_adding(by_one, amount, threads);
-  run.report.begin("symbols", "one float on the device, reached in four ways, and once wrongly; kernels of 64 threads");
+/// The static array after its first n words were changed. It is written in two parts: the second
+/// copy begins at an offset, which counts in bytes.
+std::vector<unsigned> changed_static(unsigned n) {
+  const std::vector<unsigned> words = written_array();
+  constexpr size_t half = sizeof(unsigned) * array_words / 2;
+  CUDA_CHECK(cudaMemcpyToSymbol(static_array, words.data(), half));
+  CUDA_CHECK(cudaMemcpyToSymbol(static_array, words.data() + array_words / 2, half, half));
+  change_static<<<(array_words + 255) / 256, 256>>>(n);
+  CUDA_CHECK_LAUNCH();
+  std::vector<unsigned> found(array_words, 0);
+  CUDA_CHECK(cudaMemcpyFromSymbol(found.data(), static_array, 2 * half));
+  return found;
+}
 
-  Table table(run.report, "step",
+/// The same of an array from cudaMalloc.
+std::vector<unsigned> changed_dynamic(unsigned n) {
+  const DeviceBuffer<unsigned> array(written_array());
+  change_dynamic<<<(array_words + 255) / 256, 256>>>(array.data(), n);
+  CUDA_CHECK_LAUNCH();
+  return array.to_host();
+}
+
+// ---- the experiment ----
+
+constexpr unsigned threads = 64;  // as in the text
+constexpr float first = 3.25f, amount = 2.0f, second = 2.75f, wrong = 9.5f;
+
+/// One step after the other: what each returns, and what is then on the device.
+struct Steps {
+  const Run& run;
+  Table table;
+
+  explicit Steps(const Run& run)
+      : run(run),
+        table(run.report, "step",
               {shown("returns"), counted("on the device", "device value", "", 2),
-               predicted("expected", "device value", "", 2)});
-  const auto row = [&](const std::string& name, cudaError_t code, float expected) {
+               predicted("expected", "device value", "", 2)}) {}
+
+  void add(const std::string& name, cudaError_t code, float expected) {
     if (!run.device) return table.row({name}, {Cell{}, Cell{}, double(expected)});
     table.row({name}, {cudaGetErrorName(code), double(read_symbol()), double(expected)});
-  };
-  const auto right_row = [&](const std::string& name, float expected) {
+  }
+  /// Of a step that is right: anything but success has thrown.
+  void add_right(const std::string& name, float expected) {
     if (run.device) require_right(read_symbol() == expected, name);
-    row(name, cudaSuccess, expected);  // anything else has thrown
-  };
+    add(name, cudaSuccess, expected);
+  }
+};
+
+WrongCopy reach_the_variable(const Run& run) {
+  const float by_one = after_adding(first, amount, 1);
+  const float by_all = after_adding(by_one, amount, threads);
+  Steps steps(run);
   if (run.device) write_symbol(first);
-  right_row("cudaMemcpyToSymbol", first);
+  steps.add_right("cudaMemcpyToSymbol", first);
+
   if (run.device) {
     add_by_one_thread<<<1, threads>>>(amount);
     CUDA_CHECK_LAUNCH();
   }
-  right_row("kernel, one thread adds 2", by_one);
+  steps.add_right("kernel, one thread adds 2", by_one);
+
   if (run.device) {
     add_by_atomics<<<1, threads>>>(amount);
     CUDA_CHECK_LAUNCH();
   }
-  right_row("kernel, 64 threads add 2 by atomics", by_all);
-  if (run.device) CUDA_CHECK(cudaMemcpy(symbol_address(), &second, sizeof second, cudaMemcpyHostToDevice));
-  right_row("cudaGetSymbolAddress, cudaMemcpy", second);
-  WrongCopy copy{};
-  if (run.device) copy = copy_to_address_of_name(wrong);
-  row("wrong: cudaMemcpy to &name", copy.code, second);
-  table.print();
+  steps.add_right("kernel, 64 threads add 2 by atomics", by_all);
 
-  // three launches of the same kernel: which counters go on?
+  if (run.device)
+    CUDA_CHECK(cudaMemcpy(symbol_address(), &second, sizeof second, cudaMemcpyHostToDevice));
+  steps.add_right("cudaGetSymbolAddress, cudaMemcpy", second);
+
+  WrongCopy copy;
+  if (run.device) copy = copy_to_address_of_name(wrong);
+  steps.add("wrong: cudaMemcpy to &name", copy.code, second);
+  steps.table.print();
+  return copy;
+}
+
+/// Three launches of the same kernel: which counters go on?
+void count_launches(const Run& run) {
   const Launch launch{3, threads, 5};
-  Table lives(
-      run.report, "a counter in",
-      {counted("__device__", "grid counter", "", 0), predicted("expected", "grid counter", "", 0),
-       counted("__shared__", "block counter", "", 0), predicted("expected", "block counter", "", 0),
-       counted("a thread's variable", "thread counter", "", 0), predicted("expected", "thread counter", "", 0)});
+  Table lives(run.report, "a counter in",
+              {counted("__device__", "grid counter", "", 0),
+               predicted("__device__, expected", "grid counter", "", 0),
+               counted("__shared__", "block counter", "", 0),
+               predicted("__shared__, expected", "block counter", "", 0),
+               counted("a thread's variable", "thread counter", "", 0),
+               predicted("thread's, expected", "thread counter", "", 0)});
   const unsigned none = 0;
   if (run.device) CUDA_CHECK(cudaMemcpyToSymbol(grid_count, &none, sizeof none));
   DeviceBuffer<Counts> buffer(run.device ? launch.blocks * launch.threads : 0);
@@ -162,7 +264,9 @@ void symbols(const Run& run) {
       CUDA_CHECK(cudaMemcpyFromSymbol(&total, grid_count, sizeof total));
       const std::vector<Counts> counts = buffer.to_host();
       require_right(total == launch.in_grid(i) && all_begin_anew(counts, launch), "count_steps");
-      in_grid = double(total), in_block = double(counts[0].in_block), in_thread = double(counts[0].in_thread);
+      in_grid = double(total);
+      in_block = double(counts[0].in_block);
+      in_thread = double(counts[0].in_thread);
     }
     lives.row({"after launch", "launch", std::to_string(i)},
               {in_grid, double(launch.in_grid(i)), in_block, double(launch.in_block()), in_thread,
@@ -170,18 +274,57 @@ void symbols(const Run& run) {
   }
   lives.print();
   run.report.note(
-      "Only the __device__ variable outlives its kernel; a block's and a thread's must be set before they are read.");
-  if (!run.device) return run.report.left_out("what the copies return and leave behind", {wrong_address});
+      "only the __device__ variable outlives its kernel; a block's and a thread's must "
+      "be set before they are read");
+}
 
-  const bool unchanged = copy.on_device == second;
+void compare_arrays(const Run& run) {
+  Table table(
+      run.report, "an array of 1024 words",
+      {shown("size known"), shown("the host writes by"), shown("a kernel gets it by"),
+       counted("words right", "words right", "", 0), predicted("of", "words right", "", 0)});
+  const auto row = [&](const std::string& name, const char* known, const char* by,
+                       const char* kernel, std::vector<unsigned> (*changed)(unsigned)) {
+    Cell right;
+    if (run.device) {
+      const size_t words = words_right(changed(array_words), array_words);
+      require_right(words == array_words, name);
+      right = double(words);
+    }
+    table.row({name}, {known, by, kernel, right, double(array_words)});
+  };
+  row("static: __device__", "when compiled", "cudaMemcpyToSymbol", "its name", changed_static);
+  row("dynamic: cudaMalloc", "when run", "cudaMemcpy", "a pointer", changed_dynamic);
+  table.print();
+}
+
+void judge(const Run& run, const WrongCopy& copy) {
+  const Part part{
+      "01.8", "the address of a device variable's name is not the variable's: the copy is wrong",
+      "", "wiki"};
+  if (!run.device) return run.report.not_judged(part, "no GPU");
   std::string here = cudaGetErrorName(copy.code);
   if (copy.code == cudaSuccess)
     here += copy.on_host == wrong ? ", but it wrote a host variable" : ", but it wrote elsewhere";
+  const bool unchanged = copy.on_device == second;
   here += unchanged ? ", the device value is unchanged" : ", the device value is changed";
-  run.report.claim(wrong_address, judge_fact(unchanged, here, unchanged ? 0 : 1, "values changed"));
+  run.report.judge_fact(part, unchanged, here);
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+}  // namespace
+
+void symbols(const Run& run) {
+  run.report.begin("symbols",
+                   "one float on the device, reached in four ways, and once wrongly; an array of "
+                   "1024 words, 4 KiB; kernels of 64 threads");
+  const WrongCopy copy = reach_the_variable(run);
+  count_launches(run);
+  compare_arrays(run);
+  if (!run.device) run.report.left_out("what the copies return and leave behind");
+  judge(run, copy);
+}
+
+// ---- self-checks ----
 
 TEST_CASE("symbols: what the references say") {
   CHECK(after_adding(3.25f, 2.0f, 0) == 3.25f);
@@ -199,13 +342,40 @@ TEST_CASE("symbols: what the references say") {
   CHECK_FALSE(all_begin_anew({}, launch));
 }
 
+TEST_CASE("symbols: an array that was not changed, or too far, is not right") {
+  std::vector<unsigned> array = written_array();
+  CHECK(words_right(array, 0) == array_words);
+  CHECK(words_right(array, array_words) == 0);  // 3 x + i is x for none of these words
+  CHECK(words_right(array, 1000) == 24);
+  array[1000] = 0;
+  CHECK(words_right(array, 1000) == 23);
+}
+
+TEST_CASE("symbols: the claim holds where the copy did not reach the variable") {
+  Device device;
+  device.number = -1;
+  std::string printed;
+  Report report("symbols", &printed);
+  const Run run{report, &device, {}};
+  judge(run, {cudaErrorInvalidValue, second, 0});
+  CHECK(printed.find("01.8   holds") != std::string::npos);
+  CHECK(printed.find("cudaErrorInvalidValue, the device value is unchanged") != std::string::npos);
+  printed.clear();
+  judge(run, {cudaSuccess, second, wrong});  // where the GPU reaches all memory of the host
+  CHECK(printed.find("01.8   holds") != std::string::npos);
+  CHECK(printed.find("but it wrote a host variable") != std::string::npos);
+  printed.clear();
+  judge(run, {cudaSuccess, wrong, 0});
+  CHECK(printed.find("01.8   does not hold") != std::string::npos);
+}
+
 TEST_CASE("symbols: the symbol and its address lead to one variable") {
   if (skip_without_gpu()) return;
-  for (float value : {3.25f, -0.5f, 1e30f}) {
+  for (const float value : {3.25f, -0.5f, 1e30f}) {
     write_symbol(value);
-    float by_address = NAN;
-    CUDA_CHECK(cudaMemcpy(&by_address, symbol_address(), sizeof by_address, cudaMemcpyDeviceToHost));
-    CHECK(by_address == value);
+    float found = NAN;
+    CUDA_CHECK(cudaMemcpy(&found, symbol_address(), sizeof found, cudaMemcpyDeviceToHost));
+    CHECK(found == value);
     const float other = value * 0.25f;
     CUDA_CHECK(cudaMemcpy(symbol_address(), &other, sizeof other, cudaMemcpyHostToDevice));
     CHECK(read_symbol() == other);
@@ -220,8 +390,8 @@ TEST_CASE("symbols: the symbol and its address lead to one variable") {
 
 TEST_CASE("symbols: one thread or atomics add without a race") {
   if (skip_without_gpu()) return;
-  for (unsigned blocks : {1u, 3u, 1009u})
-    for (unsigned threads : {1u, 31u, 64u, 257u}) {
+  for (const unsigned blocks : {1u, 3u, 1009u})
+    for (const unsigned threads : {1u, 31u, 64u, 257u}) {
       CAPTURE(blocks);
       CAPTURE(threads);
       write_symbol(3.25f);
@@ -238,15 +408,15 @@ TEST_CASE("symbols: one thread or atomics add without a race") {
 TEST_CASE("symbols: the wrong copy leaves the device value alone") {
   if (skip_without_gpu()) return;
   const Device device = Device::current();
-  for (float value : {2.75f, -17.0f}) {
+  for (const float value : {2.75f, -17.0f}) {
     write_symbol(value);
-    const float host_before = *host_variable(), wrong = value + 1.0f;
-    const WrongCopy copy = copy_to_address_of_name(wrong);
+    const float host_before = *host_variable();
+    const WrongCopy copy = copy_to_address_of_name(value + 1.0f);
     CHECK(cudaPeekAtLastError() == cudaSuccess);  // it was cleared
     CHECK(copy.on_device == value);
     if (device.prop.pageableMemoryAccess && copy.code == cudaSuccess) {
-      CHECK(copy.on_host ==
-            wrong);  // where the device reaches all host memory the copy may work: on the wrong variable
+      // where the device reaches all host memory the copy may work: on the wrong variable
+      CHECK(copy.on_host == value + 1.0f);
     } else {
       CHECK(copy.code == cudaErrorInvalidValue);
       CHECK(copy.on_host == host_before);
@@ -256,7 +426,8 @@ TEST_CASE("symbols: the wrong copy leaves the device value alone") {
 
 TEST_CASE("symbols: only the grid counter outlives a kernel") {
   if (skip_without_gpu()) return;
-  for (const Launch& launch : {Launch{1, 1, 1}, Launch{3, 31, 2}, Launch{1009, 257, 3}, Launch{7, 1024, 5}}) {
+  for (const Launch& launch :
+       {Launch{1, 1, 1}, Launch{3, 31, 2}, Launch{1009, 257, 3}, Launch{7, 1024, 5}}) {
     CAPTURE(launch.blocks);
     const unsigned none = 0;
     CUDA_CHECK(cudaMemcpyToSymbol(grid_count, &none, sizeof none));
@@ -270,5 +441,17 @@ TEST_CASE("symbols: only the grid counter outlives a kernel") {
       CHECK(total == launch.in_grid(i));
       CHECK(all_begin_anew(counts.to_host(), launch));
     }
+  }
+}
+
+TEST_CASE("symbols: a static and a dynamic array are changed alike, and no word too many") {
+  if (skip_without_gpu()) return;
+  size_t bytes = 0;
+  CUDA_CHECK(cudaGetSymbolSize(&bytes, static_array));
+  CHECK(bytes == sizeof(unsigned) * array_words);
+  for (const unsigned n : {0u, 1u, 31u, 257u, 1009u, array_words}) {
+    CAPTURE(n);
+    CHECK(words_right(changed_static(n), n) == array_words);
+    CHECK(words_right(changed_dynamic(n), n) == array_words);
   }
 }

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Draws the figures of pages as the pages say, with tools/plot.py. Needs matplotlib.
+"""Draws the figures of pages as the pages say, with tools/plot.py or another script of tools/. Needs matplotlib.
 
     tools/figures.py 01_memory_model/README.md                        redraw a page's figures in place
     tools/figures.py --results build/release/results 0*/README.md     draw them from other results, beside these
 
-A page says beside a figure what it is drawn from: the file, the results, and plot.py's arguments,
+A page says beside a figure what it is drawn from: the file, the results, and plot.py's arguments, or another script,
 
     <!-- figure: results/latency-nvidia-h200.svg = results/nvidia-h200.csv latency -->
+    <!-- figure: results/memories-nvidia-h200.svg = results/nvidia-h200.csv draw_memories.py -->
 
 With --results DIR, where DIR holds a file for each topic (01_memory_model.csv), figures go to DIR/01_memory_model-latency.svg.
 """
@@ -19,11 +20,17 @@ import shlex
 import subprocess
 import sys
 
-PLOT = pathlib.Path(__file__).with_name("plot.py")
+TOOLS = pathlib.Path(__file__).parent
+
+
+def command(results, arguments, output):
+    """What draws a figure: a script that the arguments name, or else plot.py."""
+    script, rest = ("plot.py", arguments) if not arguments[0].endswith(".py") else (arguments[0], arguments[1:])
+    return [sys.executable, TOOLS / script, results, *rest, "-o", output]
 
 
 def figures(page):
-    """(output, results, arguments of plot.py) of each figure of the page, paths as the page has them."""
+    """(output, results, arguments) of each figure of the page, paths as the page has them."""
     for output, words in re.findall(r"<!-- figure: (\S+) = (.*?) -->", page.read_text(encoding="utf-8"), flags=re.S):
         results, *arguments = shlex.split(words)
         yield output, results, arguments
@@ -42,7 +49,7 @@ def main():
                 results, output = args.results / f"{topic}.csv", args.results / f"{topic}-{pathlib.Path(output).stem.split('-nvidia')[0]}.svg"
             else:
                 results, output = page.parent / results, page.parent / output
-            jobs.append((output, [sys.executable, PLOT, results, *arguments, "-o", output]))
+            jobs.append((output, command(results, arguments, output)))
     run = lambda job: subprocess.run(job[1], capture_output=True, text=True)
     failed = False
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:  # each is a process of its own, and takes a second

@@ -413,6 +413,49 @@ class Banks(InFolder):
         self.assertEqual(run("draw_banks.py", saved, "-o", "banks.txt").returncode, 2)
 
 
+class Memories(InFolder):
+    def size(self, name, value, unit, kind="counted"):
+        return record(topic="01_memory_model", experiment="device", case=name, kind=kind, metric="this GPU", unit=unit,
+                      value=value)
+
+    def of_latency(self, name, metric, unit, value, kind="measured", **other):
+        return record(topic="01_memory_model", experiment="latency", case=name, kind=kind, metric=metric, unit=unit,
+                      value=value, **other)
+
+    def found(self):
+        return [self.size("multiprocessors", 7, ""), self.size("register file, a multiprocessor", 256, "KiB"),
+                self.size("constant cache, a multiprocessor", 8, "KiB", kind="predicted"),
+                self.size("L2 cache", 3072, "KiB"), self.of_latency("L1", "latency", "cycles", 31.6, kind="calibration"),
+                self.of_latency("load", "latency", "cycles", 99, at="1024", parameter="footprint"),
+                self.of_latency("shared", "bandwidth", "GB/s", 1234, kind="predicted"),
+                self.of_latency("shared", "bandwidth", "GB/s", 1100),
+                self.of_latency("global", "bandwidth", "GB/s", 432)]
+
+    def test_the_list_has_what_the_file_has(self):
+        done = run("draw_memories.py", self.save("r.csv", *self.found()), "--list")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.splitlines(), [
+            "registers: 256 KiB", "shared memory: 1.1 TB/s", "L1: 32 cycles", "texture path: not measured",
+            "constant cache: 8 KiB (guide)", "L2: 3 MiB", "device memory: 432 GB/s", "host memory: not measured"])
+
+    @unittest.skipUnless(matplotlib, "matplotlib is missing")
+    def test_it_is_drawn_also_by_a_page(self):
+        self.save("r.csv", *self.found())
+        page = self.write("README.md", "<!-- figure: memories.svg = r.csv draw_memories.py -->\n")
+        self.assertEqual(run("figures.py", page).returncode, 0)
+        drawn = (self.folder / "memories.svg").read_text(encoding="utf-8")
+        for text in ("one of 7 multiprocessors", "constant cache", "3 MiB", "1.1 TB/s"):
+            self.assertIn(f"<!-- {text}", drawn)
+
+    def test_a_file_without_memories_and_wrong_command_lines(self):
+        saved = self.save("r.csv", timed("a", "measured", 1))
+        done = run("draw_memories.py", saved)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("r.csv has no memories of a GPU", done.stderr)
+        self.assertEqual(run("draw_memories.py").returncode, 2)
+        self.assertEqual(run("draw_memories.py", saved, "-o", "memories.txt").returncode, 2)
+
+
 class Repeat(InFolder):
     def sample(self, *verdicts, topic="04_bandwidth", code=0):
         """A script in place of a sample: its n-th run gives the n-th verdict for 04.2a, and always holds for 04.8."""
