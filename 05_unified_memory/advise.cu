@@ -3,6 +3,7 @@
 // advices on each of them, so that each helps somewhere and hurts somewhere. Look at what the counters say of why.
 #include <doctest/doctest.h>
 
+#include "../common/first_edition.hpp"
 #include "migrations.hpp"
 
 namespace {

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <random>
 
+#include "../common/first_edition.hpp"
 #include "managed_memory.hpp"
 
 namespace {

@@ -6,10 +6,18 @@
 
 #include <functional>
 
+#include "../common/first_edition.hpp"
 #include "managed_memory.hpp"
 #include "options.hpp"
 
 namespace {
+
+size_t elements_that_fit(size_t elements, size_t bytes_each, bool typed) {
+  const size_t free = Device::free_bytes();
+  if (typed) require_fits("--size", double(elements) * double(bytes_each), double(free));
+  while (!typed && elements > 1 && elements > free / 2 / bytes_each) elements /= 2;
+  return elements;
+}
 
 __host__ __device__ float sum_of(float a, float b) { return a + b; }
 

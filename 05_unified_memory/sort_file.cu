@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <random>
 
+#include "../common/first_edition.hpp"
 #include "managed_memory.hpp"
 #include "options.hpp"
 
