@@ -138,13 +138,14 @@ void read_every_page(const T* data, size_t size) {
   for (size_t at = 0; at < size * sizeof(T); at += host_page) static_cast<void>(bytes[at]);
 }
 
-/// `by_default` or the typed number of elements (0: none was typed), of which each needs
-/// `bytes_each` of device memory. Managed memory has a limit of its own.
-inline size_t fitting_elements(const Run& run, size_t typed, size_t by_default, double bytes_each) {
-  const double there =
-      run.device ? std::min(run.memory_there(), double(most_managed_bytes)) : INFINITY;
+/// The number of elements that was typed (0: none was), or `by_default`, halved until it fits. Each
+/// needs so many bytes of managed memory, and of device memory in all, the managed ones included.
+inline size_t fitting_elements(const Run& run, size_t typed, size_t by_default, double managed_each,
+                               double device_each) {
+  const double most = double(most_managed_bytes) * device_each / managed_each;
+  const double there = run.device ? std::min(run.memory_there(), most) : INFINITY;
   return fitting_size("--size", typed, by_default, there,
-                      [&](size_t n) { return double(n) * bytes_each; });
+                      [&](size_t n) { return double(n) * device_each; });
 }
 
 // ---- work that has to be prepared each time ----

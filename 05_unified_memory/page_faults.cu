@@ -731,7 +731,7 @@ void judge_nothing(const Run& run, const std::string& why) {
 
 /// The text's size and larger ones.
 std::vector<Size> sizes_of(const Run& run, const Options& options) {
-  const size_t each = fitting_elements(run, options.size, text_size, 4.0 * sizeof(float));
+  const size_t each = fitting_elements(run, options.size, text_size, 8, 16);
   std::vector<Size> sizes;
   const size_t most = options.size ? 1 : run.full ? 32 : run.quick || !run.device ? 1 : 4;
   for (size_t times = 1; times <= most; times *= run.full ? 2 : 4)
@@ -756,7 +756,7 @@ void page_faults(const Run& run, const Options& options) {
   unsigned lost = 0;
   for (Size& size : sizes) {
     if (!usable) break;
-    if (why.empty()) size.counted = count(size.n, size.n == n ? run.measuring.pairs : 3);
+    if (why.empty()) size.counted = count(size.n, size.n == n ? run.measuring.rounds_for(0) : 3);
     lost += size.counted.lost;
     time_in_turn(run, size);
   }
@@ -867,7 +867,7 @@ TEST_CASE("page_faults: time lines") {
   since_the_first(events);
   CHECK(events[0].what == Happened::cpu_fault);
   CHECK(events[0].from_us == -95);
-  CHECK(time_line(events, 10, 10) == "fff>>>f.<<");
+  CHECK(time_line(events, 10, 10) == "fff>>ff.<<");
   CHECK(time_line({}, 10, 3) == "...");
 }
 
