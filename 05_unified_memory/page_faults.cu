@@ -91,15 +91,19 @@ struct Direction {
   double count = NAN, average_kib = NAN, least_kib = NAN, most_kib = NAN, mib = NAN, ms = NAN;
 };
 
+/// One of the text's versions: its calls, and what its profiler printed on a GTX 1080 Ti. (Of the
+/// last version it has no table.)
 struct Version {
   const char* name;
-  void (*first)(const Arrays&);  ///< before the host writes the input
-  void (*before)(const Arrays&);
+  void (*first)(const Arrays&) = nothing;   ///< before the host writes the input
+  void (*before)(const Arrays&) = nothing;  ///< before the kernel
   void (*kernel)(float* out, const float* in, size_t n);
-  void (*after)(const Arrays&);
-  // what the text's profiler printed on a GTX 1080 Ti; of the last version it has no table
-  Direction then_to_device, then_to_host;
-  double then_groups, then_group_ms, then_cpu_faults;
+  void (*after)(const Arrays&) = nothing;  ///< before the host reads both arrays
+  Direction then_to_device = {};
+  Direction then_to_host = {};
+  double then_groups = NAN;
+  double then_group_ms = NAN;
+  double then_cpu_faults = NAN;
 
   bool prefetched() const { return before == both_to_device; }
   bool prefetched_back() const { return after == both_to_host; }
@@ -108,48 +112,61 @@ struct Version {
 constexpr Direction then_to_host{
     .count = 48, .average_kib = 170.67, .least_kib = 4, .most_kib = 1020, .mib = 8, .ms = 1.294};
 
+// [versions]
 const Version versions[] = {
-    {"by thread",
-     nothing,
-     nothing,
-     launch_by_thread,
-     nothing,
-     {.count = 41, .average_kib = 99.902, .least_kib = 4, .most_kib = 1004, .mib = 4, .ms = 0.678},
-     then_to_host,
-     24,
-     2.32,
-     36},
-    {"by page",
-     nothing,
-     nothing,
-     launch_by_page,
-     nothing,
-     {.count = 128, .average_kib = 32, .least_kib = 4, .most_kib = 60, .mib = 4, .ms = 0.722},
-     then_to_host,
-     3,
-     1.106,
-     36},
-    {"prefetched",
-     nothing,
-     both_to_device,
-     launch_by_thread,
-     nothing,
-     {.count = 2, .average_kib = 2048, .least_kib = 2048, .most_kib = 2048, .mib = 4, .ms = 0.652},
-     then_to_host,
-     0,
-     NAN,
-     36},
-    {"prefetched both ways",
-     input_to_host,
-     both_to_device,
-     launch_by_thread,
-     both_to_host,
-     {},
-     {},
-     0,
-     NAN,
-     0},
+    {
+        .name = "by thread",
+        .kernel = launch_by_thread,
+        .then_to_device = {.count = 41,
+                           .average_kib = 99.902,
+                           .least_kib = 4,
+                           .most_kib = 1004,
+                           .mib = 4,
+                           .ms = 0.678},
+        .then_to_host = then_to_host,
+        .then_groups = 24,
+        .then_group_ms = 2.32,
+        .then_cpu_faults = 36,
+    },
+    {
+        .name = "by page",
+        .kernel = launch_by_page,
+        .then_to_device = {.count = 128,
+                           .average_kib = 32,
+                           .least_kib = 4,
+                           .most_kib = 60,
+                           .mib = 4,
+                           .ms = 0.722},
+        .then_to_host = then_to_host,
+        .then_groups = 3,
+        .then_group_ms = 1.106,
+        .then_cpu_faults = 36,
+    },
+    {
+        .name = "prefetched",
+        .before = both_to_device,
+        .kernel = launch_by_thread,
+        .then_to_device = {.count = 2,
+                           .average_kib = 2048,
+                           .least_kib = 2048,
+                           .most_kib = 2048,
+                           .mib = 4,
+                           .ms = 0.652},
+        .then_to_host = then_to_host,
+        .then_groups = 0,
+        .then_cpu_faults = 36,
+    },
+    {
+        .name = "prefetched both ways",
+        .first = input_to_host,
+        .before = both_to_device,
+        .kernel = launch_by_thread,
+        .after = both_to_host,
+        .then_groups = 0,
+        .then_cpu_faults = 0,
+    },
 };
+// [/versions]
 enum { by_thread, by_page, prefetched, both_ways, version_count };
 static_assert(std::size(versions) == version_count);
 
@@ -338,9 +355,13 @@ Took copy_once(const Version& version, size_t n, const OnDevice* awake) {
 
 using Counts = std::vector<Migrations>;
 
+/// All of `bytes`, in whole pages of whatever size.
+bool whole(double found, double bytes) { return found >= bytes && found < bytes + block_bytes; }
+
 /// Whether nothing was lost: the input went to the device, and both arrays came back.
 bool complete(const Migrations& m, size_t n) {
-  return !m.lost && m.to_device.bytes == bytes_of(n) && m.to_host.bytes == 2 * bytes_of(n);
+  return !m.lost && whole(m.to_device.bytes, bytes_of(n)) &&
+         whole(m.to_host.bytes, 2 * bytes_of(n));
 }
 
 /// `field` of all runs, where nothing was lost.
@@ -690,9 +711,9 @@ void judge(const Run& run, const Counted& counted, size_t n) {
   run.report.judge(groups_part, much_beats(), groups,
                    from_to_text(counted, n, records_of, 0, "records of faults") + ", " +
                        factor_text(groups.value) + " fewer (" + range_text(groups, 1) + ")");
-  run.report.finding("05.1",
-                     "groups summed over the pages: " + from_to_text(counted, n, groups_of, 0, "") +
-                         "for the counter's sum");
+  if (groups.measured())
+    run.report.finding("05.1a", "the sum of the records' own counts of groups: " +
+                                    from_to_text(counted, n, groups_of, 0, "groups"));
   run.report.judge(time_part, beats(2.32 / 1.106), ms,
                    from_to_text(counted, n, fault_ms_of, 2, "ms") + ", " + faster(ms));
 
