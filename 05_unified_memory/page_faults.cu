@@ -892,6 +892,56 @@ TEST_CASE("page_faults: time lines") {
   CHECK(time_line({}, 10, 3) == "...");
 }
 
+#ifdef HAVE_CUPTI
+TEST_CASE("page_faults: records between two times are added up by their kind") {
+  const auto to_device = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD;
+  const auto to_host = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOH;
+  const auto gpu_fault = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_GPU_PAGE_FAULT;
+  const auto cpu_fault = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_CPU_PAGE_FAULT_COUNT;
+  const std::vector<cupti_records::Record> records{
+      {to_device, 4096, 900'000, 950'000},   // before
+      {cpu_fault, 0xabc, 1'100'000, 0},      // its value is no count
+      {gpu_fault, 7, 2'000'000, 2'500'000},  // seven groups, one record
+      {gpu_fault, 1, 2'600'000, 2'700'000},     {to_device, 4096, 2'100'000, 2'110'000},
+      {to_device, 61440, 2'120'000, 2'150'000}, {to_host, 8192, 3'000'000, 3'001'000},
+      {to_host, 8192, 5'000'000, 5'001'000}};  // behind
+  const Migrations m = cupti_records::sum_of(records, 1'000'000, 4'000'000);
+  CHECK(m.to_device.count == 2);
+  CHECK(m.to_device.bytes == 65536);
+  CHECK(m.to_device.least == 4096);
+  CHECK(m.to_device.most == 61440);
+  CHECK(m.to_device.ms == doctest::Approx(0.04));
+  CHECK(m.to_host.count == 1);
+  CHECK(m.fault_records == 2);
+  CHECK(m.fault_groups == 8);
+  CHECK(m.fault_ms == doctest::Approx(0.6));
+  CHECK(m.cpu_faults == 1);
+  REQUIRE(m.events.size() == 6);
+  CHECK(m.events[0].what == Happened::cpu_fault);
+  CHECK(m.events[1].from_us == 0);  // the first that is no fault of the host
+  CHECK(m.events[2].from_us == doctest::Approx(100));
+}
+#endif
+
+TEST_CASE("page_faults: what is lost costs the run, and no other") {
+  const auto moved = [](double to_device, double to_host) {
+    Migrations m;
+    m.to_device.add(to_device, 1);
+    m.to_host.add(to_host, 1);
+    m.cpu_faults = 5;
+    return m;
+  };
+  const Counts counts{moved(4096, 8192), moved(4096 - 64, 8192), moved(4096, 8192)};
+  CHECK(complete(counts[0], 1024));
+  CHECK_FALSE(complete(counts[1], 1024));
+  CHECK(complete(moved(4096, 8192), 1000));  // whole pages
+  CHECK(over(counts, 1024, cpu_faults_of).repeats == 2);
+  Counts dropped = counts;
+  for (Migrations& m : dropped) m.lost = true;
+  CHECK(over(dropped, 1024, cpu_faults_of).repeats == 0);
+  CHECK(std::isnan(over(dropped, 1024, cpu_faults_of).median));
+}
+
 TEST_CASE("page_faults: claims take the text's pair, the right way round") {
   Device device;
   device.number = -1;
