@@ -1,152 +1,344 @@
-// advise: what the driver does otherwise when it is told how memory will be used. The lecture says that managed memory
-// needs look-ahead to be in the right place; an advice is such a look-ahead. Four patterns of use, and each of three
-// advices on each of them, so that each helps somewhere and hurts somewhere. Look at what the counters say of why.
+// advise: the lecture says that managed memory needs look-ahead to be in the right place [PR]. An
+// advice is such a look-ahead: it tells the driver how memory will be used. Four patterns of use,
+// each under three advices, so that each advice helps somewhere and hurts somewhere. Look at what
+// the counters say of why. The text makes no claim.
+//   cmake -S 05_unified_memory -B build/advise -DEXPERIMENTS=advise
+//   cmake --build build/advise && build/advise/05_unified_memory
+//
+//   1  sum_lines   the device reads all lines of 128 bytes, or some of them
+//   2  increment   the device changes every word
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
+#include "calibration.hpp"
 #include "migrations.hpp"
 
 namespace {
 
-/// Where the `line`th line begins of which every `stride`th is read: 32 words, 128 bytes.
-__host__ __device__ size_t line_begin(size_t line, size_t stride) { return line * stride * 32; }
+// ---- kernels ----
 
-// Each warp reads every `stride`th line of 32 neighbouring words, steps on by the grid's warps, and adds up.
-__global__ void sum_lines(unsigned* sum, const unsigned* x, size_t n, size_t stride) {
-  const size_t thread = blockIdx.x * size_t(blockDim.x) + threadIdx.x, warps = gridDim.x * size_t(blockDim.x) / 32;
-  unsigned mine = 0;
-  for (size_t line = thread / 32; line_begin(line, stride) < n; line += warps) {
-    const size_t i = line_begin(line, stride) + thread % 32;
-    if (i < n) mine += x[i];
+// [sum_lines]
+// A warp reads every `stride`-th line of 32 neighbouring words, steps on by the grid's warps, and
+// each thread adds to its own sum.
+__global__ void sum_lines(unsigned* sums, const unsigned* x, size_t n, size_t stride) {
+  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const size_t warps = gridDim.x * size_t(blockDim.x) / 32;
+  unsigned sum = 0;
+  for (size_t line = tid / 32; line * stride * 32 < n; line += warps) {
+    const size_t i = line * stride * 32 + tid % 32;
+    if (i < n) sum += x[i];
   }
-  atomicAdd(sum, mine);
+  sums[tid] += sum;
 }
+// [/sum_lines]
 
-// Each warp adds one to 32 neighbouring words: reads them first, then writes them.
+// A warp adds one to 32 neighbouring words: it reads them first, then writes them.
 __global__ void increment(unsigned* x, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   if (i < n) ++x[i];
 }
 
-constexpr int threads = 256, sum_blocks = 256;
-constexpr size_t page_words = 4096 / sizeof(unsigned);                   // a page of the host
-constexpr size_t sparse_stride = (256 << 10) / (32 * sizeof(unsigned));  // one line in 256 KiB
-constexpr int rounds = 4, passes = 64;
+// ---- four patterns of use ----
 
+constexpr unsigned threads = 256, sum_blocks = 256;
+constexpr size_t page_words = 4096 / sizeof(unsigned);                   // a page of the host
+constexpr size_t sparse_stride = (256 << 10) / (32 * sizeof(unsigned));  // a line in 256 KiB
+constexpr unsigned rounds = 4, passes = 64;
+
+/// Word i: odd, and without a pattern that a line left out could hide in.
 unsigned first_value(size_t i) { return unsigned(i * 2654435761u >> 7) | 1; }
 
-/// What `sum_lines` must add up; sums wrap around alike on both sides.
-unsigned expected_sum(size_t n, size_t stride) {
-  unsigned sum = 0;
-  for (size_t line = 0; line_begin(line, stride) < n; ++line)
-    for (size_t i = line_begin(line, stride); i < std::min(n, line_begin(line, stride) + 32); ++i)
-      sum += first_value(i);
-  return sum;
-}
-
-/// The array, which lies on the host at first, and the device's sum.
+/// The array, wherever it lies, and what device and host find in it.
 struct Work {
-  Managed<unsigned> x;
-  DeviceBuffer<unsigned> sum{1};
-  size_t host_read_right = 0;  ///< words that the host read and found unchanged
+  unsigned* x;
+  size_t n;
+  DeviceBuffer<unsigned> sums{sum_blocks * threads};
+  size_t host_reads_right = 0;
 
-  explicit Work(size_t n) : x(n) {
-    x.prefetch(cudaCpuDeviceId);
-    wait_for_device();
+  Work(unsigned* x, size_t n) : x(x), n(n) {
     for (size_t i = 0; i < n; ++i) x[i] = first_value(i);
-    CUDA_CHECK(cudaMemset(sum.data(), 0, sizeof(unsigned)));
+    sums.copy_from(std::vector<unsigned>(sums.size(), 0));
   }
-  size_t pages() const { return (x.size() + page_words - 1) / page_words; }
   void add_up(size_t stride) {
-    sum_lines<<<sum_blocks, threads>>>(sum.data(), x.data(), x.size(), stride);
+    sum_lines<<<sum_blocks, threads>>>(sums.data(), x, n, stride);
+    CUDA_CHECK_LAUNCH();
+  }
+  void add_one() {
+    increment<<<unsigned((n + threads - 1) / threads), threads>>>(x, n);
     CUDA_CHECK_LAUNCH();
   }
 };
 
+// [patterns]
 void both_read(Work& work) {
-  for (int round = 0; round < rounds; ++round) {
+  for (unsigned round = 0; round < rounds; ++round) {
     work.add_up(1);
     wait_for_device();
-    for (size_t i = 0; i < work.x.size(); i += page_words) work.host_read_right += work.x[i] == first_value(i);
+    for (size_t i = 0; i < work.n; i += page_words)  // the host: a word of each page
+      work.host_reads_right += work.x[i] == first_value(i);
   }
 }
+
 void both_write(Work& work) {
-  for (int round = 0; round < rounds; ++round) {
-    increment<<<unsigned((work.x.size() + threads - 1) / threads), threads>>>(work.x.data(), work.x.size());
-    CUDA_CHECK_LAUNCH();
+  for (unsigned round = 0; round < rounds; ++round) {
+    work.add_one();
     wait_for_device();
-    for (size_t i = 0; i < work.x.size(); i += page_words) work.x[i] += 1;
+    for (size_t i = 0; i < work.n; i += page_words) work.x[i] += 1;
   }
 }
-void read_little(Work& work) { work.add_up(sparse_stride), wait_for_device(); }
-void read_often(Work& work) {
-  for (int pass = 0; pass < passes; ++pass) work.add_up(1);
+
+void read_little(Work& work) {
+  work.add_up(sparse_stride);
   wait_for_device();
 }
 
-/// A way of using the array: what the device's sum is afterwards in times of `stride`'s, what the host reads right, and
-/// what is added to every word and to the first of each page.
+void read_often(Work& work) {
+  for (unsigned pass = 0; pass < passes; ++pass) work.add_up(1);
+  wait_for_device();
+}
+// [/patterns]
+
 struct Pattern {
   const char* name;
   void (*use)(Work&);
-  unsigned sums, host_reads, added, added_to_page;
   size_t stride;
-
-  bool right(const Work& work) const {
-    bool same = work.sum.to_host()[0] == sums * expected_sum(work.x.size(), stride) &&
-                work.host_read_right == host_reads * work.pages();
-    for (size_t i = 0; i < work.x.size(); ++i)
-      same &= work.x[i] == first_value(i) + added + (i % page_words ? 0 : added_to_page);
-    return same;
-  }
+  unsigned sums;        ///< times that the device adds the lines up
+  unsigned host_reads;  ///< times that the host reads each page
+  unsigned added;     ///< to every word, by the device; and to the first of each page, by the host
+  unsigned launches;  ///< that find pages on the host, if pages move or are mapped on demand
 };
 
 const Pattern patterns[] = {
-    {"both read in turn", both_read, rounds, rounds, 0, 0, 1},
-    {"both write in turn", both_write, 0, 0, rounds, rounds, 1},
-    {"device reads little, once", read_little, 1, 0, 0, 0, sparse_stride},
-    {"device reads all, often", read_often, passes, 0, 0, 0, 1},
+    {"both read in turn", both_read, 1, rounds, rounds, 0, rounds},
+    {"both write in turn", both_write, 1, 0, 0, rounds, rounds},
+    {"device reads little, once", read_little, sparse_stride, 1, 0, 0, 1},
+    {"device reads all, often", read_often, 1, passes, 0, 0, 1},
 };
+enum { reading, writing, little, often, pattern_count };
 
-struct Advice {
-  const char* name;
-  bool given, place_is_host;
-  cudaMemoryAdvise advice;
-};
+enum Advice { none, read_mostly, on_host, by_device, advice_count };
+const char* const advice_names[advice_count] = {"no advice", "read mostly", "preferred on host",
+                                                "accessed by device"};
 
-const Advice advices[] = {
-    {"no advice", false, false, cudaMemAdviseSetReadMostly},
-    {"read mostly", true, false, cudaMemAdviseSetReadMostly},
-    {"preferred on host", true, true, cudaMemAdviseSetPreferredLocation},
-    {"accessed by device", true, false, cudaMemAdviseSetAccessedBy},
-};
+void give(Advice advice, const Managed<unsigned>& x) {
+  if (advice == read_mostly) x.advise(cudaMemAdviseSetReadMostly, this_device());
+  if (advice == on_host) x.advise(cudaMemAdviseSetPreferredLocation, cudaCpuDeviceId);
+  if (advice == by_device) x.advise(cudaMemAdviseSetAccessedBy, this_device());
+}
 
-/// Milliseconds that a pattern takes under an advice, in fresh memory that lies on the host; recorded if asked for.
-double time_once(const Pattern& pattern, const Advice& advice, size_t n, Recording* recording = nullptr) {
-  Work work(n);
-  if (advice.given) work.x.advise(advice.advice, advice.place_is_host ? cudaCpuDeviceId : this_device());
+// ---- what is right ----
+
+/// What each thread adds up: from lines to the threads that take them, where the kernel goes from
+/// threads to lines.
+std::vector<unsigned> right_sums(size_t n, size_t stride) {
+  constexpr size_t warps = sum_blocks * threads / 32;
+  std::vector<unsigned> sums(warps * 32, 0);
+  for (size_t i = 0; i < n; ++i) {
+    const size_t line = i / 32;
+    if (line % stride == 0) sums[line / stride % warps * 32 + i % 32] += first_value(i);
+  }
+  return sums;
+}
+
+/// Sums, words and reads of the host that are not right.
+size_t wrong(const Pattern& pattern, const Work& work) {
+  const std::vector<unsigned> right = right_sums(work.n, pattern.stride);
+  const std::vector<unsigned> found = work.sums.to_host();
+  size_t count = 0;
+  for (size_t t = 0; t < right.size(); ++t) count += found[t] != pattern.sums * right[t];
+  for (size_t i = 0; i < work.n; ++i) {
+    const unsigned by_host = i % page_words ? 0 : pattern.added;
+    count += work.x[i] != first_value(i) + pattern.added + by_host;
+  }
+  const size_t pages = (work.n + page_words - 1) / page_words;
+  return count + (work.host_reads_right != pattern.host_reads * pages);
+}
+
+double use(const Pattern& pattern, Work& work) {
+  const auto start = std::chrono::steady_clock::now();
+  pattern.use(work);
+  return ms_since(start);
+}
+
+void require_all_right(const Pattern& pattern, const Work& work, const char* how) {
+  const size_t count = wrong(pattern, work);
+  require_right(count == 0, std::string(pattern.name) + ", " + how + ", " + std::to_string(count) +
+                                " sums or words");
+}
+
+/// Milliseconds that a pattern takes in fresh memory that lies on the host; recorded if asked for.
+double use_managed(const Pattern& pattern, Advice advice, size_t n, Recording* recording) {
+  const Managed<unsigned> x(n);
+  x.prefetch(cudaCpuDeviceId);
+  wait_for_device();
+  Work work(x.data(), n);
+  give(advice, x);
   wait_for_device();
   double ms = 0;
-  const auto use = [&] { ms = host_ms([&] { pattern.use(work); }); };
-  recording ? recording->count(use) : use();
-  require_right(pattern.right(work), std::string(pattern.name) + ", " + advice.name);
+  if (recording)
+    recording->count([&] { ms = use(pattern, work); });
+  else
+    ms = use(pattern, work);
+  require_all_right(pattern, work, advice_names[advice]);
   return ms;
 }
 
-/// Each pattern under each advice in turn, counted.
-std::vector<Migrations> count_all(size_t n) {
-  Recording recording;
-  for (const Pattern& pattern : patterns)
-    for (const Advice& advice : advices) time_once(pattern, advice, n, &recording);
-  return recording.end();
+/// The same in pinned memory, which the device reads and writes over the bus, and nothing moves.
+double use_pinned(const Pattern& pattern, const PinnedBuffer<unsigned>& x) {
+  Work work(x.data(), x.size());
+  const double ms = use(pattern, work);
+  require_all_right(pattern, work, "pinned memory");
+  return ms;
 }
 
-/// Setting up takes longer than most runs, so that three have to do; and one that takes this long is enough.
-Statistics time_row(const Run& run, const Pattern& pattern, const Advice& advice, size_t n) {
-  constexpr double long_ms = 20;
-  std::vector<double> ms{time_once(pattern, advice, n)};
-  const size_t repeats = run.measuring.typed ? size_t(run.measuring.repeats) : ms[0] > long_ms ? 1 : 3;
-  while (ms.size() < repeats) ms.push_back(time_once(pattern, advice, n));
-  return summarize(ms);
+// ---- what to expect ----
+
+/// What one pattern took and what was counted of it, under each advice.
+struct Rows {
+  Readings pinned, times[advice_count];
+  Migrations made[advice_count];
+  bool counted = false;
+};
+
+/// Constants from three rows of this run, in ms.
+struct Costs {
+  Link link;
+  double pass = NAN;         ///< of the device over the array in its own memory
+  double first_fault = NAN;  ///< of a launch that faults at all: one that maps few pages
+  double group = NAN;        ///< of GPU faults: those that only map pages
+  double cpu_fault = NAN;    ///< of the host, with what moves
+};
+
+/// Launches that fault: pages that both may keep come once, unless somebody writes.
+double faulting_launches(const Pattern& pattern, Advice advice) {
+  return advice == read_mostly && pattern.added == 0 ? 1 : pattern.launches;
+}
+
+double predicted_ms(const Costs& c, const Pattern& pattern, Advice advice, double pinned_ms,
+                    const Migrations& m) {
+  if (advice == by_device) return pinned_ms;  // a mapping from the start, as pinned memory has
+  const double faults =
+      faulting_launches(pattern, advice) * c.first_fault + m.fault_groups * c.group;
+  if (advice == on_host) return pinned_ms + faults;
+  const double sums = pattern.stride == 1 ? std::max(pattern.sums, pattern.added) : 0;
+  return faults + sums * c.pass + c.link.ms_to_device(m.to_device.bytes) +
+         c.link.ms_to_host(m.to_host.bytes) + m.cpu_faults * c.cpu_fault;
+}
+
+bool calibrates(int pattern, int advice) {
+  return (advice == on_host && (pattern == reading || pattern == little)) ||
+         (advice == none && pattern == writing);
+}
+
+Costs costs_from(const Link& link, double pass, const Rows (&rows)[pattern_count]) {
+  Costs c{link, pass};
+  c.first_fault = rows[little].times[on_host].median() - rows[little].pinned.median();
+  c.group = 0;
+  c.cpu_fault = 0;
+  const auto left = [&](int pattern, Advice advice) {
+    return rows[pattern].times[advice].median() - predicted_ms(c, patterns[pattern], advice,
+                                                               rows[pattern].pinned.median(),
+                                                               rows[pattern].made[advice]);
+  };
+  c.group = std::max(left(reading, on_host) / rows[reading].made[on_host].fault_groups, 0.0);
+  c.cpu_fault = std::max(left(writing, none) / rows[writing].made[none].cpu_faults, 0.0);
+  return c;
+}
+
+// ---- the experiment ----
+
+/// Each pattern under each advice, counted.
+void count_all(size_t n, Rows (&rows)[pattern_count]) {
+  Recording recording;
+  for (const Pattern& pattern : patterns)
+    for (int advice = 0; advice < advice_count; ++advice)
+      use_managed(pattern, Advice(advice), n, &recording);
+  const std::vector<Migrations> all = recording.end();
+  size_t next = 0;
+  for (Rows& each : rows) {
+    each.counted = true;
+    for (Migrations& made : each.made) made = all[next++];
+  }
+}
+
+void time_in_turn(const Run& run, const Pattern& pattern, size_t n, Rows& rows) {
+  const PinnedBuffer<unsigned> pinned(n);
+  use_pinned(pattern, pinned);  // loads the kernels
+  double slowest_ms = 0;
+  for (int advice = 0; advice < advice_count; ++advice)
+    slowest_ms = std::max(slowest_ms, use_managed(pattern, Advice(advice), n, nullptr));
+  const int turns = run.measuring.rounds_for(slowest_ms);
+  for (int r = 0; r < turns; ++r) {
+    rows.pinned.ms.push_back(use_pinned(pattern, pinned));
+    for (int i = 0; i < advice_count; ++i) {
+      const int advice = r % 2 ? advice_count - 1 - i : i;
+      rows.times[advice].ms.push_back(use_managed(pattern, Advice(advice), n, nullptr));
+    }
+  }
+}
+
+/// Milliseconds of a pass over as many words in device memory.
+Statistics time_pass(const Run& run, size_t n) {
+  std::vector<unsigned> words(n);
+  for (size_t i = 0; i < n; ++i) words[i] = first_value(i);
+  const DeviceBuffer<unsigned> x(words);
+  DeviceBuffer<unsigned> sums(sum_blocks * threads);
+  const std::vector<unsigned> right = right_sums(n, 1);
+  Check check;
+  check.poison = [&] { sums.copy_from(std::vector<unsigned>(sums.size(), 0)); };
+  check.wrong = [&] {
+    const std::vector<unsigned> found = sums.to_host();
+    size_t count = 0;
+    for (size_t t = 0; t < right.size(); ++t) count += found[t] != right[t];
+    return count;
+  };
+  return run
+      .time({"a pass in device memory",
+             [&] { sum_lines<<<sum_blocks, threads>>>(sums.data(), x.data(), n, 1); },
+             std::move(check)})
+      .statistics();
+}
+
+void show(const Run& run, const Rows (&rows)[pattern_count], const Costs& costs,
+          const Statistics& pass) {
+  Table table(run.report, "pattern, advice",
+              {compared("ms", "time", "ms", 3), shown("spread"), shown("without / with"),
+               counted("MiB to device", "transferred to device", "MiB", 2),
+               counted("MiB to host", "transferred to host", "MiB", 2),
+               counted("GPU groups", "GPU fault groups", "", 0),
+               counted("CPU faults", "CPU faults", "", 0)});
+  const auto row = [&](const char* pattern, const char* advice, const Statistics& ms,
+                       std::vector<Cell> cells) {
+    cells.resize(7);
+    cells[1] = spread_text(ms);
+    table.row({pattern, "advice", advice}, cells);
+  };
+  row("one pass", "device memory", pass, {Calibration{pass}});
+  for (int p = 0; p < pattern_count; ++p) {
+    const Rows& r = rows[p];
+    row(patterns[p].name, "pinned memory", r.pinned.statistics(),
+        {Calibration{r.pinned.statistics()}});
+    for (int a = 0; a < advice_count; ++a) {
+      const Statistics ms = r.times[a].statistics();
+      const Migrations& m = r.made[a];
+      const bool known = r.counted && !m.lost;
+      const double model = known || a == by_device
+                               ? predicted_ms(costs, patterns[p], Advice(a), r.pinned.median(), m)
+                               : NAN;
+      std::vector<Cell> cells(7);
+      cells[0] = calibrates(p, a) ? Cell(Calibration{ms}) : Cell(Compared{model, ms, Model::host});
+      cells[2] = times(r.times[none].median() / ms.median);
+      if (known) {
+        cells[3] = m.to_device.bytes / (1 << 20);
+        cells[4] = m.to_host.bytes / (1 << 20);
+        cells[5] = m.fault_groups;
+        cells[6] = double(m.cpu_faults);
+      }
+      row(patterns[p].name, advice_names[a], ms, cells);
+    }
+  }
+  table.print();
 }
 
 }  // namespace
@@ -157,75 +349,100 @@ void advise(const Run& run) {
                                  bytes_text(double(n) * sizeof(unsigned)) +
                                  " on the host at first, under three advices");
   if (!run.device) return run.report.left_out("all patterns");
-  if (!has_managed_memory() || !pages_on_demand()) return run.report.left_out("all patterns", managed_memory_text());
+  if (!has_managed_memory() || !pages_on_demand())
+    return run.report.left_out("all patterns", managed_memory_text());
+  Rows rows[pattern_count];
   const std::string uncounted = migrations_uncounted_because();
-  if (!uncounted.empty()) run.report.left_out("transfers and faults; the times stand alone", uncounted);
-
-  Table table(run.report, "pattern, advice",
-              {measured("median ms", "time", "ms", 3), shown("spread"), shown("without / with"),
-               counted("MiB to device", "transferred to device", "MiB", 2),
-               counted("MiB to host", "transferred to host", "MiB", 2),
-               counted("GPU groups", "GPU fault groups", "", 0), counted("CPU faults", "CPU faults", "", 0)});
-  const std::vector<Migrations> made = uncounted.empty() ? count_all(n) : std::vector<Migrations>();
-  {
-    Progress progress("advise", int(std::size(patterns) * std::size(advices)));
-    size_t row = 0;
-    for (const Pattern& pattern : patterns) {
-      double without = NAN;
-      for (const Advice& advice : advices) {
-        progress.step();
-        time_once(pattern, advice, page_words);  // loads the kernels
-        const Statistics time = time_row(run, pattern, advice, n);
-        if (!advice.given) without = time.median;
-        std::vector<Cell> cells{time, time.repeats > 1 ? spread_text(time) : "once", times(without / time.median)};
-        cells.resize(7);
-        if (!made.empty())
-          cells[3] = made[row].to_device.bytes / (1 << 20), cells[4] = made[row].to_host.bytes / (1 << 20),
-          cells[5] = made[row].fault_groups, cells[6] = double(made[row].cpu_faults);
-        table.row({pattern.name, "advice", advice.name}, cells);
-        ++row;
-      }
-    }
+  if (uncounted.empty())
+    count_all(n, rows);
+  else
+    run.report.left_out("transfers and faults; the times stand alone", uncounted);
+  const Link link = measure_link(run);
+  const Statistics pass = time_pass(run, n);
+  Progress progress("advise", pattern_count);
+  for (int p = 0; p < pattern_count; ++p) {
+    progress.step();
+    time_in_turn(run, patterns[p], n, rows[p]);
   }
-  table.print();
-  run.report.note("the times hold the host's part too; without / with: above 1 the advice helps, below 1 it hurts");
+  show(run, rows, costs_from(link, pass.median, rows), pass);
+  run.report.note("the times hold the host's part too; without / with: above 1 the advice helps");
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks ----
 
-TEST_CASE("advise: expected sums") {
-  CHECK(expected_sum(1, 1) == first_value(0));
-  CHECK(expected_sum(33, 1) == expected_sum(32, 1) + first_value(32));
-  CHECK(expected_sum(100, 2) == expected_sum(32, 1) + expected_sum(96, 1) - expected_sum(64, 1));
-  CHECK(first_value(0) != 0);
+TEST_CASE("advise: each thread's sum, by hand") {
+  std::vector<unsigned> sums = right_sums(33, 1);
+  CHECK(sums[0] == first_value(0));
+  CHECK(sums[31] == first_value(31));
+  CHECK(sums[32] == first_value(32));  // the second line is the second warp's
+  CHECK(sums[33] == 0);
+  sums = right_sums(100, 2);
+  CHECK(sums[32] == first_value(64));
+  CHECK(sums[33] == first_value(65));
+  constexpr size_t all = sum_blocks * threads;
+  sums = right_sums(all + 5, 1);  // the first warp's second line
+  CHECK(sums[4] == first_value(4) + first_value(all + 4));
+  CHECK(sums[5] == first_value(5));
+}
+
+TEST_CASE("advise: predictions, by hand") {
+  Link link;
+  link.to_device.median = link.to_host.median = 10;  // 1e6 bytes take 0.1 ms
+  Migrations m;
+  m.to_device.add(1e6, 1);
+  m.fault_groups = 10;
+  m.cpu_faults = 5;
+  const Costs c{link, 0.01, 0.1, 0.002, 0.05};
+  CHECK(predicted_ms(c, patterns[reading], by_device, 0.7, m) == 0.7);
+  CHECK(predicted_ms(c, patterns[reading], on_host, 0.7, m) == doctest::Approx(1.12));
+  CHECK(predicted_ms(c, patterns[reading], none, 0.7, m) == doctest::Approx(0.81));
+  CHECK(predicted_ms(c, patterns[reading], read_mostly, 0.7, m) == doctest::Approx(0.51));
+  CHECK(predicted_ms(c, patterns[little], none, 0.7, m) == doctest::Approx(0.47));
 }
 
 TEST_CASE("advise: every pattern is right under every advice at awkward sizes") {
   if (skip_without_gpu()) return;
   if (!has_managed_memory() || !pages_on_demand()) return skip_self_check(managed_memory_text());
-  for (size_t n : {size_t(1), size_t(31), size_t(1025), size_t(100003), sparse_stride * 32 * 3 + 5})
-    for (const Pattern& pattern : patterns)
-      for (const Advice& advice : advices) {
-        CAPTURE(n);
-        CAPTURE(pattern.name);
-        CAPTURE(advice.name);
-        CHECK_NOTHROW(time_once(pattern, advice, n));
-      }
+  for (const size_t n :
+       {size_t(1), size_t(31), size_t(1025), size_t(100003), sparse_stride * 32 * 3 + 5})
+    for (const Pattern& pattern : patterns) {
+      CAPTURE(n);
+      CAPTURE(std::string(pattern.name));
+      CHECK_NOTHROW(use_pinned(pattern, PinnedBuffer<unsigned>(n)));
+      for (int advice = 0; advice < advice_count; ++advice)
+        CHECK_NOTHROW(use_managed(pattern, Advice(advice), n, nullptr));
+    }
+}
+
+TEST_CASE("advise: two sums that cancel are found") {
+  if (skip_without_gpu()) return;
+  const PinnedBuffer<unsigned> x(100003);
+  Work work(x.data(), x.size());
+  read_often(work);
+  REQUIRE(wrong(patterns[often], work) == 0);
+  std::vector<unsigned> sums = work.sums.to_host();
+  ++sums[7];
+  --sums[40];
+  work.sums.copy_from(sums);
+  CHECK(wrong(patterns[often], work) == 2);
 }
 
 TEST_CASE("advise: advices change what moves") {
   if (skip_without_gpu()) return;
-  if (!has_managed_memory() || !pages_on_demand()) return skip_self_check(managed_memory_text());
-  if (!migrations_uncounted_because().empty()) return skip_self_check(migrations_uncounted_because());
-  if (device_attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables))
-    return skip_self_check("this device reads host pages in place");
-  const size_t n = size_t(1) << 20, bytes = n * sizeof(unsigned);
-  const std::vector<Migrations> made = count_all(n);
-  const Migrations &none = made[0], &mostly = made[1], &on_host = made[10], &by_device = made[11];
-  CHECK(none.to_host.bytes >= double(bytes));      // the host's reading takes the pages away again
-  CHECK(mostly.to_device.bytes == double(bytes));  // copied once, and both keep theirs
-  CHECK(mostly.to_host.bytes == 0);
-  CHECK(on_host.to_device.bytes == 0);
-  CHECK(by_device.to_device.bytes == 0);
-  CHECK(by_device.fault_groups == 0);
+  if (!migrations_uncounted_because().empty())
+    return skip_self_check(migrations_uncounted_because());
+  constexpr size_t n = size_t(1) << 20;
+  constexpr double bytes = n * sizeof(unsigned);
+  Rows rows[pattern_count];
+  count_all(n, rows);
+  CHECK(rows[reading].made[none].to_host.bytes >= bytes);  // the host's reading takes them away
+  CHECK(rows[reading].made[read_mostly].to_device.bytes == bytes);  // once, and both keep theirs
+  CHECK(rows[reading].made[read_mostly].to_host.bytes == 0);
+  CHECK(rows[little].made[on_host].to_device.bytes == 0);
+  CHECK(rows[little].made[by_device].to_device.bytes == 0);
+  CHECK(rows[little].made[by_device].fault_groups == 0);
+}
+
+TEST_CASE("plausible: advise" * doctest::skip()) {
+  check_plausible([](const Run& run) { advise(run); });
 }

@@ -1,15 +1,19 @@
-// linked_list: structures made of pointers. Without unified memory each node must be copied and each pointer in it be
-// replaced by the copy's address: a deep copy, there and back. In managed memory the device follows the host's own
-// pointers. A list, walked by one thread, and a tree, searched by many; both are built by the host, changed by the
-// device and read by the host again. Look at what the deep copy costs, done node by node and done at its best.
+// linked_list: structures made of pointers need deep copies, says the lecture, and unified memory
+// changes that [PR]. A list, walked by one thread, and a tree, searched by many, are built by the
+// host, changed by the device and read by the host again. Look at what the deep copy costs, done
+// node by node and done at its best, and what following the host's own pointers costs.
+//   cmake -S 05_unified_memory -B build/linked_list -DEXPERIMENTS=linked_list
+//   cmake --build build/linked_list && build/linked_list/05_unified_memory
+//
+//   1  walk_list     one thread, one node after another
+//   2  search_tree   a key a thread, from the root down
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 #include <random>
 
-#include "managed_memory.hpp"
+#include "migrations.hpp"
 
 namespace {
 
@@ -18,13 +22,16 @@ struct Node {
   Node *left, *right;  ///< a list is linked by `right` alone
 };
 
-// One thread follows the list from node to node, each load waiting for the one before, and changes every value.
+// ---- kernels ----
+
+// [walk_list]
+// One thread. Each node says where the next one is, so that no two loads overlap.
 __global__ void walk_list(Node* head) {
   for (Node* node = head; node; node = node->right) node->value += node->key;
 }
+// [/walk_list]
 
-// Each thread goes down the tree for a key of its own, so that a warp's loads scatter more with every level, and
-// changes the value that it finds.
+// Each thread goes down the tree for a key of its own: a warp's loads scatter more with each level.
 __global__ void search_tree(Node* root, unsigned keys) {
   const unsigned key = blockIdx.x * blockDim.x + threadIdx.x;
   if (key >= keys) return;
@@ -33,24 +40,30 @@ __global__ void search_tree(Node* root, unsigned keys) {
   if (node) node->value += key;
 }
 
-constexpr int threads = 128;
+// ---- the structures, and what is right ----
 
 enum class Shape { list, tree };
 const char* name_of(Shape shape) { return shape == Shape::list ? "list" : "tree"; }
 
-/// Changes every value of the structure at `root` on the device, and waits.
-void change_on_device(Shape shape, Node* root, unsigned n) {
+void launch(Shape shape, Node* root, unsigned n) {
+  constexpr int threads = 128;
   if (shape == Shape::list)
     walk_list<<<1, 1>>>(root);
   else
     search_tree<<<(n + threads - 1) / threads, threads>>>(root, n);
   CUDA_CHECK_LAUNCH();
+}
+
+/// Changes every value of the structure at `root` on the device, and waits.
+void change_on_device(Shape shape, Node* root, unsigned n) {
+  launch(shape, root, n);
   wait_for_device();
 }
 
 unsigned first_value(unsigned key) { return key * 2654435761u + 1; }
 
-/// Links the nodes whose keys are `first` to `last` - 1 into a balanced tree; `place[key]` says where each lies.
+/// Links the nodes whose keys are `first` to `last` - 1 into a balanced tree; `place[key]` says
+/// where each lies.
 Node* link_tree(Node* nodes, const std::vector<unsigned>& place, unsigned first, unsigned last) {
   if (first >= last) return nullptr;
   const unsigned middle = first + (last - first) / 2;
@@ -60,7 +73,8 @@ Node* link_tree(Node* nodes, const std::vector<unsigned>& place, unsigned first,
   return &node;
 }
 
-/// Builds a structure with the keys 0 to n - 1 in `nodes`, in shuffled places as in memory that lived for a while.
+/// Builds a structure with the keys 0 to n - 1 in `nodes`, in shuffled places as in memory that
+/// lived for a while.
 Node* build(Shape shape, Node* nodes, unsigned n) {
   std::vector<unsigned> place(n);
   std::iota(place.begin(), place.end(), 0u);
@@ -82,24 +96,28 @@ std::vector<Node*> from_root(Node* root) {
     open.pop_back();
     if (!node) continue;
     order.push_back(node);
-    open.push_back(node->left), open.push_back(node->right);
+    open.push_back(node->left);
+    open.push_back(node->right);
   }
   return order;
 }
 
-/// The host follows the pointers and finds every key once, its value changed `times` times.
-bool changed_right(Node* root, unsigned n, unsigned times) {
-  std::vector<bool> seen(n);
-  unsigned found = 0;
-  for (const Node* node : from_root(root)) {
-    if (node->key >= n || seen[node->key] || node->value != first_value(node->key) + times * node->key) return false;
-    seen[node->key] = true, ++found;
-  }
-  return found == n;
+/// The host follows the pointers and looks for every key once, its value changed `times` times:
+/// the number of keys for which that is not so.
+size_t wrong_nodes(Node* root, unsigned n, unsigned times) {
+  std::vector<bool> right(n, false);
+  for (const Node* node : from_root(root))
+    if (node->key < n)
+      right[node->key] =
+          !right[node->key] && node->value == first_value(node->key) + times * node->key;
+  return size_t(std::count(right.begin(), right.end(), false));
 }
 
-/// A deep copy node by node: an allocation and a copy each, from the leaves up, since a node needs its children's new
-/// addresses. The values come back likewise.
+// ---- the ways ----
+
+// [copy_each]
+/// A deep copy node by node: an allocation and a copy each, from the leaves up, since a node needs
+/// its children's new addresses. The values come back likewise.
 void copy_each(Shape shape, Node* root, unsigned n) {
   const std::vector<Node*> order = from_root(root);
   std::vector<DeviceBuffer<Node>> copies(n);
@@ -114,12 +132,18 @@ void copy_each(Shape shape, Node* root, unsigned n) {
   }
   change_on_device(shape, copy_of[root->key], n);
   for (size_t i = 0; i < order.size(); ++i)
-    CUDA_CHECK(cudaMemcpy(&order[i]->value, &copies[i].data()->value, sizeof(unsigned), cudaMemcpyDeviceToHost));
+    CUDA_CHECK(cudaMemcpy(&order[i]->value, &copies[i].data()->value, sizeof(unsigned),
+                          cudaMemcpyDeviceToHost));
+}
+// [/copy_each]
+
+Node* moved(Node* pointer, Node* from, Node* to) {
+  return pointer ? to + (pointer - from) : nullptr;
 }
 
-/// A deep copy in one piece: the nodes lie in one array, so each pointer is moved by the distance of the two arrays.
+/// A deep copy in one piece: the nodes lie in one array, so each pointer is moved by the distance
+/// of the two arrays.
 void copy_at_once(Shape shape, Node* root, std::vector<Node>& nodes, DeviceBuffer<Node>& copy) {
-  const auto moved = [](Node* pointer, Node* from, Node* to) { return pointer ? to + (pointer - from) : nullptr; };
   std::vector<Node> staged = nodes;
   for (Node& node : staged) {
     node.left = moved(node.left, nodes.data(), copy.data());
@@ -127,49 +151,174 @@ void copy_at_once(Shape shape, Node* root, std::vector<Node>& nodes, DeviceBuffe
   }
   copy.copy_from(staged);
   change_on_device(shape, moved(root, nodes.data(), copy.data()), unsigned(nodes.size()));
-  CUDA_CHECK(cudaMemcpy(staged.data(), copy.data(), copy.bytes(), cudaMemcpyDeviceToHost));
+  device_memory::to_host(staged.data(), copy.data(), copy.bytes());
   for (size_t i = 0; i < nodes.size(); ++i) nodes[i].value = staged[i].value;
 }
 
-/// A way to let the device change a structure that the host has just built; each use changes it once more.
-struct Way {
-  const char* name;
-  Node* root;
-  std::function<void()> before;  ///< puts the structure on the host; not timed
-  std::function<void()> use;     ///< from there to the changed values on the host
+/// No copy: the device follows the host's pointers.
+void no_copy(Shape shape, Node* root, const Managed<Node>& nodes) {
+  change_on_device(shape, root, unsigned(nodes.size()));
+  read_every_page(nodes.data(), nodes.size());
+}
+
+void no_copy_prefetched(Shape shape, Node* root, const Managed<Node>& nodes) {
+  nodes.prefetch(this_device());
+  launch(shape, root, unsigned(nodes.size()));
+  nodes.prefetch(cudaCpuDeviceId);
+  wait_for_device();
+  read_every_page(nodes.data(), nodes.size());
+}
+
+enum { node_by_node, one_array, managed_way, prefetched_way, pageable_way, way_count };
+const char* const way_names[way_count] = {"deep copy, node by node", "deep copy, one array",
+                                          "no copy, managed memory", "no copy, managed, prefetched",
+                                          "no copy, memory of the host"};
+
+/// A structure in memory of the host, and one in managed memory.
+struct Memory {
+  Shape shape;
+  unsigned n;
+  std::vector<Node> nodes;
+  DeviceBuffer<Node> copy;
+  Managed<Node> shared;
+  Node *root = nullptr, *shared_root = nullptr;
+  unsigned changed = 0, shared_changed = 0;  ///< how often since it was built
+
+  Memory(Shape shape, unsigned n)
+      : shape(shape), n(n), nodes(n), copy(n), shared(has_managed_memory() ? n : 0) {}
+
+  void build_again() {
+    root = build(shape, nodes.data(), n);
+    if (shared.size()) shared_root = build(shape, shared.data(), n);
+    changed = shared_changed = 0;
+  }
+  void shared_to_host() const {
+    if (pages_on_demand()) shared.prefetch(cudaCpuDeviceId);
+    wait_for_device();
+  }
+  bool has(int way) const {
+    if (way == pageable_way) return reads_pageable_memory();
+    if (way == managed_way) return has_managed_memory();
+    return way != prefetched_way || (has_managed_memory() && pages_on_demand());
+  }
+  void use(int way) {
+    if (way == node_by_node) copy_each(shape, root, n);
+    if (way == one_array) copy_at_once(shape, root, nodes, copy);
+    if (way == managed_way) no_copy(shape, shared_root, shared);
+    if (way == prefetched_way) no_copy_prefetched(shape, shared_root, shared);
+    if (way == pageable_way) change_on_device(shape, root, n);
+    ++(is_shared(way) ? shared_changed : changed);
+  }
+  size_t wrong(int way) const {
+    return is_shared(way) ? wrong_nodes(shared_root, n, shared_changed)
+                          : wrong_nodes(root, n, changed);
+  }
+  Prepared prepared(int way) {
+    return {std::string(way_names[way]) + " of the " + name_of(shape),
+            [this] {
+              if (shared.size()) shared_to_host();
+              build_again();
+            },
+            [this, way] {
+              if (is_shared(way)) shared_to_host();
+            },
+            [this, way] { use(way); }, [this, way] { return wrong(way); }};
+  }
+  static bool is_shared(int way) { return way == managed_way || way == prefetched_way; }
 };
 
-/// Calls `visit(way)` for every way that this device has.
-template <class Visit>
-void each_way(Shape shape, unsigned n, Visit&& visit) {
-  {
-    std::vector<Node> nodes(n);
-    DeviceBuffer<Node> copy(n);
-    Node* root = nullptr;
-    const auto visit_new = [&](const char* name, std::function<void()> use) {
-      root = build(shape, nodes.data(), n);
-      visit(Way{name, root, [] {}, use});
-    };
-    visit_new("deep copy, node by node", [&] { copy_each(shape, root, n); });
-    visit_new("deep copy, one array", [&] { copy_at_once(shape, root, nodes, copy); });
-    if (reads_pageable_memory()) visit_new("no copy, memory of the host", [&] { change_on_device(shape, root, n); });
+// ---- what to expect ----
+
+/// Milliseconds that rows of this run give; `faults`, `a_node`: of the list, for the tree.
+struct Costs {
+  double change[2] = {NAN, NAN};  ///< by shape: launched and waited for, nodes on the device
+  double there_and_back = NAN;    ///< two copies of as many bytes between the host and the device
+  double a_node = NAN;            ///< an allocation and two small copies
+  double faults = NAN;            ///< what pages on demand add
+};
+
+double predicted_ms(const Costs& c, Shape shape, int way, unsigned n) {
+  const double change = c.change[int(shape)];
+  if (way == node_by_node) return change + n * c.a_node;
+  if (way == managed_way) return change + c.faults;
+  if (way == pageable_way) return NAN;  // how the system reaches it is its own affair
+  return change + c.there_and_back;     // the best copies and prefetches move the same bytes
+}
+
+// ---- the experiment ----
+
+/// What the change alone takes where the nodes are on the device already, and copying them alone.
+void calibrate(const Run& run, Memory& memory, Costs& costs, Statistics& change,
+               Statistics& copies) {
+  memory.build_again();
+  std::vector<Node> staged = memory.nodes;
+  for (Node& node : staged) {
+    node.left = moved(node.left, memory.nodes.data(), memory.copy.data());
+    node.right = moved(node.right, memory.nodes.data(), memory.copy.data());
   }
-  if (!has_managed_memory()) return;
-  const Managed<Node> nodes(n);
-  const auto to_host = [&] {
-    if (pages_on_demand()) nodes.prefetch(cudaCpuDeviceId);
-    wait_for_device();
+  memory.copy.copy_from(staged);
+  Node* const root = moved(memory.root, memory.nodes.data(), memory.copy.data());
+  const Task alone{"the change alone", [&] { change_on_device(memory.shape, root, memory.n); },
+                   unchecked("the ways below are checked"), true};
+  const Task there_and_back{"copies alone",
+                            [&] {
+                              memory.copy.copy_from(staged);
+                              device_memory::to_host(staged.data(), memory.copy.data(),
+                                                     memory.copy.bytes());
+                            },
+                            unchecked("the ways below are checked"), true};
+  change = run.time(alone).statistics();
+  copies = run.time(there_and_back).statistics();
+  costs.change[int(memory.shape)] = change.median;
+  costs.there_and_back = copies.median;
+}
+
+/// Times of all ways of one shape; empty where the device does not have one.
+std::vector<Readings> time_ways(const Run& run, Memory& memory) {
+  std::vector<Readings> times(way_count);
+  std::vector<Prepared> quick_ones;
+  std::vector<int> ways;
+  for (int way = 0; way < way_count; ++way) {
+    if (!memory.has(way)) continue;
+    if (way == node_by_node) {  // takes so long that a few times show it
+      Measuring few = run.measuring;
+      few.pairs = std::min(few.pairs, Measuring::fewest_pairs);
+      times[way] = prepared_in_turn(few, {memory.prepared(way)})[0];
+      continue;
+    }
+    quick_ones.push_back(memory.prepared(way));
+    ways.push_back(way);
+  }
+  const std::vector<Readings> took = prepared_in_turn(run.measuring, quick_ones);
+  for (size_t i = 0; i < ways.size(); ++i) times[ways[i]] = took[i];
+  for (int way = 0; way < way_count; ++way)
+    if (memory.has(way))
+      require_right(memory.wrong(way) == 0, std::string(way_names[way]) + ", repeated");
+  return times;
+}
+
+void measure(const Run& run, Table& table, Shape shape, unsigned n, Costs& costs) {
+  Memory memory(shape, n);
+  Statistics change, copies;
+  calibrate(run, memory, costs, change, copies);
+  const std::vector<Readings> times = time_ways(run, memory);
+  if (shape == Shape::list) {
+    costs.a_node = (times[node_by_node].median() - change.median) / n;
+    costs.faults = times[managed_way].median() - change.median;
+  }
+  const auto row = [&](const char* way, const Statistics& ms, const Cell& cell) {
+    table.row({name_of(shape), "way", way}, {cell, spread_text(ms), scaled(ms, 1e3 / n),
+                                             ::times(ms.median / times[one_array].median())});
   };
-  for (const bool prefetched : {false, true}) {
-    if (prefetched && !pages_on_demand()) continue;
-    Node* const root = build(shape, nodes.data(), n);
-    visit(Way{prefetched ? "no copy, managed, prefetched" : "no copy, managed memory", root, to_host, [&] {
-                if (prefetched) nodes.prefetch(this_device());
-                change_on_device(shape, root, n);
-                if (prefetched) to_host();
-                for (size_t i = 0; i < n; i += 4096 / sizeof(Node))  // the host reads of every page
-                  *const_cast<volatile unsigned*>(&nodes[i].value);
-              }});
+  row("the change alone", change, Calibration{change});
+  row("the copies alone", copies, Calibration{copies});
+  for (int way = 0; way < way_count; ++way) {
+    if (times[way].ms.empty()) continue;
+    const Statistics ms = times[way].statistics();
+    const bool calibrates = shape == Shape::list && (way == node_by_node || way == managed_way);
+    row(way_names[way], ms,
+        calibrates ? Cell(Calibration{ms})
+                   : Cell(Compared{predicted_ms(costs, shape, way, n), ms, Model::host}));
   }
 }
 
@@ -179,71 +328,86 @@ void linked_list(const Run& run) {
   const unsigned n = run.quick ? 1 << 9 : run.full ? 1 << 16 : 1 << 12;
   run.report.begin("linked_list", "a list and a tree of " + std::to_string(n) + " nodes, " +
                                       bytes_text(double(n) * sizeof(Node)) +
-                                      ", built by the host, changed by the device, read by the host");
+                                      ", built by the host, changed by the device, read by the "
+                                      "host");
   if (!run.device) return run.report.left_out("all ways");
   Table table(run.report, "structure, way",
-              {measured("median ms", "time", "ms", 3), shown("spread"), measured("us a node", "time a node", "us", 3),
-               shown("of one array's")});
-  for (const Shape shape : {Shape::list, Shape::tree}) {
-    Progress progress("linked_list, " + std::string(name_of(shape)), 4 + reads_pageable_memory());
-    std::vector<std::pair<std::string, Statistics>> rows;
-    each_way(shape, 1, [](const Way& way) { way.use(); });  // loads the kernel
-    each_way(shape, n, [&](const Way& way) {
-      progress.step();
-      const double once = host_ms(way.use);
-      require_right(changed_right(way.root, n, 1), std::string(way.name) + " of the " + name_of(shape));
-      std::vector<double> ms{once};
-      if (run.measuring.typed || once < 50) {  // node by node takes longer, and once is enough to see that
-        ms.resize(run.measuring.repeats_for(once));
-        for (double& each : ms) way.before(), each = host_ms(way.use);
-        require_right(changed_right(way.root, n, 1 + unsigned(ms.size())), std::string(way.name) + ", repeated");
-      }
-      rows.push_back({way.name, summarize(ms)});
-    });
-    const double one_array = rows[1].second.median;
-    for (const auto& [way, ms] : rows)
-      table.row({name_of(shape), "way", way},
-                {ms, ms.repeats > 1 ? spread_text(ms) : "once", scaled(ms, 1e3 / n), times(ms.median / one_array)});
-  }
+              {compared("ms", "time", "ms", 3), shown("spread"),
+               measured("us a node", "time a node", "us", 3), shown("of one array's")});
+  Costs costs;
+  for (const Shape shape : {Shape::list, Shape::tree}) measure(run, table, shape, n, costs);
   table.print();
   if (!has_managed_memory()) run.report.left_out("managed memory", managed_memory_text());
-  if (!reads_pageable_memory()) run.report.left_out("following pointers into memory of malloc", managed_memory_text());
+  if (!reads_pageable_memory())
+    run.report.left_out("following pointers into memory of malloc", managed_memory_text());
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks ----
 
 TEST_CASE("linked_list: the host builds what it means to") {
   for (const Shape shape : {Shape::list, Shape::tree})
-    for (unsigned n : {1, 2, 3, 31, 100, 1009}) {
-      CAPTURE(name_of(shape));
+    for (const unsigned n : {1u, 2u, 3u, 31u, 100u, 1009u}) {
+      CAPTURE(std::string(name_of(shape)));
       CAPTURE(n);
       std::vector<Node> nodes(n);
       Node* const root = build(shape, nodes.data(), n);
-      CHECK(changed_right(root, n, 0));
+      CHECK(wrong_nodes(root, n, 0) == 0);
       CHECK(from_root(root).size() == n);
       for (const Node& node : nodes) {  // keys to the left are smaller, to the right larger
         if (node.left) CHECK(node.left->key < node.key);
         if (node.right) CHECK(node.right->key > node.key);
       }
-      if (n > 1) CHECK_FALSE(changed_right(root, n, 1));
+      CHECK(wrong_nodes(root, n, 1) == n - 1);  // the key 0 adds nothing
       nodes[n / 2].value ^= 4;
-      CHECK_FALSE(changed_right(root, n, 0));
+      CHECK(wrong_nodes(root, n, 0) == 1);
     }
+}
+
+TEST_CASE("linked_list: predictions, by hand") {
+  Costs c;
+  c.change[0] = 0.5;
+  c.change[1] = 0.02;
+  c.there_and_back = 0.05;
+  c.a_node = 0.016;
+  c.faults = 0.2;
+  CHECK(predicted_ms(c, Shape::list, one_array, 1000) == doctest::Approx(0.55));
+  CHECK(predicted_ms(c, Shape::tree, node_by_node, 1000) == doctest::Approx(16.02));
+  CHECK(predicted_ms(c, Shape::tree, managed_way, 1000) == doctest::Approx(0.22));
+  CHECK(predicted_ms(c, Shape::tree, prefetched_way, 1000) == doctest::Approx(0.07));
+  CHECK(std::isnan(predicted_ms(c, Shape::tree, pageable_way, 1000)));
 }
 
 TEST_CASE("linked_list: every way changes every node") {
   if (skip_without_gpu()) return;
   for (const Shape shape : {Shape::list, Shape::tree})
-    for (unsigned n : {1, 2, 31, 129, 1009}) {
-      CAPTURE(name_of(shape));
-      CAPTURE(n);
-      each_way(shape, n, [&](const Way& way) {
-        CAPTURE(way.name);
-        way.use();
-        CHECK(changed_right(way.root, n, 1));
-        way.before();
-        way.use();
-        CHECK(changed_right(way.root, n, 2));
-      });
+    for (const unsigned n : {1u, 2u, 31u, 129u, 1009u}) {
+      Memory memory(shape, n);
+      for (int way = 0; way < way_count; ++way) {
+        if (!memory.has(way)) continue;
+        CAPTURE(n);
+        const Prepared work = memory.prepared(way);
+        CAPTURE(work.name);
+        CHECK_NOTHROW(require_right(work));
+        work.prepare();
+        work.work();
+        CHECK(work.wrong() == 0);
+      }
     }
+}
+
+TEST_CASE("linked_list: prefetched nodes do not fault on the device") {
+  if (skip_without_gpu()) return;
+  if (!migrations_uncounted_because().empty())
+    return skip_self_check(migrations_uncounted_because());
+  Memory memory(Shape::list, 1 << 12);
+  memory.build_again();
+  Recording recording;
+  for (const int way : {managed_way, prefetched_way}) {
+    memory.shared_to_host();
+    recording.count([&] { memory.use(way); });
+  }
+  const std::vector<Migrations> made = recording.end();
+  CHECK(made[0].fault_records > 0);
+  CHECK(made[1].fault_records == 0);
+  CHECK(made[1].cpu_faults == 0);
 }

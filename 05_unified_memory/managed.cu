@@ -1,30 +1,41 @@
-// managed: the same pointer on both sides, and pages that move to whoever touches them. The text adds two arrays in
-// managed memory, warns that the host must synchronise before it looks, and ends by saying that pages which move on
-// demand never beat bulk copies or prefetches. Look at the times with all transfers counted in, and at what the host
-// reads when it does not wait.
+// managed: the same pointer on both sides, and pages that move to whoever touches them. The wiki
+// adds two arrays in managed memory, warns that the host must wait before it looks [LC 2], and ends
+// by saying that pages which move on demand never beat bulk copies or prefetches [LC A]. Look at
+// the times from host to host, and at what the host reads when it does not wait.
+//   cmake -S 05_unified_memory -B build/managed -DEXPERIMENTS=managed
+//   cmake --build build/managed && build/managed/05_unified_memory
+//
+//   1  sum_arrays            c = a + b, whatever memory the three lie in
+//   2  add_to_shared_number  a variable that both sides name
+//   3  write_late            writes after 20 ms, while the host reads
 #include <doctest/doctest.h>
 
-#include <functional>
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
 
-#include "managed_memory.hpp"
+#include "migrations.hpp"
 #include "options.hpp"
 
 namespace {
 
-__host__ __device__ float sum_of(float a, float b) { return a + b; }
+// ---- kernels ----
 
-// Each warp reads 32 neighbouring words of two arrays and writes 32 of a third.
+// [sum_arrays]
+// A warp reads 32 neighbours of two arrays and writes 32 of a third. Nothing in it says where they
+// lie: in device memory, in the host's, or wherever they were touched last.
 __global__ void sum_arrays(float* c, const float* a, const float* b, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-  if (i < n) c[i] = sum_of(a[i], b[i]);
+  if (i < n) c[i] = a[i] + b[i];
 }
+// [/sum_arrays]
 
-__managed__ int shared_number;  // in global scope, as a __device__ variable; the host names it like one of its own
+__managed__ int shared_number;  // in global scope, as a __device__ variable; the host names it too
 
 // One thread adds to the variable that the host set.
 __global__ void add_to_shared_number(int x) { shared_number += x; }
 
-// One thread waits `ns` nanoseconds by the device's timer, then writes: a kernel that takes its time.
+// One thread waits `ns` nanoseconds by the device's timer, then writes.
 __global__ void write_late(int* value, int written, unsigned long long ns) {
   unsigned long long start, now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
@@ -34,115 +45,285 @@ __global__ void write_late(int* value, int written, unsigned long long ns) {
   *value = written;
 }
 
-constexpr int threads = 256;
-constexpr size_t page = 4096;  // of the host; every page is touched by one word of it
+// One thread reads and writes a number of the host's own, on its stack or from malloc.
+__global__ void add_to_number(int* number, int x) { *number += x; }
+
+// ---- what is right: integers of 13 bits, whose sums are exact ----
 
 float input_a(size_t i) { return float(i % 8191) + 1; }
 float input_b(size_t i) { return float(i % 127) - 63; }
 
-/// Writes the inputs, and something into `c` that no sum is.
-void write_inputs(float* a, float* b, float* c, size_t n) {
-  for (size_t i = 0; i < n; ++i) a[i] = input_a(i), b[i] = input_b(i), c[i] = -1e30f;
+void write_inputs(float* a, float* b, size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    a[i] = input_a(i);
+    b[i] = input_b(i);
+  }
 }
 
-bool right(const float* c, size_t n) {
-  for (size_t i = 0; i < n; ++i)
-    if (!(c[i] == sum_of(input_a(i), input_b(i)))) return false;
-  return true;
+size_t wrong_sums(const float* c, size_t n) {
+  size_t wrong = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const float right = float(int(i % 8191) + 1 + int(i % 127) - 63);
+    wrong += !(c[i] == right);
+  }
+  return wrong;
 }
 
-/// The host reads a word of each page, and so has all of the array.
-void touch(const float* c, size_t n) {
-  for (size_t i = 0; i < n; i += page / sizeof(float)) *static_cast<const volatile float*>(c + i);
-}
+void poison(float* c, size_t n) { std::memset(c, 0xff, n * sizeof(float)); }
+
+// ---- the ways, each from inputs on the host to the sums there ----
 
 void launch(float* c, const float* a, const float* b, size_t n) {
+  constexpr int threads = 256;
   sum_arrays<<<unsigned((n + threads - 1) / threads), threads>>>(c, a, b, n);
   CUDA_CHECK_LAUNCH();
 }
 
-/// One way to have the arrays added: `prepare` puts the inputs on the host, `add` begins there and ends with the sums
-/// on the host.
-struct Way {
-  std::string name;
-  float *a, *b, *c;  ///< as the host sees them
-  std::function<void()> prepare, add;
+struct OnDevice {
+  DeviceBuffer<float> a, b, c;
+  explicit OnDevice(size_t n) : a(n), b(n), c(n) {}
 };
 
-/// Explicit copies from and to host memory of any kind.
-Way copies(const std::string& name, float* a, float* b, float* c, const DeviceBuffer<float> (&on_device)[3]) {
-  const size_t n = on_device[0].size();
-  return {name,
-          a,
-          b,
-          c,
-          [] {},
-          [=, &on_device] {
-            const size_t bytes = n * sizeof(float);
-            CUDA_CHECK(cudaMemcpy(on_device[0].data(), a, bytes, cudaMemcpyHostToDevice));
-            CUDA_CHECK(cudaMemcpy(on_device[1].data(), b, bytes, cudaMemcpyHostToDevice));
-            launch(on_device[2].data(), on_device[0].data(), on_device[1].data(), n);
-            CUDA_CHECK(cudaMemcpy(c, on_device[2].data(), bytes, cudaMemcpyDeviceToHost));
-            touch(c, n);
-          }};
+// [ways]
+/// Explicit copies, from and to host memory of any kind.
+void add_by_copies(const OnDevice& d, float* c, const float* a, const float* b, size_t n) {
+  CUDA_CHECK(cudaMemcpy(d.a.data(), a, n * sizeof(float), cudaMemcpyHostToDevice));
+  CUDA_CHECK(cudaMemcpy(d.b.data(), b, n * sizeof(float), cudaMemcpyHostToDevice));
+  launch(d.c.data(), d.a.data(), d.b.data(), n);
+  CUDA_CHECK(cudaMemcpy(c, d.c.data(), n * sizeof(float), cudaMemcpyDeviceToHost));
 }
 
-/// Managed arrays, left to move on demand or prefetched both ways.
-Way managed_arrays(bool prefetched, const Managed<float>& a, const Managed<float>& b, const Managed<float>& c) {
-  const auto to_host = [&] {
-    if (!pages_on_demand()) return write_inputs(a.data(), b.data(), c.data(), a.size());  // writing brings them back
-    for (const Managed<float>* each : {&a, &b, &c}) each->prefetch(cudaCpuDeviceId);
-    wait_for_device();
-  };
-  return {prefetched ? "managed, prefetched" : "managed, on demand",
-          a.data(),
-          b.data(),
-          c.data(),
-          to_host,
-          [=, &a, &b, &c] {
-            if (prefetched)
-              for (const Managed<float>* each : {&a, &b, &c}) each->prefetch(this_device());
-            launch(c.data(), a.data(), b.data(), a.size());
-            if (prefetched) c.prefetch(cudaCpuDeviceId);
-            wait_for_device();
-            touch(c.data(), c.size());
-          }};
+/// The kernel takes the pointers as they are: in pinned memory its loads and stores cross the bus,
+/// in managed memory the pages come.
+void add_in_place(float* c, const float* a, const float* b, size_t n) {
+  launch(c, a, b, n);
+  wait_for_device();
+  read_every_page(c, n);
 }
 
-/// All five ways over their own memory; calls `use(way)` for each that the device has.
-template <class Use>
-void each_way(size_t n, Use&& use) {
-  {
-    const DeviceBuffer<float> on_device[3] = {DeviceBuffer<float>(n), DeviceBuffer<float>(n), DeviceBuffer<float>(n)};
-    std::vector<float> a(n), b(n), c(n);
-    use(copies("copies, pageable host memory", a.data(), b.data(), c.data(), on_device));
-    PinnedBuffer<float> pinned_a(n), pinned_b(n), pinned_c(n);
-    use(copies("copies, pinned host memory", pinned_a.data(), pinned_b.data(), pinned_c.data(), on_device));
-    use(Way{"zero-copy", pinned_a.data(), pinned_b.data(), pinned_c.data(), [] {},
-            [&] {
-              launch(pinned_c.data(), pinned_a.data(), pinned_b.data(), n);  // the kernel's loads cross the bus
-              wait_for_device();
-              touch(pinned_c.data(), n);
-            }});
+void add_prefetched(const Managed<float>& c, const Managed<float>& a, const Managed<float>& b) {
+  a.prefetch(this_device());
+  b.prefetch(this_device());
+  c.prefetch(this_device());
+  launch(c.data(), a.data(), b.data(), c.size());
+  c.prefetch(cudaCpuDeviceId);
+  wait_for_device();
+  read_every_page(c.data(), c.size());
+}
+// [/ways]
+
+enum Way {
+  pageable,
+  pinned,
+  zero_copy,
+  on_demand,
+  prefetched,
+  mixed,
+  of_malloc,
+  prefetch_there,
+  prefetch_back,
+  host_copy,
+  way_count
+};
+const char* const way_names[way_count] = {"copies, pageable host memory",
+                                          "copies, pinned host memory",
+                                          "zero-copy",
+                                          "managed, on demand",
+                                          "managed, prefetched",
+                                          "managed a; b and c of cudaMalloc",
+                                          "memory of malloc",
+                                          "one prefetch to the device",
+                                          "one prefetch to the host",
+                                          "the host's own copy of one array"};
+
+/// All the memory that the ways need, and the ways.
+struct Memory {
+  size_t n;
+  OnDevice device;
+  std::vector<float> a, b, c;
+  PinnedBuffer<float> pinned_a, pinned_b, pinned_c;
+  Managed<float> managed_a, managed_b, managed_c;
+
+  explicit Memory(size_t n)
+      : n(n),
+        device(n),
+        a(n),
+        b(n),
+        c(n),
+        pinned_a(n),
+        pinned_b(n),
+        pinned_c(n),
+        managed_a(has_managed_memory() ? n : 0),
+        managed_b(has_managed_memory() ? n : 0),
+        managed_c(has_managed_memory() ? n : 0) {
+    write_inputs(a.data(), b.data(), n);
+    write_inputs(pinned_a.data(), pinned_b.data(), n);
+    if (managed_a.size()) write_inputs(managed_a.data(), managed_b.data(), n);
+    device.b.copy_from(b);
   }
-  if (!has_managed_memory()) return;
-  const Managed<float> a(n), b(n), c(n);
-  use(managed_arrays(false, a, b, c));
-  if (pages_on_demand()) use(managed_arrays(true, a, b, c));
+
+  bool has(int way) const {
+    if (way == on_demand || way == mixed) return has_managed_memory();
+    if (way == of_malloc) return reads_pageable_memory();
+    if (way == prefetched || way == prefetch_there || way == prefetch_back)
+      return has_managed_memory() && pages_on_demand();
+    return true;
+  }
+  /// Puts the pages back to the host; where they only move at launches, the host's touch does it.
+  void managed_to_host() const {
+    if (pages_on_demand())
+      for (const Managed<float>* each : {&managed_a, &managed_b, &managed_c})
+        each->prefetch(cudaCpuDeviceId);
+    wait_for_device();
+  }
+  Prepared prepared(int way);
+  float* result(int way) {
+    if (way == pageable || way == of_malloc) return c.data();
+    if (way == pinned || way == zero_copy) return pinned_c.data();
+    return managed_c.data();
+  }
+};
+
+/// One way as it is measured. Those that add nothing are calibrations, and have no sum to check.
+Prepared Memory::prepared(int way) {
+  Prepared p{way_names[way], [] {}, [] {}, {}, [] { return size_t(0); }};
+  switch (way) {
+    case pageable:
+      p.work = [this] { add_by_copies(device, c.data(), a.data(), b.data(), n); };
+      break;
+    case pinned:
+      p.work = [this] {
+        add_by_copies(device, pinned_c.data(), pinned_a.data(), pinned_b.data(), n);
+      };
+      break;
+    case zero_copy:
+      p.work = [this] { add_in_place(pinned_c.data(), pinned_a.data(), pinned_b.data(), n); };
+      break;
+    case on_demand:
+      p.prepare = [this] { managed_to_host(); };
+      p.work = [this] { add_in_place(managed_c.data(), managed_a.data(), managed_b.data(), n); };
+      break;
+    case prefetched:
+      p.prepare = [this] { managed_to_host(); };
+      p.work = [this] { add_prefetched(managed_c, managed_a, managed_b); };
+      break;
+    case mixed:  // the sums stay on the device: what it takes more than a launch is one array
+      p.poison = [this] { device.c.poison(); };
+      p.prepare = [this] { managed_to_host(); };
+      p.work = [this] {
+        launch(device.c.data(), managed_a.data(), device.b.data(), n);
+        wait_for_device();
+      };
+      p.wrong = [this] { return wrong_sums(device.c.to_host().data(), n); };
+      return p;
+    case of_malloc:
+      p.work = [this] { add_in_place(c.data(), a.data(), b.data(), n); };
+      break;
+    case prefetch_there:
+      p.prepare = [this] { managed_to_host(); };
+      p.work = [this] {
+        managed_a.prefetch(this_device());
+        wait_for_device();
+      };
+      return p;
+    case prefetch_back:
+      p.prepare = [this] {
+        managed_c.prefetch(this_device());
+        wait_for_device();
+      };
+      p.work = [this] {
+        managed_c.prefetch(cudaCpuDeviceId);
+        wait_for_device();
+      };
+      return p;
+    default:
+      p.work = [this] { std::memcpy(c.data(), a.data(), n * sizeof(float)); };
+      return p;
+  }
+  p.poison = [this, way] { ::poison(result(way), n); };
+  p.wrong = [this, way] { return wrong_sums(result(way), n); };
+  return p;
 }
 
-/// Runs a way once and checks all of its sums.
-bool adds_right(const Way& way, size_t n) {
-  write_inputs(way.a, way.b, way.c, n);
-  way.prepare();
-  way.add();
-  return right(way.c, n);
+// ---- what to expect ----
+
+/// Milliseconds of the rows from which the others are predicted.
+struct Costs {
+  double pinned = NAN, host_copy = NAN, prefetch_there = NAN, prefetch_back = NAN;
+  double one_on_demand = NAN;  ///< an array that comes on demand, with the kernel
+};
+
+double predicted_ms(int way, const Costs& c) {
+  switch (way) {
+    case pageable:  // the host puts all three arrays through pinned buffers
+      return std::max(c.pinned, 3 * c.host_copy);
+    case zero_copy:  // two arrays come in while the third goes out
+      return c.pinned * 2 / 3;
+    case on_demand:  // the driver cannot know that the old values of c are not wanted
+      return 3 * c.one_on_demand;
+    case prefetched:
+      return 3 * c.prefetch_there + c.prefetch_back;
+    default:
+      return NAN;
+  }
+}
+
+bool calibrates(int way) {
+  return way == pinned || way == mixed || way == prefetch_there || way == prefetch_back ||
+         way == host_copy;
+}
+
+// ---- the experiment ----
+
+using Times = std::vector<Readings>;
+
+/// All ways that the device has, in turn; empty where it does not.
+Times time_ways(const Run& run, size_t n) {
+  Memory memory(n);
+  std::vector<Prepared> all;
+  std::vector<int> ways;
+  for (int way = 0; way < way_count; ++way)
+    if (memory.has(way)) {
+      all.push_back(memory.prepared(way));
+      ways.push_back(way);
+    }
+  const std::vector<Readings> took = prepared_in_turn(run.measuring, all);
+  Times times(way_count);
+  for (size_t i = 0; i < ways.size(); ++i) times[ways[i]] = took[i];
+  return times;
+}
+
+/// Bytes of the arrays that a row moves at least.
+double bytes_of(int way, double n) {
+  const bool one =
+      way == mixed || way == prefetch_there || way == prefetch_back || way == host_copy;
+  return (one ? 1 : 3) * n * sizeof(float);
+}
+
+void show(const Run& run, const Times& times, size_t n) {
+  const Costs costs{times[pinned].median(), times[host_copy].median(),
+                    times[prefetch_there].median(), times[prefetch_back].median(),
+                    times[mixed].median()};
+  Table table(run.report, "way, from host to host",
+              {compared("ms", "time", "ms", 3), shown("spread"),
+               measured("GB/s", "rate", "GB/s", 1), shown("of pinned copies")});
+  for (int way = 0; way < way_count; ++way) {
+    if (times[way].ms.empty()) continue;
+    const Statistics ms = times[way].statistics();
+    const double model = predicted_ms(way, costs);
+    const Model kind = way == zero_copy ? Model::traffic : Model::host;
+    table.row(
+        {way_names[way]},
+        {calibrates(way) ? Cell(Calibration{ms}) : Cell(Compared{model, ms, kind}), spread_text(ms),
+         gigabytes_per_second(bytes_of(way, double(n)), ms), ::times(ms.median / costs.pinned)});
+  }
+  table.print();
 }
 
 /// What the host read of a managed word around a kernel that writes it late.
 struct LateWrite {
   int at_once, after_waiting;
-  bool too_early;  ///< the kernel had not ended when the host read; false where launches wait (as under a debugger)
+  bool too_early;  ///< the kernel had not ended when the host read; false where launches wait
 };
 
 constexpr int old_value = 11, new_value = 22;
@@ -162,115 +343,195 @@ LateWrite read_without_waiting() {
   return read;
 }
 
-const Claim bulk_claim{"05.4", "pages moving on demand never beat bulk copies or prefetches of large regions",
-                       "wiki, lecture", "no figure"};
-const Claim wait_claim{"05.5", "managed memory must be synchronised before the host touches it", "wiki", "no figure"};
+int add_to_the_variable(int first) {
+  shared_number = first;
+  add_to_shared_number<<<1, 1>>>(2);
+  CUDA_CHECK_LAUNCH();
+  wait_for_device();
+  return shared_number;
+}
 
-}  // namespace
+/// The kernel adds to a number on this function's stack. Only where reads_pageable_memory().
+int add_on_the_stack(int first) {
+  volatile int number = first;
+  add_to_number<<<1, 1>>>(const_cast<int*>(&number), 2);
+  CUDA_CHECK_LAUNCH();
+  wait_for_device();
+  return number;
+}
 
-void managed(const Run& run, const Options& options) {
-  size_t n = options.size ? options.size : size_t(1) << (run.quick ? 20 : run.full ? 25 : 23);
-  if (run.device) n = elements_that_fit(n, 3 * sizeof(float) * 2, options.size != 0);
-  run.report.begin("managed", "c = a + b, three arrays of " + std::to_string(n) + " floats, " +
-                                  bytes_text(double(n) * sizeof(float)) + " each");
-  if (!run.device) return run.report.left_out("all ways of adding", {wait_claim, bulk_claim});
+// ---- the claims ----
+
+const Part copies_part{"05.4a", "pages that move on demand do not beat bulk copies", "", "wiki"};
+const Part prefetches_part{"05.4b", "pages that move on demand do not beat prefetches", "", "wiki"};
+const Part wait_part{"05.5", "the host must wait before it touches managed memory", "", "wiki"};
+
+/// `large`: the text speaks of large regions.
+void judge_bulk(const Run& run, const Times& times, bool large) {
+  const auto of = [&](int way) {
+    return large ? ratio(times[way], times[on_demand])
+                 : not_measured("the arrays are not large in this run");
+  };
+  const auto here = [](const Interval& r, const char* than) {
+    return "pages on demand are " + faster(r) + " than " + than;
+  };
+  const Interval copies = of(pinned);
+  run.report.judge(copies_part, gains_nothing(), copies, here(copies, "pinned copies"));
+  const Interval others = of(pageable);
+  if (others.measured()) run.report.finding("05.4a", here(others, "copies of pageable memory"));
+  const Interval prefetches = of(prefetched);
+  run.report.judge(prefetches_part, gains_nothing(), prefetches, here(prefetches, "prefetches"));
+}
+
+void judge_wait(const Run& run) {
+  const LateWrite read = read_without_waiting();
+  require_right(read.after_waiting == new_value, "write_late");
+  if (!read.too_early)
+    return run.report.not_judged(wait_part, "the kernel had ended when the host looked");
+  run.report.judge_fact(wait_part, read.at_once == old_value,
+                        "the kernel writes " + std::to_string(new_value) + ", the host read " +
+                            std::to_string(read.at_once) + " at once, " +
+                            std::to_string(read.after_waiting) + " after waiting");
+}
+
+void judge_nothing(const Run& run, const std::string& why) {
+  for (const Part& part : {wait_part, copies_part, prefetches_part})
+    run.report.not_judged(part, why);
+}
+
+void say_where_it_lies(const Run& run) {
   run.report.note(managed_memory_text());
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   int devices = 0;
   CUDA_CHECK(cudaGetDeviceCount(&devices));
-  run.report.note("CUDA_VISIBLE_DEVICES is " + (visible ? std::string("'") + visible + "'" : std::string("not set")) +
+  run.report.note("CUDA_VISIBLE_DEVICES is " +
+                  (visible ? std::string("'") + visible + "'" : std::string("not set")) +
                   ", GPUs visible: " + std::to_string(devices) +
-                  (pages_on_demand() ? "; pages move to whichever touches them, so hiding one changes no placement"
-                                     : "; with several that are no peers, managed memory would stay on the host"));
-
-  Table table(run.report, "way, from host to host",
-              {measured("median ms", "time", "ms", 3), shown("spread"), measured("GB/s", "rate", "GB/s", 1),
-               shown("of pinned copies")});
-  std::vector<Statistics> time;
-  std::vector<std::string> names;
-  each_way(n, [&](const Way& way) {
-    require_right(adds_right(way, n), way.name);
-    way.prepare();
-    const int repeats = run.measuring.repeats_for(host_ms(way.add));
-    std::vector<double> ms(run.measuring.typed ? repeats : std::min(repeats, 7));  // bringing pages back takes long too
-    for (double& each : ms) way.prepare(), each = host_ms(way.add);
-    time.push_back(summarize(ms)), names.push_back(way.name);
-  });
-  const Statistics& pinned = time[1];
-  for (size_t i = 0; i < time.size(); ++i)
-    table.row({names[i]},
-              {time[i], spread_text(time[i]), gigabytes_per_second(3.0 * double(n) * sizeof(float), time[i]),
-               times(time[i].median / pinned.median)});
-  table.print();
-  if (!has_managed_memory()) {
-    run.report.claim(wait_claim, not_judged("no managed memory"));
-    return run.report.claim(bulk_claim, not_judged("no managed memory"));
-  }
-
-  shared_number = 40;
-  add_to_shared_number<<<1, 1>>>(2);
-  CUDA_CHECK_LAUNCH();
-  wait_for_device();
-  require_right(shared_number == 42, "the __managed__ variable");
-  run.report.note("__managed__ variable: the host wrote 40, a kernel added 2, the host read " +
-                  std::to_string(shared_number));
-
-  if (!pages_on_demand()) {
-    run.report.claim(wait_claim, not_judged("here the host may not touch it at all while a kernel runs"));
-    return run.report.claim(bulk_claim, not_judged("pages do not move on demand here"));
-  }
-  const LateWrite read = read_without_waiting();
-  require_right(read.after_waiting == new_value, "write_late");
-  if (read.too_early)
-    run.report.claim(wait_claim, judge_fact(read.at_once == old_value,
-                                            "the kernel writes " + std::to_string(new_value) + ", the host read " +
-                                                std::to_string(read.at_once) + " at once, " +
-                                                std::to_string(read.after_waiting) + " after synchronising"));
-  else
-    run.report.claim(wait_claim, not_judged("the kernel had ended when the host looked: launches wait here"));
-
-  const Statistics &on_demand = time[3], &prefetched = time[4];
-  const Statistics& slower_bulk = prefetched.median < pinned.median ? pinned : prefetched;  // it must lose to both
-  Judgement judged = judge_ratio(on_demand, slower_bulk);
-  judged.here = times(on_demand.median / prefetched.median) + " the time of prefetching, " +
-                times(on_demand.median / pinned.median) + " of pinned copies, " +
-                times(on_demand.median / time[0].median) + " of pageable copies";
-  // 32 MiB: sixteen of the largest pieces that the driver moves at once
-  const bool large = n * sizeof(float) >= size_t(32) << 20;
-  run.report.claim(bulk_claim, large ? judged : not_judged("the arrays are not large in this run"));
+                  (pages_on_demand()
+                       ? "; pages move to whichever touches them, so hiding one changes no place"
+                       : "; with several that are no peers, managed memory stays on the host"));
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+}  // namespace
+
+void managed(const Run& run, const Options& options) {
+  const size_t by_default = size_t(1) << (run.quick ? 20 : run.full ? 25 : 23);
+  const size_t n = fitting_elements(run, options.size, by_default, 12, 24);  // three arrays, twice
+  run.report.begin("managed", "c = a + b, three arrays of " + std::to_string(n) + " floats, " +
+                                  bytes_text(double(n) * sizeof(float)) + " each");
+  if (!run.device) {
+    run.report.left_out("all ways of adding");
+    return judge_nothing(run, "no GPU");
+  }
+  say_where_it_lies(run);
+  const Times times = time_ways(run, n);
+  show(run, times, n);
+  if (!reads_pageable_memory())
+    run.report.left_out("memory of malloc and the stack in a kernel",
+                        "cudaDevAttrPageableMemoryAccess is 0 here");
+  else
+    run.report.note("a number on the host's stack: 40, and after a kernel " +
+                    std::to_string(add_on_the_stack(40)));
+  if (!has_managed_memory()) return judge_nothing(run, "no managed memory");
+  require_right(add_to_the_variable(40) == 42, "the __managed__ variable");
+  run.report.note("__managed__ variable: the host wrote 40, a kernel added 2, the host read 42");
+  if (!pages_on_demand()) return judge_nothing(run, "pages do not move on demand here");
+  judge_wait(run);
+  // 32 MiB: sixteen of the largest pieces that the driver moves at once
+  judge_bulk(run, times, double(n) * sizeof(float) >= double(32 << 20));
+}
+
+// ---- self-checks ----
+
+TEST_CASE("managed: predictions, by hand") {
+  const Costs c{3, 0.5, 2, 1.5, 5};
+  CHECK(predicted_ms(pageable, c) == 3);
+  CHECK(predicted_ms(pageable, {3, 4, 2, 1.5, 5}) == 12);
+  CHECK(predicted_ms(zero_copy, c) == 2);
+  CHECK(predicted_ms(on_demand, c) == 15);
+  CHECK(predicted_ms(prefetched, c) == 7.5);
+  CHECK(std::isnan(predicted_ms(mixed, c)));
+}
+
+TEST_CASE("managed: claims take the text's pair, the right way round") {
+  Device device;
+  device.number = -1;
+  std::string printed;
+  Report report("managed", &printed);
+  const Run run{report, &device, {}};
+  Times times(way_count);
+  for (const int way : {pageable, pinned, on_demand, prefetched})
+    times[way].ms.assign(15, way == on_demand ? 2.0 : way == pageable ? 3.0 : 1.0);
+  judge_bulk(run, times, true);
+  CHECK(printed.find("05.4a  holds") != std::string::npos);
+  CHECK(printed.find("05.4b  holds") != std::string::npos);
+  CHECK(printed.find("1.50x faster") != std::string::npos);  // than copies of pageable memory
+  printed.clear();
+  times[on_demand].ms.assign(15, 0.5);
+  judge_bulk(run, times, true);
+  CHECK(printed.find("05.4a  does not hold") != std::string::npos);
+  CHECK(printed.find("05.4b  does not hold") != std::string::npos);
+  printed.clear();
+  judge_bulk(run, times, false);
+  CHECK(printed.find("05.4a  not judged") != std::string::npos);
+}
 
 TEST_CASE("managed: every way adds right at awkward sizes") {
   if (skip_without_gpu()) return;
-  for (size_t n : {1, 31, 257, 1023, 65537, 1000003}) {
+  for (const size_t n : {1, 31, 257, 1023, 65537, 1000003}) {
     CAPTURE(n);
-    each_way(n, [&](const Way& way) {
-      CAPTURE(way.name);
-      CHECK(adds_right(way, n));
-      way.prepare();
-      way.add();  // a second time over pages that have moved
-      CHECK(right(way.c, n));
-    });
+    Memory memory(n);
+    for (int way = 0; way < way_count; ++way) {
+      if (!memory.has(way)) continue;
+      const Prepared work = memory.prepared(way);
+      CAPTURE(work.name);
+      CHECK_NOTHROW(require_right(work));
+      work.prepare();
+      work.work();  // a second time, over pages that have moved
+      CHECK(work.wrong() == 0);
+      if (way > mixed) continue;
+      work.poison();
+      CHECK(work.wrong() == n);
+    }
   }
+}
+
+TEST_CASE("managed: prefetched arrays do not fault on the device") {
+  if (skip_without_gpu()) return;
+  if (!migrations_uncounted_because().empty())
+    return skip_self_check(migrations_uncounted_because());
+  Memory memory(size_t(1) << 20);
+  Recording recording;
+  for (const int way : {on_demand, prefetched}) {
+    const Prepared work = memory.prepared(way);
+    work.poison();
+    work.prepare();
+    recording.count([&] { work.work(); });
+  }
+  const std::vector<Migrations> made = recording.end();
+  CHECK(made[0].fault_records > 0);
+  CHECK(made[1].fault_records == 0);
+  CHECK(made[1].cpu_faults == 0);
+  CHECK(memory.managed_a.last_prefetched_to() == this_device());
+  CHECK(memory.managed_c.last_prefetched_to() == cudaCpuDeviceId);
 }
 
 TEST_CASE("managed: a variable in global scope is written by both sides") {
   if (skip_without_gpu()) return;
   if (!has_managed_memory()) return skip_self_check("no managed memory");
-  for (int first : {-7, 40}) {
-    shared_number = first;
-    add_to_shared_number<<<1, 1>>>(2);
-    CUDA_CHECK_LAUNCH();
-    wait_for_device();
-    CHECK(shared_number == first + 2);
-  }
+  for (const int first : {-7, 40}) CHECK(add_to_the_variable(first) == first + 2);
+}
+
+TEST_CASE("managed: numbers on the stack and from malloc are the kernel's, too") {
+  if (skip_without_gpu()) return;
+  if (!reads_pageable_memory()) return skip_self_check("kernels read no memory of malloc here");
+  for (const int first : {-7, 40}) CHECK(add_on_the_stack(first) == first + 2);
 }
 
 TEST_CASE("managed: a host that does not wait reads the old value") {
   if (skip_without_gpu()) return;
-  if (!pages_on_demand()) return skip_self_check("the host may not touch managed memory while a kernel runs here");
+  if (!pages_on_demand())
+    return skip_self_check("the host may not touch managed memory while a kernel runs here");
   const LateWrite read = read_without_waiting();
   CHECK(read.after_waiting == new_value);
   if (read.too_early) CHECK(read.at_once == old_value);
@@ -289,10 +550,23 @@ TEST_CASE("managed: more than the limit is refused") {
   CHECK(managed_bytes == before);
 }
 
-TEST_CASE("managed: elements that fit") {
-  if (skip_without_gpu()) return;
-  const size_t free = Device::free_bytes();
-  CHECK(elements_that_fit(1, 1, false) == 1);
-  CHECK(elements_that_fit(free, 1, false) <= free / 2);
-  CHECK_THROWS_AS(elements_that_fit(free, 1000, true), UsageError);
+TEST_CASE("managed: sizes of made-up devices") {
+  Device device;
+  device.number = -1;
+  device.prop.totalGlobalMem = size_t(256) << 20;
+  std::string printed;
+  Report report("managed", &printed);
+  const Run run{report, &device, {}};
+  CHECK(fitting_elements(run, 0, size_t(1) << 23, 12, 24) == size_t(1) << 23);  // 192 MiB
+  CHECK(fitting_elements(run, 0, size_t(1) << 25, 12, 24) == size_t(1) << 23);
+  CHECK(fitting_elements(run, 1000003, size_t(1) << 20, 12, 24) == 1000003);
+  CHECK_THROWS_AS(fitting_elements(run, size_t(1) << 25, 1, 12, 24), UsageError);
+  device.prop.totalGlobalMem = size_t(80) << 30;  // the topic's own limit of managed memory
+  CHECK(fitting_elements(run, 0, size_t(1) << 28, 12, 24) * 12 < most_managed_bytes);
+  CHECK(fitting_elements(run, Options::largest_size, 1, 12, 24) == Options::largest_size);
+}
+
+TEST_CASE("plausible: managed" * doctest::skip()) {
+  const Options by_default;
+  check_plausible([&](const Run& run) { managed(run, by_default); });
 }

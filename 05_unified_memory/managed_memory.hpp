@@ -1,10 +1,12 @@
-// Managed memory: its owner, prefetching and advising in the spelling of CUDA 12 and of CUDA 13, and how far the device
-// goes with it.
+// Managed memory: its owner, prefetching and advising in the spelling of CUDA 12 and of CUDA 13,
+// how far the device goes with it, and measuring work whose pages have to be put back each time.
 #pragma once
 
 #include <algorithm>
+#include <chrono>
+#include <stdexcept>
 
-#include "../common/first_edition.hpp"
+#include "../common/report.hpp"
 
 /// An attribute of the current device.
 inline int device_attribute(cudaDeviceAttr attribute) {
@@ -17,27 +19,31 @@ inline int device_attribute(cudaDeviceAttr attribute) {
 /// The device can allocate managed memory at all.
 inline bool has_managed_memory() { return device_attribute(cudaDevAttrManagedMemory) != 0; }
 
-/// Managed memory moves page by page when it is touched, and host and device may use it at the same time. Elsewhere
-/// (before Pascal, on Windows, in WSL) all of it moves at every launch, nothing can be prefetched or advised, and a
-/// host that touches it while a kernel runs is killed.
+/// Managed memory moves page by page when it is touched, and host and device may use it at the same
+/// time. Elsewhere (before Pascal, on Windows, in WSL) all of it moves at every launch, nothing can
+/// be prefetched or advised, and a host that touches it while a kernel runs is killed.
 inline bool pages_on_demand() { return device_attribute(cudaDevAttrConcurrentManagedAccess) != 0; }
 
 /// Kernels may follow any host pointer, that of malloc too.
-inline bool reads_pageable_memory() { return device_attribute(cudaDevAttrPageableMemoryAccess) != 0; }
+inline bool reads_pageable_memory() {
+  return device_attribute(cudaDevAttrPageableMemoryAccess) != 0;
+}
 
 /// What the current device does with managed memory, in words.
 inline std::string managed_memory_text() {
   if (!has_managed_memory()) return "this device has no managed memory";
-  std::string text = pages_on_demand() ? "pages move on demand, host and device may use them at the same time"
-                                       : "all of it moves at each launch, and the host must wait for the kernel";
+  std::string text = pages_on_demand()
+                         ? "pages move on demand, host and device may use them at the same time"
+                         : "all of it moves at each launch, and the host must wait for the kernel";
   if (!reads_pageable_memory()) return text + "; memory of malloc stays the host's";
   return text + "; kernels read memory of malloc too" +
-         (device_attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables) ? ", through the host's page tables"
-                                                                              : "");
+         (device_attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables)
+              ? ", through the host's page tables"
+              : "");
 }
 
-/// More managed memory than the device has free makes pages move out while others move in, which can bring a GPU that
-/// others share to a halt. So all of this topic's together stays below this.
+/// More managed memory than the device has free makes pages move out while others move in, which
+/// can bring a GPU that others share to a halt. So all of this topic's together stays below this.
 inline constexpr size_t most_managed_bytes = size_t(1) << 30;
 inline size_t managed_bytes = 0;  ///< of all owners now
 
@@ -59,7 +65,8 @@ using Place = int;
 inline Place place(int where) { return where; }
 #endif
 
-/// Owns `size` elements of managed memory (cudaMallocManaged). Zero elements own nothing. Moves, never copies.
+/// Owns `size` elements of managed memory (cudaMallocManaged). Zero elements own nothing. Moves,
+/// never copies.
 template <class T>
 class Managed {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -69,13 +76,16 @@ class Managed {
     if (!size) return;
     const size_t most = std::min(most_managed_bytes - managed_bytes, Device::free_bytes());
     if (size > most / sizeof(T))
-      throw std::runtime_error(
-          "managed memory of " + bytes_text(double(size) * sizeof(T)) + " is refused: " + bytes_text(double(most)) +
-          " are free, of the device or of this sample's " + bytes_text(double(most_managed_bytes)));
+      throw std::runtime_error("managed memory of " + bytes_text(double(size) * sizeof(T)) +
+                               " is refused: " + bytes_text(double(most)) +
+                               " are free, of the device or of this sample's " +
+                               bytes_text(double(most_managed_bytes)));
     CUDA_CHECK(cudaMallocManaged(&data_, bytes()));
     managed_bytes += bytes();
   }
-  explicit Managed(const std::vector<T>& host) : Managed(host.size()) { std::copy(host.begin(), host.end(), data_); }
+  explicit Managed(const std::vector<T>& host) : Managed(host.size()) {
+    std::copy(host.begin(), host.end(), data_);
+  }
   Managed(Managed&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
   Managed& operator=(Managed&&) = delete;
@@ -89,7 +99,8 @@ class Managed {
   size_t bytes() const { return size_ * sizeof(T); }
   T& operator[](size_t i) const { return data_[i]; }
 
-  /// Queues in the default stream that the pages move to `where`: a device's number, or cudaCpuDeviceId.
+  /// Queues in the default stream that the pages move to `where`: a device's number, or
+  /// cudaCpuDeviceId.
   void prefetch(int where) const {
     if (!size_) return;
 #if CUDART_VERSION >= 13000
@@ -97,6 +108,14 @@ class Managed {
 #else
     CUDA_CHECK(cudaMemPrefetchAsync(data_, bytes(), place(where), nullptr));
 #endif
+  }
+  /// Where all pages were last prefetched to: a device's number, cudaCpuDeviceId, or
+  /// cudaInvalidDeviceId if they were not, or not all to one place.
+  int last_prefetched_to() const {
+    int where = cudaInvalidDeviceId;
+    CUDA_CHECK(cudaMemRangeGetAttribute(&where, sizeof where,
+                                        cudaMemRangeAttributeLastPrefetchLocation, data_, bytes()));
+    return where;
   }
   /// Advises the driver of how the pages will be used; `where` does not matter to read-mostly.
   void advise(cudaMemoryAdvise advice, int where) const {
@@ -111,11 +130,71 @@ class Managed {
 /// Waits for everything that was queued: what managed memory needs before the host touches it.
 inline void wait_for_device() { CUDA_CHECK(cudaDeviceSynchronize()); }
 
-/// `elements`, of which each needs `bytes_each` of managed and device memory, if that fits. If not: a typed number is
-/// refused (UsageError), a default is halved until it fits half of what is free.
-inline size_t elements_that_fit(size_t elements, size_t bytes_each, bool typed) {
-  const size_t free = Device::free_bytes();
-  if (typed) require_fits("--size", double(elements) * double(bytes_each), double(free));
-  while (!typed && elements > 1 && elements > free / 2 / bytes_each) elements /= 2;
-  return elements;
+/// The host reads a word of every page of its own, and so has all of the array.
+template <class T>
+void read_every_page(const T* data, size_t size) {
+  constexpr size_t host_page = 4096;
+  const auto* bytes = reinterpret_cast<const volatile char*>(data);
+  for (size_t at = 0; at < size * sizeof(T); at += host_page) static_cast<void>(bytes[at]);
+}
+
+/// The number of elements that was typed (0: none was), or `by_default`, halved until it fits. Each
+/// needs so many bytes of managed memory, and of device memory in all, the managed ones included.
+inline size_t fitting_elements(const Run& run, size_t typed, size_t by_default, double managed_each,
+                               double device_each) {
+  const double most = double(most_managed_bytes) * device_each / managed_each;
+  const double there = run.device ? std::min(run.memory_there(), most) : INFINITY;
+  return fitting_size("--size", typed, by_default, there,
+                      [&](size_t n) { return double(n) * device_each; });
+}
+
+// ---- work that has to be prepared each time ----
+
+/// Milliseconds since `start`.
+inline double ms_since(std::chrono::steady_clock::time_point start) {
+  const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - start;
+  return passed.count();
+}
+
+/// Work that moves pages: they must be put back before it can be measured again. It ends with its
+/// result on the host, and is timed by the host's clock.
+struct Prepared {
+  std::string name;
+  Function<void()> poison;   ///< writes the inputs, and what is no result
+  Function<void()> prepare;  ///< puts the pages where the work finds them; not timed
+  Function<void()> work;
+  Function<size_t()> wrong;  ///< elements of the result that are not right
+};
+
+inline void require_right(const Prepared& each) {
+  each.poison();
+  each.prepare();
+  each.work();
+  const size_t wrong = each.wrong();
+  require_right(wrong == 0, each.name + ", " + std::to_string(wrong) + " elements");
+}
+
+/// Checks all, then times them in turn: A B C, C B A ... as time_in_turn does, which has no room
+/// for preparing. The first round is not kept: it loads kernels and fills the driver's pools.
+inline std::vector<Readings> prepared_in_turn(const Measuring& measuring,
+                                              const std::vector<Prepared>& all) {
+  double slowest_ms = 0;
+  for (const Prepared& each : all) {
+    require_right(each);
+    each.prepare();
+    const auto start = std::chrono::steady_clock::now();
+    each.work();
+    slowest_ms = std::max(slowest_ms, ms_since(start));
+  }
+  std::vector<Readings> times(all.size());
+  const int rounds = measuring.rounds_for(slowest_ms);
+  for (int r = 0; r < rounds; ++r)
+    for (size_t i = 0; i < all.size(); ++i) {
+      const size_t w = r % 2 ? all.size() - 1 - i : i;
+      all[w].prepare();
+      const auto start = std::chrono::steady_clock::now();
+      all[w].work();
+      times[w].ms.push_back(ms_since(start));
+    }
+  return times;
 }

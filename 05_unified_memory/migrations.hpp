@@ -1,6 +1,7 @@
-// Counting what the driver does behind managed memory: transfers and page faults, read from CUPTI's unified-memory
-// records inside the program. CUPTI is part of the toolkit and optional: without HAVE_CUPTI, or where it refuses at run
-// time, migrations_uncounted_because() says which of the two it is. Nothing of CUPTI is called before the first count.
+// Counting what the driver does behind managed memory: transfers and page faults, read from CUPTI's
+// unified-memory records inside the program. CUPTI is part of the toolkit and optional: without
+// HAVE_CUPTI, or where it refuses at run time, migrations_uncounted_because() says which of the two
+// it is. Nothing of CUPTI is called before the first count.
 #pragma once
 
 #include <chrono>
@@ -17,43 +18,49 @@ struct Transfers {
   void add(double size, double time) {
     least = count ? std::min(least, size) : size;
     most = std::max(most, size);
-    ++count, bytes += size, ms += time;
+    ++count;
+    bytes += size;
+    ms += time;
   }
   double average() const { return count ? bytes / count : NAN; }
+};
+
+/// Something that the driver did, and when.
+struct Happened {
+  enum What { to_device, to_host, gpu_fault, cpu_fault } what;
+  double from_us, to_us;  ///< since the first that is no fault of the host
+  double bytes;           ///< of a transfer
 };
 
 /// What the driver did while something ran.
 struct Migrations {
   Transfers to_device, to_host;
-  double fault_groups = 0;  ///< groups of GPU faults that the driver served together, summed over the pages
-  double fault_ms = 0;      ///< time from serving a fault to replaying its access, summed
+  unsigned fault_records = 0;  ///< records of GPU faults: each of a page, with the next two
+  double fault_groups = 0;     ///< how often the driver served that page, with others; their sum
+  double fault_ms = 0;         ///< from serving a fault to replaying the access; their sum
   unsigned cpu_faults = 0;
+  std::vector<Happened> events;  ///< by their time
+  bool lost = false;             ///< CUPTI says that it dropped records meanwhile
 };
 
-/// Statistics of one count over several runs.
-template <class Number>
-Statistics over(const std::vector<Migrations>& runs, Number Migrations::*count) {
-  std::vector<double> values;
-  for (const Migrations& each : runs) values.push_back(double(each.*count));
-  return summarize(values);
-}
+/// The driver manages memory in blocks of 2 MiB, and prefetches whole ones.
+inline constexpr size_t block_bytes = 2 << 20;
 
-inline constexpr size_t block_bytes =
-    2 << 20;  // the driver manages memory in blocks of 2 MiB, and prefetches whole ones
-
-/// Faults of a host that walks through one block from its start. A fault brings 64 KiB; then each part of the block of
-/// 128 KiB, 256 KiB and so on that the fault lies in is completed if more than 51% of it has arrived.
-constexpr int faults_of_a_walk() {
-  constexpr size_t regions = block_bytes / (64 << 10);
-  int faults = 0;
-  for (size_t arrived = 0; arrived < regions; ++faults) {
-    const size_t fault = arrived++;
-    for (size_t part = 2; part <= regions; part *= 2) {
-      const size_t begin = fault / part * part;
-      if ((arrived - begin) * 100 > part * 51) arrived = begin + part;
+/// Sorts events by time, and counts it from the first that is no fault of the host: writing the
+/// inputs makes faults, too, long before anything moves.
+inline void since_the_first(std::vector<Happened>& events) {
+  std::sort(events.begin(), events.end(),
+            [](const Happened& a, const Happened& b) { return a.from_us < b.from_us; });
+  double first = events.empty() ? 0 : events.front().from_us;
+  for (const Happened& each : events)
+    if (each.what != Happened::cpu_fault) {
+      first = each.from_us;
+      break;
     }
+  for (Happened& each : events) {
+    each.from_us -= first;
+    each.to_us -= first;
   }
-  return faults;
 }
 
 #ifdef HAVE_CUPTI
@@ -75,36 +82,57 @@ struct Record {
 
 inline std::mutex guard;  // CUPTI may hand buffers back from a thread of its own
 inline std::vector<Record> seen;
-inline size_t dropped = 0;
+inline size_t dropped = 0;  ///< records, since the program began
 
-inline void add(Migrations& sum, const Record& record) {
-  const double value = double(record.value);
-  const double ms = record.end > record.start ? double(record.end - record.start) * 1e-6 : 0;
-  switch (record.kind) {
-    case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD:
-      sum.to_device.add(value, ms);
-      break;
-    case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOH:
-      sum.to_host.add(value, ms);
-      break;
-    case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_GPU_PAGE_FAULT:
-      sum.fault_groups += value, sum.fault_ms += ms;
-      break;
-    case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_CPU_PAGE_FAULT_COUNT:
-      ++sum.cpu_faults;  // the value is the address of the instruction that faulted
-      break;
-    default:
-      break;
+/// Adds up the records that began between two times.
+inline Migrations sum_of(const std::vector<Record>& records, uint64_t begin, uint64_t end) {
+  Migrations sum;
+  for (const Record& record : records) {
+    if (record.start <= begin || record.start >= end) continue;
+    const double value = double(record.value);
+    const bool lasts = record.end > record.start;
+    const double ms = lasts ? double(record.end - record.start) * 1e-6 : 0;
+    Happened event{Happened::cpu_fault, double(record.start - begin) * 1e-3, 0, 0};
+    event.to_us = event.from_us + ms * 1e3;
+    switch (record.kind) {
+      case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD:
+        sum.to_device.add(value, ms);
+        event.what = Happened::to_device;
+        event.bytes = value;
+        break;
+      case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOH:
+        sum.to_host.add(value, ms);
+        event.what = Happened::to_host;
+        event.bytes = value;
+        break;
+      case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_GPU_PAGE_FAULT:
+        ++sum.fault_records;
+        sum.fault_groups += value;
+        sum.fault_ms += ms;
+        event.what = Happened::gpu_fault;
+        break;
+      case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_CPU_PAGE_FAULT_COUNT:
+        ++sum.cpu_faults;  // the value is the address of the instruction that faulted
+        event.to_us = event.from_us;
+        break;
+      default:
+        continue;
+    }
+    sum.events.push_back(event);
   }
+  since_the_first(sum.events);
+  return sum;
 }
 
 inline void CUPTIAPI give_buffer(uint8_t** buffer, size_t* size, size_t* most_records) {
   *size = size_t(1) << 20;
-  *buffer = static_cast<uint8_t*>(std::aligned_alloc(8, *size));  // if there is none, CUPTI counts what it drops
-  *most_records = 0;                                              // as many as fit
+  *buffer = static_cast<uint8_t*>(
+      std::aligned_alloc(8, *size));  // if there is none, CUPTI counts what it drops
+  *most_records = 0;                  // as many as fit
 }
 
-inline void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, size_t, size_t valid) {
+inline void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, size_t,
+                                 size_t valid) {
   const std::lock_guard lock(guard);
   CUpti_Activity* record = nullptr;
   while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
@@ -133,12 +161,15 @@ inline std::string start() {
       CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_GPU_PAGE_FAULT,
       CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_CPU_PAGE_FAULT_COUNT};
   for (int i = 0; i < 4; ++i)
-    counters[i] = {CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE, kinds[i], uint32_t(this_device()),
-                   1};
+    counters[i] = {CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE, kinds[i],
+                   uint32_t(this_device()), 1};
   std::string why = refusal(registered, "callbacks");
-  if (why.empty()) why = refusal(cuptiActivityConfigureUnifiedMemoryCounter(counters, 4), "to count unified memory");
   if (why.empty())
-    why = refusal(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER), "to record unified memory");
+    why =
+        refusal(cuptiActivityConfigureUnifiedMemoryCounter(counters, 4), "to count unified memory");
+  if (why.empty())
+    why = refusal(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER),
+                  "to record unified memory");
   return why;
 }
 
@@ -151,8 +182,15 @@ inline std::vector<Record> stop() {
   return std::exchange(seen, {});
 }
 
-/// Now, by the clock of the records, at least a millisecond from anything recorded before and after: far more than the
-/// clocks of host and device, which CUPTI brings together, may differ by.
+/// Records dropped since the program began; takes what was recorded so far.
+inline size_t dropped_by_now() {
+  cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  const std::lock_guard lock(guard);
+  return dropped;
+}
+
+/// Now, by the clock of the records, at least a millisecond from anything recorded before and
+/// after: far more than the clocks of host and device, which CUPTI brings together, may differ by.
 inline uint64_t moment_apart() {
   uint64_t now = 0;
   std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -163,8 +201,9 @@ inline uint64_t moment_apart() {
 
 }  // namespace cupti_records
 
-/// Records what the driver does, and tells pieces of work apart by the times between which they ran: to begin and to
-/// end a recording takes longer than most of them. Only where migrations_uncounted_because() is empty.
+/// Records what the driver does, and tells pieces of work apart by the times between which they
+/// ran: to begin and to end a recording takes longer than most of them. Only where
+/// migrations_uncounted_because() is empty.
 class Recording {
  public:
   Recording() = default;
@@ -178,33 +217,46 @@ class Recording {
   /// Runs `work()` and waits for it.
   template <class Work>
   void count(Work&& work) {
-    const uint64_t begin = cupti_records::moment_apart();
+    Piece piece;
+    piece.begin = cupti_records::moment_apart();
     work();
     wait_for_device();
-    pieces_.emplace_back(begin, cupti_records::moment_apart());
+    piece.end = cupti_records::moment_apart();
+    piece.dropped = cupti_records::dropped_by_now();
+    pieces_.push_back(piece);
   }
-  /// Ends the recording: what the driver did during each piece of work, in their order.
+  /// Ends the recording: what the driver did during each piece of work, in their order. Records
+  /// that were dropped cost the piece during which they were; those that nobody noticed before the
+  /// end, the last one.
   std::vector<Migrations> end() {
     ended_ = true;
     const std::vector<cupti_records::Record> records = cupti_records::stop();
     if (!refused_.empty()) throw std::runtime_error(refused_);
-    if (cupti_records::dropped)
-      throw std::runtime_error("CUPTI dropped " + std::to_string(cupti_records::dropped) + " records");
-    std::vector<Migrations> sums(pieces_.size());
-    for (size_t i = 0; i < pieces_.size(); ++i)
-      for (const auto& record : records)
-        if (pieces_[i].first < record.start && record.start < pieces_[i].second) cupti_records::add(sums[i], record);
+    if (!pieces_.empty()) pieces_.back().dropped = cupti_records::dropped_by_now();
+    size_t before = dropped_before_;
+    std::vector<Migrations> sums;
+    for (const Piece& piece : pieces_) {
+      sums.push_back(cupti_records::sum_of(records, piece.begin, piece.end));
+      sums.back().lost = piece.dropped > before;
+      before = piece.dropped;
+    }
     return sums;
   }
 
  private:
+  struct Piece {
+    uint64_t begin = 0, end = 0;
+    size_t dropped = 0;  ///< records dropped until its end
+  };
   const std::string refused_ = cupti_records::start();
-  std::vector<std::pair<uint64_t, uint64_t>> pieces_;  ///< when each began and ended
+  const size_t dropped_before_ = cupti_records::dropped;
+  std::vector<Piece> pieces_;
   bool ended_ = false;
 };
 
 #else
-/// Stands in where CUPTI was not there at build time: migrations_uncounted_because() says so, and nobody records.
+/// Stands in where CUPTI was not there at build time: migrations_uncounted_because() says so, and
+/// nobody records.
 struct Recording {
   template <class Work>
   void count(Work&& work) {
@@ -219,9 +271,13 @@ inline const std::string& migrations_uncounted_because() {
   static const std::string why = []() -> std::string {
 #ifdef HAVE_CUPTI
     if (!pages_on_demand()) return "no faults to count: " + managed_memory_text();
-    // the first recording of a process misses what happens within milliseconds of its begin; the next ones do not
+    if (device_attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables))
+      return "no pages need to move: this device reads them through the host's page tables";
+    // the first recording of a process misses what happens within milliseconds of its begin; the
+    // next ones do not
     for (int attempt = 0; attempt < 3; ++attempt) {
-      const Managed<int> touched(1 << 20);  // the device writes it first: then a host that reads it must fault
+      const Managed<int> touched(
+          1 << 20);  // the device writes it first: then a host that reads it must fault
       CUDA_CHECK(cudaMemset(touched.data(), 1, touched.bytes()));
       wait_for_device();
       Recording recording;
@@ -231,7 +287,8 @@ inline const std::string& migrations_uncounted_because() {
     }
     return "CUPTI agreed to count, but recorded nothing of a page fault made for it";
 #else
-    return "this build is without CUPTI, which CMake links where it is found and SAMPLES_CUPTI is not OFF";
+    return "this build is without CUPTI, which CMake links where it is found and SAMPLES_CUPTI is "
+           "not OFF";
 #endif
   }();
   return why;

@@ -1,301 +1,1061 @@
-// page_faults: who moves a page, when, and in what pieces. The text copies a million floats from one managed array to
-// another in four ways and prints what the profiler counted: a thread an element, a warp a 64 KiB page, with a prefetch
-// to the device, and with one back to the host too. Here the program counts by itself, by CUPTI. Look at the driver's
-// rule for the host's faults: it explains 36 of them and 48 transfers, then on a GTX 1080 Ti and now.
+// page_faults: the wiki copies a million floats from one managed array to another in four ways, and
+// prints what the profiler counted [LC A]: transfers, groups of page faults, and their time. It
+// says that a warp for each page cuts the groups to a large degree, and that prefetching ends the
+// faults. Here the program counts by itself, with CUPTI. Look at the driver's rule for the host's
+// faults: it explains 36 of them and 48 transfers, on a GTX 1080 Ti and now.
+//   cmake -S 05_unified_memory -B build/page_faults -DEXPERIMENTS=page_faults
+//   cmake --build build/page_faults && build/page_faults/05_unified_memory
+//
+//   1  copy_by_thread, pages on demand   an element a thread
+//   2  copy_by_page, pages on demand     64 KiB a warp
+//   3  copy_by_thread, prefetched        both arrays to the device before it
+//   4  the same both ways                and to the host after it
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
+#include <random>
 
+#include "calibration.hpp"
 #include "migrations.hpp"
 #include "options.hpp"
 
 namespace {
 
-constexpr size_t word = sizeof(float), warp_page = 64 << 10, words_of_page = warp_page / word;
-constexpr size_t text_size = size_t(1) << 20;
-constexpr int threads = 256;
+// ---- kernels ----
 
-// A thread an element: many warps touch the same page, and few pages are touched at the same time.
+// [copy_by_thread]
+// A warp reads and writes 32 neighbours. Many warps touch the same page, and those that run at the
+// same time touch few pages.
 __global__ void copy_by_thread(float* out, const float* in, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   if (i < n) out[i] = in[i];
 }
+// [/copy_by_thread]
 
-/// The element that a lane of a warp copies in its `step`th step through the warp's own page.
-__host__ __device__ size_t element_of(size_t warp, size_t step, size_t lane) {
-  return warp * words_of_page + step * 32 + lane;
-}
+constexpr size_t page_words = 65536 / sizeof(float);  // the text's page: 64 KiB
 
-// A warp a page: each walks through 64 KiB of its own, 32 neighbouring words a step, so that many pages fault at once.
+// [copy_by_page]
+// A warp walks through a page of its own, 32 neighbours a step: as many pages fault at the same
+// time as warps run.
 __global__ void copy_by_page(float* out, const float* in, size_t n) {
-  const size_t thread = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-  for (size_t step = 0; step < words_of_page / 32; ++step) {
-    const size_t i = element_of(thread / 32, step, thread % 32);
+  const size_t warp = (blockIdx.x * size_t(blockDim.x) + threadIdx.x) / 32;
+  const size_t lane = threadIdx.x % 32;
+  for (size_t step = 0; step < page_words / 32; ++step) {
+    const size_t i = warp * page_words + step * 32 + lane;
     if (i < n) out[i] = in[i];
   }
 }
+// [/copy_by_page]
 
-void launch(bool by_page, float* out, const float* in, size_t n) {
-  const size_t needed = by_page ? (n + words_of_page - 1) / words_of_page * 32 : n;
-  const unsigned blocks = unsigned((needed + threads - 1) / threads);
-  by_page ? copy_by_page<<<blocks, threads>>>(out, in, n) : copy_by_thread<<<blocks, threads>>>(out, in, n);
+// ---- the four versions ----
+
+constexpr int threads = 256;
+
+struct Arrays {
+  Managed<float> in, out;
+  explicit Arrays(size_t n) : in(n), out(n) {}
+};
+
+void nothing(const Arrays&) {}
+
+void launch_by_thread(float* out, const float* in, size_t n) {
+  copy_by_thread<<<unsigned((n + threads - 1) / threads), threads>>>(out, in, n);
   CUDA_CHECK_LAUNCH();
 }
 
-/// One direction: count; average, least and most KiB; MiB in all; milliseconds. (nvprof's KB and MB are KiB and MiB.)
-using Direction = std::array<double, 6>;
-constexpr Direction unknown{NAN, NAN, NAN, NAN, NAN, NAN};
+void launch_by_page(float* out, const float* in, size_t n) {
+  const size_t warps = (n + page_words - 1) / page_words;
+  copy_by_page<<<unsigned((warps * 32 + threads - 1) / threads), threads>>>(out, in, n);
+  CUDA_CHECK_LAUNCH();
+}
 
+void input_to_host(const Arrays& a) {
+  a.in.prefetch(cudaCpuDeviceId);
+  wait_for_device();
+}
+
+void both_to_device(const Arrays& a) {
+  a.in.prefetch(this_device());
+  a.out.prefetch(this_device());
+}
+
+void both_to_host(const Arrays& a) {
+  a.in.prefetch(cudaCpuDeviceId);
+  a.out.prefetch(cudaCpuDeviceId);
+  wait_for_device();
+}
+
+/// A line of the text's table. (nvprof's KB and MB are KiB and MiB.)
+struct Direction {
+  double count = NAN, average_kib = NAN, least_kib = NAN, most_kib = NAN, mib = NAN, ms = NAN;
+};
+
+/// One of the text's versions: its calls, and what its profiler printed on a GTX 1080 Ti. (Of the
+/// last version it has no table.)
 struct Version {
   const char* name;
-  bool by_page, to_device, to_host;        ///< which kernel; prefetch to the device before it, to the host after it
-  Direction then_to_device, then_to_host;  ///< on a GTX 1080 Ti; the text has no table of the last version
-  double then_groups, then_group_ms, then_cpu_faults;
+  void (*first)(const Arrays&) = nothing;   ///< before the host writes the input
+  void (*before)(const Arrays&) = nothing;  ///< before the kernel
+  void (*kernel)(float* out, const float* in, size_t n);
+  void (*after)(const Arrays&) = nothing;  ///< before the host reads both arrays
+  Direction then_to_device = {};
+  Direction then_to_host = {};
+  double then_groups = NAN;
+  double then_group_ms = NAN;
+  double then_cpu_faults = NAN;
+
+  bool prefetched() const { return before == both_to_device; }
+  bool prefetched_back() const { return after == both_to_host; }
 };
 
+constexpr Direction then_to_host{
+    .count = 48, .average_kib = 170.67, .least_kib = 4, .most_kib = 1020, .mib = 8, .ms = 1.294};
+
+// [versions]
 const Version versions[] = {
-    {"by thread", false, false, false, {41, 99.902, 4, 1004, 4, 0.678}, {48, 170.67, 4, 1020, 8, 1.294}, 24, 2.32, 36},
-    {"by page", true, false, false, {128, 32, 4, 60, 4, 0.722}, {48, 170.67, 4, 1020, 8, 1.294}, 3, 1.106, 36},
-    {"prefetched", false, true, false, {2, 2048, 2048, 2048, 4, 0.652}, {48, 170.67, 4, 1020, 8, 1.294}, 0, NAN, 36},
-    {"prefetched both ways", false, true, true, unknown, unknown, 0, NAN, 0},
+    {
+        .name = "by thread",
+        .kernel = launch_by_thread,
+        .then_to_device = {.count = 41,
+                           .average_kib = 99.902,
+                           .least_kib = 4,
+                           .most_kib = 1004,
+                           .mib = 4,
+                           .ms = 0.678},
+        .then_to_host = then_to_host,
+        .then_groups = 24,
+        .then_group_ms = 2.32,
+        .then_cpu_faults = 36,
+    },
+    {
+        .name = "by page",
+        .kernel = launch_by_page,
+        .then_to_device = {.count = 128,
+                           .average_kib = 32,
+                           .least_kib = 4,
+                           .most_kib = 60,
+                           .mib = 4,
+                           .ms = 0.722},
+        .then_to_host = then_to_host,
+        .then_groups = 3,
+        .then_group_ms = 1.106,
+        .then_cpu_faults = 36,
+    },
+    {
+        .name = "prefetched",
+        .before = both_to_device,
+        .kernel = launch_by_thread,
+        .then_to_device = {.count = 2,
+                           .average_kib = 2048,
+                           .least_kib = 2048,
+                           .most_kib = 2048,
+                           .mib = 4,
+                           .ms = 0.652},
+        .then_to_host = then_to_host,
+        .then_groups = 0,
+        .then_cpu_faults = 36,
+    },
+    {
+        .name = "prefetched both ways",
+        .first = input_to_host,
+        .before = both_to_device,
+        .kernel = launch_by_thread,
+        .after = both_to_host,
+        .then_groups = 0,
+        .then_cpu_faults = 0,
+    },
 };
-constexpr size_t number_of_versions = std::size(versions);
+// [/versions]
+enum { by_thread, by_page, prefetched, both_ways, version_count };
+static_assert(std::size(versions) == version_count);
 
-/// One whole run in fresh managed memory: the host writes `in`, the kernel copies, the host checks all. Nobody touches
-/// `out` before the kernel: its pages are zeros at first, and `in` differs from zero and from the last run.
-/// Milliseconds of the kernel with its faults, and of all from the inputs on the host to the result checked there.
-std::pair<double, double> copy_once(const Version& version, size_t n) {
-  static unsigned runs = 0;
-  const float first = float(++runs % 1000 + 1);
-  const Managed<float> in(n), out(n);
-  if (version.to_host) in.prefetch(cudaCpuDeviceId), wait_for_device();
-  for (size_t i = 0; i < n; ++i) in[i] = first + float(i % 8191);
+constexpr size_t text_size = size_t(1) << 20;
 
-  const Event start, stop;
-  bool same = true;
-  const double all_ms = host_ms([&] {
-    if (version.to_device) in.prefetch(this_device()), out.prefetch(this_device());
-    start.record();
-    launch(version.by_page, out.data(), in.data(), n);
-    stop.record();
-    wait_for_device();
-    if (version.to_host) in.prefetch(cudaCpuDeviceId), out.prefetch(cudaCpuDeviceId), wait_for_device();
-    for (size_t i = 0; i < n; ++i) same &= out[i] == in[i] && in[i] == first + float(i % 8191);
-  });
-  require_right(same, version.name);
-  return {stop.ms_since(start), all_ms};
+double bytes_of(size_t n) { return double(n * sizeof(float)); }
+
+// ---- what is right ----
+
+/// The input differs from zero, from its neighbours, and from that of the run before.
+float input(size_t i, unsigned run) { return float(run % 1000 + 1) + float(i % 8191); }
+
+size_t wrong_elements(const float* found, size_t n, unsigned run) {
+  size_t wrong = 0;
+  for (size_t i = 0; i < n; ++i) wrong += !(found[i] == input(i, run));
+  return wrong;
+}
+
+// ---- what to expect ----
+
+/// Faults of a host that touches parts of 64 KiB of one block in this order. A fault brings 64 KiB;
+/// then each part of the block of 128 KiB, 256 KiB and so on that the fault lies in is completed if
+/// more than 51% of it has arrived.
+unsigned faults_of(const std::vector<unsigned>& order) {
+  constexpr unsigned parts = block_bytes / 65536;
+  std::vector<bool> here(parts, false);
+  unsigned faults = 0;
+  for (const unsigned touched : order) {
+    if (here.at(touched)) continue;
+    ++faults;
+    here[touched] = true;
+    for (unsigned size = 2; size <= parts; size *= 2) {
+      const auto begin = here.begin() + touched / size * size;
+      if (std::count(begin, begin + size, true) * 100 > size * 51) std::fill_n(begin, size, true);
+    }
+  }
+  return faults;
+}
+
+/// The parts of a block from its start to its end.
+std::vector<unsigned> in_order() {
+  std::vector<unsigned> order(block_bytes / 65536);
+  std::iota(order.begin(), order.end(), 0u);
+  return order;
 }
 
 /// What the rule says of arrays that are whole blocks; NaN where it says nothing.
-struct Predicted {
+struct Rule {
   double to_device = NAN, to_host = NAN, cpu_faults = NAN;
 };
-Predicted predict(const Version& version, size_t n) {
-  if (n * word % block_bytes) return {};
-  const double blocks = double(n * word / block_bytes), walk = faults_of_a_walk();
-  // a fault moves twice, the 4 KiB that faulted and the rest of 64 KiB, a warp's page; faults of both arrays that the
-  // driver cannot serve in one batch, of 256 by default, make it fetch more than faulted, by no rule so simple
-  const double pages = double(n * word / warp_page), twice = version.by_page && 2 * pages <= 256 ? 2 * pages : NAN;
-  return {version.to_device ? blocks : twice,
-          version.to_host ? 2 * blocks : 2 * blocks * walk * 2,  // both arrays come back
-          version.to_host ? 0 : 3 * blocks * walk};              // writing in, reading in, reading out
+
+Rule rule_for(const Version& version, size_t n) {
+  const double bytes = bytes_of(n);
+  const double blocks = bytes / block_bytes;
+  if (blocks != std::floor(blocks)) return {};
+  const double walk = blocks * faults_of(in_order());
+  Rule rule;
+  // every fault moves twice: the 4 KiB that are waited for, then the rest of what the rule brings
+  rule.to_host = version.prefetched_back() ? 2 * blocks : 2 * 2 * walk;  // both arrays
+  rule.cpu_faults = version.prefetched_back() ? 0 : 3 * walk;  // writing in, reading in, and out
+  if (version.prefetched()) rule.to_device = blocks;
+  // A warp's page comes as 4 and 60 KiB. The driver serves 256 faults at once, by default; where
+  // the pages of both arrays are more, what is served later finds half there, by no simple rule.
+  const double pages = bytes / 65536;
+  if (version.kernel == launch_by_page && 2 * pages <= 256) rule.to_device = 2 * pages;
+  return rule;
 }
 
-Cell number(double value) { return std::isfinite(value) ? Cell(value) : Cell(); }
+/// The constants of the models of time, in ms; all from this run.
+struct Costs {
+  Link link;
+  double setup_to_device = NAN;  ///< of a transfer: version 2's, less its bytes over the link
+  double setup_to_host = NAN;
+  double first_fault = NAN;  ///< of version 2's kernel less its transfers: it has 4 groups
+  double group = NAN;        ///< version 1's kernel less its transfers and the first fault
+};
 
-/// Each version's runs at one size, counted; none where nothing is counted.
-using Counts = std::array<std::vector<Migrations>, number_of_versions>;
+/// Transfers take their setup, and their bytes over the link.
+double ms_to_device(const Costs& c, double transfers, double bytes) {
+  return transfers * c.setup_to_device + c.link.ms_to_device(bytes);
+}
+double ms_to_host(const Costs& c, double transfers, double bytes) {
+  return transfers * c.setup_to_host + c.link.ms_to_host(bytes);
+}
 
-/// The text's table of each version at `n` floats: what was counted, what the rule says, what the text reports.
-void show_transfers(const Run& run, size_t n, const Counts& counts) {
-  const struct {
-    const char *heading, *metric, *unit;
-    int decimals;
-  } fields[] = {{"count", "transfers", "", 0},           {"avg KiB", "average transfer", "KiB", 1},
-                {"min KiB", "least transfer", "KiB", 0}, {"max KiB", "most transfer", "KiB", 0},
-                {"MiB", "transferred", "MiB", 1},        {"ms", "transfer time", "ms", 3}};
-  std::vector<Column> columns{predicted("rule", "transfers", "", 0)};
-  for (const auto& [heading, metric, unit, decimals] : fields)
-    columns.push_back(counted(heading, metric, unit, decimals)),
-        columns.push_back(then("then", metric, unit, decimals));
-  Table table(run.report, "transfers, floats", columns);
-  for (size_t v = 0; v < number_of_versions; ++v)
-    for (const bool to_device : {true, false}) {
-      Direction now = unknown, text = unknown;
-      if (n == text_size) text = to_device ? versions[v].then_to_device : versions[v].then_to_host;
-      if (!counts[v].empty()) {
-        const Transfers& t = to_device ? counts[v][0].to_device : counts[v][0].to_host;
-        now = {double(t.count), t.average() / 1024, t.least / 1024, t.most / 1024, t.bytes / (1 << 20), t.ms};
-      }
-      const Predicted rule = predict(versions[v], n);
-      std::vector<Cell> cells{number(to_device ? rule.to_device : rule.to_host)};
-      for (size_t i = 0; i < now.size(); ++i) cells.push_back(number(now[i])), cells.push_back(number(text[i]));
-      const std::string name = std::string(versions[v].name) + (to_device ? " to device" : " to host");
-      table.row({name, "elements", std::to_string(n)}, cells);
+/// A kernel whose pages come on demand: the first fault, the transfers, and each group's service.
+double on_demand_ms(const Costs& c, double transfers, double bytes, double groups) {
+  return c.first_fault + ms_to_device(c, transfers, bytes) + groups * c.group;
+}
+
+/// The constants from what the first two versions took.
+struct Taken {
+  double transfers_to_device, ms_to_device, transfers_to_host, ms_to_host, kernel_ms, groups;
+};
+Costs costs_from(const Link& link, double bytes, const Taken& thread, const Taken& page) {
+  Costs c{link};
+  c.setup_to_device = (page.ms_to_device - link.ms_to_device(bytes)) / page.transfers_to_device;
+  c.setup_to_host = (page.ms_to_host - link.ms_to_host(2 * bytes)) / page.transfers_to_host;
+  c.first_fault = page.kernel_ms - ms_to_device(c, page.transfers_to_device, bytes);
+  const double served =
+      thread.kernel_ms - ms_to_device(c, thread.transfers_to_device, bytes) - c.first_fault;
+  c.group = std::max(served / thread.groups, 0.0);
+  return c;
+}
+
+// ---- one run of a version ----
+
+/// Milliseconds of the kernel, with its faults, and from the inputs on the host to the results
+/// read there.
+struct Took {
+  double kernel, all;
+};
+
+/// The same copy in memory that cudaMalloc gave: what it takes when nothing moves. It also keeps
+/// the GPU awake, between runs in which the host does most of the work.
+class OnDevice {
+ public:
+  explicit OnDevice(size_t n) : in_(std::vector<float>(n, 1.5f)), out_(n) { run_for(warming_ms); }
+
+  void run_for(double ms) const {
+    const auto start = std::chrono::steady_clock::now();
+    do {
+      launch_by_thread(out_.data(), in_.data(), in_.size());
+      wait_for_device();
+    } while (ms_since(start) < ms);
+  }
+  double kernel_ms() const;
+
+ private:
+  DeviceBuffer<float> in_, out_;
+};
+
+/// Milliseconds of a kernel whose pages have come: many launches between two events.
+double resident_ms(const Version& version, float* out, const float* in, size_t n) {
+  const auto timed = [&](int launches) {
+    const Event start, stop;
+    start.record();
+    for (int k = 0; k < launches; ++k) version.kernel(out, in, n);
+    stop.record();
+    wait_for_device();
+    return stop.ms_since(start) / launches;
+  };
+  const double once = timed(4);
+  return timed(1 + int(shortest_measurement_ms / once));
+}
+
+double OnDevice::kernel_ms() const {
+  return resident_ms(versions[by_thread], out_.data(), in_.data(), in_.size());
+}
+
+/// One whole run in fresh managed memory: the host writes `in`, the kernel copies, the host reads
+/// both. Nobody has touched `out` before the kernel. `awake` is null where nothing is timed.
+Took copy_once(const Version& version, size_t n, const OnDevice* awake) {
+  static unsigned runs = 0;
+  const unsigned run = ++runs;
+  const Arrays arrays(n);
+  version.first(arrays);
+  for (size_t i = 0; i < n; ++i) arrays.in[i] = input(i, run);
+  constexpr double awake_ms = 5;  // the host was busy for a few, too
+  if (awake) awake->run_for(awake_ms);
+
+  Took took{};
+  const Event start, stop;
+  auto clock = std::chrono::steady_clock::now();
+  version.before(arrays);
+  start.record();
+  version.kernel(arrays.out.data(), arrays.in.data(), n);
+  stop.record();
+  wait_for_device();
+  took.all = ms_since(clock);
+  took.kernel = stop.ms_since(start);
+  if (awake && version.prefetched())  // too short to be timed by one launch
+    took.kernel = resident_ms(version, arrays.out.data(), arrays.in.data(), n);
+  clock = std::chrono::steady_clock::now();
+  version.after(arrays);
+  read_every_page(arrays.in.data(), n);
+  read_every_page(arrays.out.data(), n);
+  took.all += ms_since(clock);
+  const size_t wrong =
+      wrong_elements(arrays.in.data(), n, run) + wrong_elements(arrays.out.data(), n, run);
+  require_right(wrong == 0, std::string(version.name) + ", " + std::to_string(wrong) + " elements");
+  return took;
+}
+
+// ---- counting ----
+
+using Counts = std::vector<Migrations>;
+
+/// All of `bytes`, in whole pages of whatever size.
+bool whole(double found, double bytes) { return found >= bytes && found < bytes + block_bytes; }
+
+/// Whether nothing was lost: the input went to the device, and both arrays came back.
+bool complete(const Migrations& m, size_t n) {
+  return !m.lost && whole(m.to_device.bytes, bytes_of(n)) &&
+         whole(m.to_host.bytes, 2 * bytes_of(n));
+}
+
+/// `field` of all runs, where nothing was lost.
+template <class Field>
+Statistics over(const Counts& counts, size_t n, Field field) {
+  std::vector<double> values;
+  for (const Migrations& m : counts)
+    if (complete(m, n)) values.push_back(double(field(m)));
+  return values.empty() ? Statistics{} : summarize(values);
+}
+
+double records_of(const Migrations& m) { return m.fault_records; }
+double groups_of(const Migrations& m) { return m.fault_groups; }
+double fault_ms_of(const Migrations& m) { return m.fault_ms; }
+double cpu_faults_of(const Migrations& m) { return m.cpu_faults; }
+
+/// What was counted at one size, of each version; empty where nothing is.
+struct Counted {
+  Counts of[version_count];
+  unsigned lost = 0;  ///< runs whose records are incomplete
+};
+
+/// All versions in turn, `rounds` times.
+Counted count(size_t n, int rounds) {
+  Recording recording;
+  std::vector<int> order;
+  for (int r = 0; r < rounds; ++r)
+    for (int i = 0; i < version_count; ++i) {
+      const int v = r % 2 ? version_count - 1 - i : i;
+      // faults differ from run to run; after a prefetch there are none, and three runs show it
+      if (versions[v].prefetched() && r >= 3) continue;
+      recording.count([&] { copy_once(versions[v], n, nullptr); });
+      order.push_back(v);
     }
+  const Counts all = recording.end();
+  Counted counted;
+  for (size_t i = 0; i < all.size(); ++i) {
+    counted.of[order[i]].push_back(all[i]);
+    counted.lost += !complete(all[i], n);
+  }
+  return counted;
+}
+
+// ---- one size ----
+
+/// Everything of one size.
+struct Size {
+  size_t n;
+  Counted counted;
+  Readings kernel[version_count], all[version_count], on_device;
+};
+
+void time_in_turn(const Run& run, Size& size) {
+  const OnDevice on_device(size.n);
+  double slowest_ms = 0;
+  for (const Version& version : versions)
+    slowest_ms = std::max(slowest_ms, copy_once(version, size.n, &on_device).all);
+  const int rounds = run.measuring.rounds_for(slowest_ms);
+  Progress progress("page_faults, " + std::to_string(size.n) + " floats", rounds);
+  for (int r = 0; r < rounds; ++r) {
+    progress.step();
+    size.on_device.ms.push_back(on_device.kernel_ms());
+    for (int i = 0; i < version_count; ++i) {
+      const int v = r % 2 ? version_count - 1 - i : i;
+      const Took took = copy_once(versions[v], size.n, &on_device);
+      size.kernel[v].ms.push_back(took.kernel);
+      size.all[v].ms.push_back(took.all);
+    }
+  }
+}
+
+/// Transfers that the rule says, else those that were counted.
+double transfers_to_device(const Size& size, int v) {
+  const double rule = rule_for(versions[v], size.n).to_device;
+  if (std::isfinite(rule)) return rule;
+  return over(size.counted.of[v], size.n, [](const Migrations& m) { return m.to_device.count; })
+      .median;
+}
+
+Taken taken(const Size& size, int v) {
+  const auto median = [&](auto field) { return over(size.counted.of[v], size.n, field).median; };
+  return {median([](const Migrations& m) { return m.to_device.count; }),
+          median([](const Migrations& m) { return m.to_device.ms; }),
+          median([](const Migrations& m) { return m.to_host.count; }),
+          median([](const Migrations& m) { return m.to_host.ms; }),
+          size.kernel[v].median(),
+          median(groups_of)};
+}
+
+double predicted_kernel_ms(const Size& size, int v, const Costs& costs) {
+  if (versions[v].prefetched()) return size.on_device.median();
+  return on_demand_ms(costs, transfers_to_device(size, v), bytes_of(size.n),
+                      over(size.counted.of[v], size.n, groups_of).median);
+}
+
+Key key_of(const std::string& name, size_t n) { return {name, "elements", std::to_string(n)}; }
+
+Cell cell(const Statistics& s) { return s.repeats ? Cell(s) : Cell(); }
+Cell cell(double value) { return std::isfinite(value) ? Cell(value) : Cell(); }
+
+/// The text's figures stand beside its own size.
+Cell then_cell(const Size& size, double value) {
+  return size.n == text_size ? cell(value) : Cell();
+}
+
+/// The first two versions of the first size give the costs.
+bool calibrates(bool first_size, int v) { return first_size && v <= by_page; }
+
+void show_times(const Run& run, const std::vector<Size>& sizes, const Costs& costs) {
+  Table table(
+      run.report, "version, floats",
+      {compared("kernel ms", "kernel time", "ms", 3), shown("spread"),
+       measured("all ms", "time", "ms", 2), counted("fault records", "GPU fault records", "", 0),
+       then("then", "GPU fault records", "", 0), counted("groups", "GPU fault groups", "", 0),
+       counted("their ms", "GPU fault time", "ms", 3), then("then", "GPU fault time", "ms", 3),
+       counted("CPU faults", "CPU faults", "", 0), predicted("rule", "CPU faults", "", 0),
+       then("then", "CPU faults", "", 0)});
+  for (const Size& size : sizes) {
+    const bool first = &size == &sizes.front();
+    std::vector<Cell> row(11);
+    row[0] = Calibration{size.on_device.statistics()};
+    if (run.device) table.row(key_of("in device memory", size.n), row);
+    for (int v = 0; v < version_count; ++v) {
+      const Version& version = versions[v];
+      const Statistics ms = size.kernel[v].statistics();
+      const Compared kernel{predicted_kernel_ms(size, v, costs), ms,
+                            version.prefetched() ? Model::traffic : Model::host};
+      const auto now = [&](auto field) { return cell(over(size.counted.of[v], size.n, field)); };
+      table.row(
+          key_of(version.name, size.n),
+          {calibrates(first, v) ? Cell(Calibration{ms}) : Cell(kernel),
+           ms.repeats ? Cell(spread_text(ms)) : Cell(), cell(size.all[v].statistics()),
+           now(records_of), then_cell(size, version.then_groups), now(groups_of), now(fault_ms_of),
+           then_cell(size, version.then_group_ms), now(cpu_faults_of),
+           cell(rule_for(version, size.n).cpu_faults), then_cell(size, version.then_cpu_faults)});
+    }
+  }
   table.print();
 }
 
-const std::vector<Claim> claims{
-    {"05.1", "a warp a page cuts the GPU's page-fault groups and the time spent on them", "GTX 1080 Ti",
-     "24 to 3 groups, 2.32 to 1.11 ms, though transfers rose from 41 to 128"},
-    {"05.2", "prefetching ends GPU faults and moves 2 MiB pieces instead of many small ones", "GTX 1080 Ti",
-     "41 of 4 KiB to 0.98 MiB became 2 of 2 MiB"},
-    {"05.3", "prefetching to the host as well ends CPU faults", "GTX 1080 Ti", "no fault; no table"}};
-
-/// Judges the claims by what was counted at the text's size.
-void judge(const Run& run, const Counts& counts) {
-  const Statistics groups[] = {over(counts[0], &Migrations::fault_groups), over(counts[1], &Migrations::fault_groups)};
-  const double ms[] = {over(counts[0], &Migrations::fault_ms).median, over(counts[1], &Migrations::fault_ms).median};
-  Judgement by_page = judge_ratio(groups[0], groups[1], 24.0 / 3);  // as many times fewer as in the text
-  if (!(ms[0] > ms[1])) by_page.verdict = Verdict::does_not_hold;
-  by_page.here = fixed(groups[0].median, 0) + " to " + fixed(groups[1].median, 0) + " groups, " + fixed(ms[0], 2) +
-                 " to " + fixed(ms[1], 2) + " ms";
-  run.report.claim(claims[0], by_page);
-  const Transfers &small = counts[0][0].to_device, &pieces = counts[2][0].to_device;
-  const double left = counts[2][0].fault_groups, block = block_bytes;
-  const std::string here = std::to_string(small.count) + " transfers of " + bytes_text(small.least) + " to " +
-                           bytes_text(small.most) + " became " + std::to_string(pieces.count) + " of " +
-                           bytes_text(pieces.least) + ", " + fixed(left, 0) + " groups";
-  run.report.claim(claims[1], judge_fact(left == 0 && pieces.least == block && pieces.most == block, here));
-  const unsigned before = counts[2][0].cpu_faults, after = counts[3][0].cpu_faults;
-  run.report.claim(
-      claims[2], judge_fact(after == 0, std::to_string(before) + " CPU faults became " + std::to_string(after), after));
-}
-
-/// Times of a version's kernel, and of all of it.
-std::pair<Statistics, Statistics> time_version(const Run& run, const Version& version, size_t n) {
-  copy_once(version, 1000);                             // loads the kernel
-  const int most = n <= text_size || run.full ? 5 : 3;  // setting up takes longer than the kernel
-  std::vector<double> kernel, all;
-  for (int r = 0; r < (run.measuring.typed ? run.measuring.repeats : most); ++r) {
-    const auto [kernel_ms, all_ms] = copy_once(version, n);
-    kernel.push_back(kernel_ms), all.push_back(all_ms);
-  }
-  return {summarize(kernel), summarize(all)};
-}
-
-/// All versions at all sizes, counted in one recording, and not while they are timed: it takes time.
-std::vector<Counts> count_all(const std::vector<size_t>& sizes) {
-  std::vector<Counts> counts(sizes.size());
-  std::vector<std::vector<Migrations>*> into;
-  Recording recording;
-  for (size_t s = 0; s < sizes.size(); ++s)
-    for (size_t v = 0; v < number_of_versions; ++v) {
-      // the faults of the GPU differ from run to run; after a prefetch there are none, and larger sizes judge nothing
-      const int runs = sizes[s] == text_size && !versions[v].to_device ? 5 : 1;
-      for (int r = 0; r < runs; ++r) recording.count([&] { copy_once(versions[v], sizes[s]); });
-      into.insert(into.end(), size_t(runs), &counts[s][v]);
+/// One line of the text's table, of the first run of a version that is complete.
+void add_direction(Table& table, const Size& size, int v, bool to_device, bool calibration,
+                   const Costs& costs) {
+  const Version& version = versions[v];
+  const Rule rule = rule_for(version, size.n);
+  const Direction& then = to_device ? version.then_to_device : version.then_to_host;
+  Direction now;
+  for (const Migrations& m : size.counted.of[v])
+    if (complete(m, size.n) && std::isnan(now.count)) {
+      const Transfers& t = to_device ? m.to_device : m.to_host;
+      now = {double(t.count), t.average() / 1024,  t.least / 1024,
+             t.most / 1024,   t.bytes / (1 << 20), t.ms};
     }
-  const std::vector<Migrations> all = recording.end();
-  for (size_t i = 0; i < all.size(); ++i) into[i]->push_back(all[i]);
-  return counts;
+  const Statistics ms = over(size.counted.of[v], size.n, [&](const Migrations& m) {
+    return to_device ? m.to_device.ms : m.to_host.ms;
+  });
+  const double bytes = bytes_of(size.n);
+  const double model = to_device ? ms_to_device(costs, transfers_to_device(size, v), bytes)
+                                 : ms_to_host(costs, rule.to_host, 2 * bytes);
+  table.row(
+      key_of(std::string(version.name) + (to_device ? " to device" : " to host"), size.n),
+      {calibration ? Cell(Calibration{ms}) : Cell(Compared{model, ms, Model::host}),
+       then_cell(size, then.ms), cell(to_device ? rule.to_device : rule.to_host), cell(now.count),
+       then_cell(size, then.count), cell(now.average_kib), then_cell(size, then.average_kib),
+       cell(now.least_kib), then_cell(size, then.least_kib), cell(now.most_kib),
+       then_cell(size, then.most_kib), cell(now.mib), then_cell(size, then.mib)});
+}
+
+void show_transfers(const Run& run, const std::vector<Size>& sizes, const Costs& costs) {
+  Table table(
+      run.report, "transfers, floats",
+      {compared("ms", "transfer time", "ms", 3), then("then", "transfer time", "ms", 3),
+       predicted("rule", "transfers", "", 0), counted("count", "transfers", "", 0),
+       then("then", "transfers", "", 0), counted("avg KiB", "average transfer", "KiB", 1),
+       then("then", "average transfer", "KiB", 1), counted("min KiB", "least transfer", "KiB", 0),
+       then("then", "least transfer", "KiB", 0), counted("max KiB", "most transfer", "KiB", 0),
+       then("then", "most transfer", "KiB", 0), saved_only(counted("MiB", "transferred", "MiB", 1)),
+       saved_only(then("then", "transferred", "MiB", 1))});
+  for (const Size& size : sizes)
+    for (int v = 0; v < version_count; ++v)
+      for (const bool to_device : {true, false}) {
+        const bool calibration = &size == &sizes.front() && v == by_page;
+        add_direction(table, size, v, to_device, calibration, costs);
+      }
+  table.print();
+}
+
+// ---- when it happened ----
+
+/// A run on one line, a cell for each `cell_us`: `f` where the driver serves faults of the GPU, `>`
+/// where something moves to the device, `<` where it moves to the host; what moves hides a fault.
+std::string time_line(const std::vector<Happened>& events, double cell_us, size_t cells) {
+  std::string line(cells, '.');
+  const auto mark = [&](const Happened& each, char sign) {
+    const double last = double(cells) - 1;
+    const size_t from = size_t(std::clamp(std::floor(each.from_us / cell_us), 0.0, last));
+    const size_t to = size_t(std::clamp(std::floor(each.to_us / cell_us), 0.0, last));
+    std::fill(line.begin() + long(from), line.begin() + long(to) + 1, sign);
+  };
+  for (const Happened& each : events)
+    if (each.what == Happened::gpu_fault) mark(each, 'f');
+  for (const Happened& each : events) {
+    if (each.what == Happened::to_device) mark(each, '>');
+    if (each.what == Happened::to_host) mark(each, '<');
+  }
+  return line;
+}
+
+/// What nvprof --print-gpu-trace was for: a line for each version on one scale, and every event
+/// saved, with how much had moved, or how many pages had faulted, by then.
+void show_time_lines(const Run& run, const Size& size) {
+  constexpr size_t cells = 72;
+  const std::vector<Happened>* shown[version_count] = {};
+  double last_us = 0;
+  for (int v = 0; v < version_count; ++v)
+    for (const Migrations& m : size.counted.of[v])
+      if (complete(m, size.n) && !shown[v] && !m.events.empty()) {
+        shown[v] = &m.events;
+        for (const Happened& each : m.events) last_us = std::max(last_us, each.to_us);
+      }
+  if (!(last_us > 0)) return;
+  run.report.note("when, " + fixed(last_us / cells, 0) +
+                  " us a sign: f faults of the GPU served, " + "> to the device, < to the host");
+  Table table(run.report, "when",
+              {saved_only(counted("", "since the first", "us", 3)),
+               saved_only(counted("", "moved so far", "MiB", 4)),
+               saved_only(counted("", "pages faulted so far", "", 0))});
+  for (int v = 0; v < version_count; ++v) {
+    if (!shown[v]) continue;
+    std::string name(versions[v].name);
+    run.report.note(name + std::string(21 - name.size(), ' ') +
+                    time_line(*shown[v], last_us / cells, cells));
+    double moved[2] = {};
+    int faulted = 0, index = 0;
+    for (const Happened& each : *shown[v]) {
+      if (each.what == Happened::cpu_fault) continue;
+      const bool fault = each.what == Happened::gpu_fault;
+      const bool home = each.what == Happened::to_host;
+      if (!fault) moved[home] += each.bytes / (1 << 20);
+      faulted += fault;
+      table.row({name + (fault  ? ", GPU faults"
+                         : home ? ", to host"
+                                : ", to device"),
+                 "event", std::to_string(++index)},
+                {fault ? each.from_us : each.to_us, fault ? Cell() : Cell(moved[home]),
+                 fault ? Cell(double(faulted)) : Cell()});
+    }
+  }
+}
+
+// ---- the rule where it was not made ----
+
+/// Orders in which the host reads a word of each 64 KiB of a block.
+struct Walk {
+  const char* name;
+  std::vector<unsigned> order;
+};
+
+std::vector<Walk> walks() {
+  const std::vector<unsigned> forward = in_order();
+  std::vector<unsigned> backward(forward.rbegin(), forward.rend());
+  std::vector<unsigned> shuffled = forward;
+  std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937(19));
+  std::vector<unsigned> every_second;
+  for (unsigned part = 0; part < forward.size(); part += 2) every_second.push_back(part);
+  return {{"from its start", forward},
+          {"from its end", backward},
+          {"every second part", every_second},
+          {"in random order", shuffled},
+          {"one word", {forward.back() / 3}}};
+}
+
+/// Faults and transfers of a host that walks so through blocks that lie on the device.
+Counts count_walks(const std::vector<Walk>& all, size_t blocks) {
+  Recording recording;
+  for (const Walk& walk : all) {
+    const Managed<char> memory(blocks * block_bytes);
+    memory.prefetch(this_device());
+    CUDA_CHECK(cudaMemset(memory.data(), 3, memory.bytes()));
+    wait_for_device();
+    recording.count([&] {
+      for (size_t block = 0; block < blocks; ++block)
+        for (const unsigned part : walk.order)
+          static_cast<void>(
+              *static_cast<const volatile char*>(&memory[block * block_bytes + part * 65536]));
+    });
+  }
+  return recording.end();
+}
+
+void show_walks(const Run& run, bool counts) {
+  const std::vector<Walk> all = walks();
+  constexpr size_t blocks = 5;
+  const Counts counted_walks = counts ? count_walks(all, blocks) : Counts();
+  Table table(
+      run.report, "the host reads 64 KiB parts of 5 blocks",
+      {predicted("faults: rule", "CPU faults", "", 0), counted("counted", "CPU faults", "", 0),
+       predicted("transfers: rule", "transfers", "", 0), counted("counted", "transfers", "", 0)});
+  for (size_t i = 0; i < all.size(); ++i) {
+    const double faults = blocks * faults_of(all[i].order);
+    const bool known = counts && !counted_walks[i].lost;
+    table.row({all[i].name, "walk", "5 blocks"},
+              {faults, known ? Cell(double(counted_walks[i].cpu_faults)) : Cell(), 2 * faults,
+               known ? Cell(double(counted_walks[i].to_host.count)) : Cell()});
+  }
+  table.print();
+}
+
+// ---- the claims ----
+
+const Part groups_part{"05.1a", "a warp a page cuts the groups of page faults to a large degree",
+                       "24 to 3 groups", "GTX 1080 Ti"};
+const Part time_part{"05.1b", "a warp a page cuts the time spent on page faults", "2.32 to 1.11 ms",
+                     "GTX 1080 Ti"};
+const Part no_fault_part{"05.2a", "prefetching leaves no page fault of the GPU", "none printed",
+                         "GTX 1080 Ti"};
+const Part pieces_part{"05.2b", "prefetching moves pieces of 2 MiB", "2 of 2 MiB, before 41",
+                       "GTX 1080 Ti"};
+const Part host_part{"05.3", "prefetching to the host as well leaves no page fault of the host",
+                     "no fault; no table", "GTX 1080 Ti"};
+
+/// The ratio of a count in runs of the first two versions that lie beside each other.
+template <class Field>
+Interval ratio_of(const Counted& counted, size_t n, Field field) {
+  std::vector<double> ratios;
+  const Counts& thread = counted.of[by_thread];
+  const Counts& page = counted.of[by_page];
+  for (size_t i = 0; i < std::min(thread.size(), page.size()); ++i)
+    if (complete(thread[i], n) && complete(page[i], n) && field(page[i]) > 0)
+      ratios.push_back(field(thread[i]) / field(page[i]));
+  const Interval interval = interval_of_median(ratios);
+  if (interval.measured()) return interval;
+  return not_measured("of " + std::to_string(thread.size()) + " pairs of runs " +
+                      std::to_string(ratios.size()) + " were recorded whole");
+}
+
+std::string from_to_text(const Counted& counted, size_t n, double (*field)(const Migrations&),
+                         int decimals, const char* unit) {
+  return fixed(over(counted.of[by_thread], n, field).median, decimals) + " to " +
+         fixed(over(counted.of[by_page], n, field).median, decimals) + " " + unit;
+}
+
+/// Judges by what was counted at the text's size.
+void judge(const Run& run, const Counted& counted, size_t n) {
+  const Interval groups = ratio_of(counted, n, records_of);
+  const Interval ms = ratio_of(counted, n, fault_ms_of);
+  run.report.judge(groups_part, much_beats(), groups,
+                   from_to_text(counted, n, records_of, 0, "records of faults") + ", " +
+                       factor_text(groups.value) + " fewer (" + range_text(groups, 1) + ")");
+  if (groups.measured())
+    run.report.finding("05.1a", "the sum of the records' own counts of groups: " +
+                                    from_to_text(counted, n, groups_of, 0, "groups"));
+  run.report.judge(time_part, beats(2.32 / 1.106), ms,
+                   from_to_text(counted, n, fault_ms_of, 2, "ms") + ", " + faster(ms));
+
+  unsigned runs = 0, others = 0;
+  double faults = 0, least = INFINITY, most = 0;
+  for (const Migrations& m : counted.of[prefetched]) {
+    if (!complete(m, n)) continue;
+    ++runs;
+    faults += m.fault_records;
+    least = std::min(least, m.to_device.least);
+    most = std::max(most, m.to_device.most);
+    others = m.to_device.count;
+  }
+  const std::string lost = "no run was recorded whole";
+  if (runs == 0) {
+    run.report.not_judged(no_fault_part, lost);
+    run.report.not_judged(pieces_part, lost);
+  } else {
+    run.report.judge_fact(no_fault_part, faults == 0,
+                          fixed(faults, 0) + " in " + std::to_string(runs) + " runs");
+    run.report.judge_fact(pieces_part, least == block_bytes && most == block_bytes,
+                          std::to_string(others) + " of " + bytes_text(least) +
+                              (least == most ? "" : " to " + bytes_text(most)));
+  }
+  const Statistics before = over(counted.of[prefetched], n, cpu_faults_of);
+  const Statistics after = over(counted.of[both_ways], n, cpu_faults_of);
+  if (after.repeats == 0) return run.report.not_judged(host_part, lost);
+  run.report.judge_fact(host_part, after.high == 0,
+                        fixed(before.median, 0) + " became " + fixed(after.high, 0));
+}
+
+void judge_nothing(const Run& run, const std::string& why) {
+  for (const Part& part : {groups_part, time_part, no_fault_part, pieces_part, host_part})
+    run.report.not_judged(part, why);
+}
+
+/// The text's size and larger ones.
+std::vector<Size> sizes_of(const Run& run, const Options& options) {
+  const size_t each = fitting_elements(run, options.size, text_size, 8, 16);
+  std::vector<Size> sizes;
+  const size_t most = options.size ? 1 : run.full ? 32 : run.quick || !run.device ? 1 : 4;
+  for (size_t times = 1; times <= most; times *= run.full ? 2 : 4)
+    if (times == 1 || 4.0 * bytes_of(each * times) < run.memory_there())
+      sizes.push_back({each * times, {}, {}, {}, {}});
+  return sizes;
 }
 
 }  // namespace
 
 void page_faults(const Run& run, const Options& options) {
-  std::vector<size_t> sizes;
-  const size_t most = run.full ? 64 : run.quick || !run.device ? 1 : 4, step = run.full ? 2 : 4;
-  for (size_t n = 1; n <= most; n *= step) sizes.push_back(n * text_size);
-  if (options.size) sizes = {options.size};
-  if (run.device)
-    for (size_t& n : sizes) n = elements_that_fit(n, 2 * word, options.size != 0);
-  run.report.begin("page_faults", std::to_string(sizes[0]) + " floats, " + bytes_text(double(sizes[0] * word)) +
-                                      ", copied between managed arrays; the host writes one and reads both");
-  const bool usable = run.device && has_managed_memory();
-  const std::string uncounted = usable ? migrations_uncounted_because() : run.device ? managed_memory_text() : "no GPU";
-  const std::vector<Counts> counts = usable && uncounted.empty() ? count_all(sizes) : std::vector<Counts>(sizes.size());
-  Table table(run.report, "version, floats",
-              {measured("kernel ms", "kernel time", "ms", 3), shown("spread"), measured("all ms", "time", "ms", 2),
-               counted("GPU groups", "GPU fault groups", "", 0), then("then", "GPU fault groups", "", 0),
-               counted("their ms", "GPU fault time", "ms", 3), then("then", "GPU fault time", "ms", 3),
-               counted("CPU faults", "CPU faults", "", 0), predicted("rule", "CPU faults", "", 0),
-               then("then", "CPU faults", "", 0)});
-  for (size_t s = 0; s < sizes.size(); ++s) {
-    const size_t n = sizes[s];
-    Progress progress("page_faults, " + std::to_string(n) + " floats", int(number_of_versions));
-    for (size_t v = 0; v < number_of_versions; ++v) {
-      progress.step();
-      const Version& version = versions[v];
-      std::vector<Cell> cells(3);
-      if (usable && (pages_on_demand() || !(version.to_device || version.to_host))) {
-        const auto [kernel_ms, all_ms] = time_version(run, version, n);
-        cells = {kernel_ms, spread_text(kernel_ms), all_ms};
-      }
-      const auto now = [&](auto what) { return counts[s][v].empty() ? Cell() : Cell(over(counts[s][v], what)); };
-      const auto old = [&](double value) { return n == text_size ? number(value) : Cell(); };
-      cells.insert(cells.end(), {now(&Migrations::fault_groups), old(version.then_groups), now(&Migrations::fault_ms),
-                                 old(version.then_group_ms), now(&Migrations::cpu_faults),
-                                 number(predict(version, n).cpu_faults), old(version.then_cpu_faults)});
-      table.row({version.name, "elements", std::to_string(n)}, cells);
-    }
+  std::vector<Size> sizes = sizes_of(run, options);
+  const size_t n = sizes[0].n;
+  run.report.begin("page_faults", std::to_string(n) + " floats, " + bytes_text(bytes_of(n)) +
+                                      ", copied between managed arrays; the host writes one and "
+                                      "reads both");
+  const bool usable = run.device && has_managed_memory() && pages_on_demand();
+  const std::string why = !run.device ? "no GPU"
+                          : usable    ? migrations_uncounted_because()
+                                      : managed_memory_text();
+  const Link link = usable ? measure_link(run) : Link{};
+  unsigned lost = 0;
+  for (Size& size : sizes) {
+    if (!usable) break;
+    if (why.empty()) size.counted = count(size.n, size.n == n ? run.measuring.rounds_for(0) : 3);
+    lost += size.counted.lost;
+    time_in_turn(run, size);
   }
-  table.print();
-  show_transfers(run, sizes.front(), counts.front());
-  if (sizes.size() > 1 && uncounted.empty()) show_transfers(run, sizes.back(), counts.back());
-  if (uncounted.empty() && sizes.front() == text_size) return judge(run, counts.front());
-  if (!uncounted.empty())
-    run.report.left_out(usable ? "counting; the times stand alone" : "times, transfers and faults", uncounted);
-  for (const Claim& each : claims)
-    run.report.claim(each, not_judged(uncounted.empty() ? "it is about 1048576 floats" : uncounted));
+  const Costs costs =
+      costs_from(link, bytes_of(n), taken(sizes[0], by_thread), taken(sizes[0], by_page));
+  show_times(run, sizes, costs);
+  show_transfers(run, sizes, costs);
+  if (usable)
+    run.report.note("calibration: the link " + fixed(link.to_device.median, 1) + " and " +
+                    fixed(link.to_host.median, 1) + " GB/s; a transfer's setup " +
+                    fixed(costs.setup_to_device * 1e3, 1) + " us; the first fault " +
+                    fixed(costs.first_fault, 2) + " ms; a group " + fixed(costs.group * 1e3, 1) +
+                    " us");
+  if (lost)
+    run.report.note("records of " + std::to_string(lost) + " runs are incomplete: not counted");
+  show_time_lines(run, sizes[0]);
+  show_walks(run, usable && why.empty());
+  if (!why.empty())
+    run.report.left_out(usable ? "counting; the times stand alone" : "times, transfers and faults",
+                        why);
+  if (!why.empty()) return judge_nothing(run, why);
+  if (n != text_size) return judge_nothing(run, "it is about 1048576 floats");
+  judge(run, sizes[0].counted, n);
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks ----
 
-TEST_CASE("page_faults: warps of their own page copy every element once") {
-  constexpr size_t pages = 7;
-  std::vector<int> copied(pages * words_of_page);
-  for (size_t warp = 0; warp < pages; ++warp)
-    for (size_t step = 0; step < words_of_page / 32; ++step)
-      for (size_t lane = 0; lane < 32; ++lane) ++copied.at(element_of(warp, step, lane));
-  CHECK(std::count(copied.begin(), copied.end(), 1) == long(copied.size()));
+namespace {
+
+bool nothing_is_counted() {
+  if (skip_without_gpu()) return true;
+  if (migrations_uncounted_because().empty()) return false;
+  skip_self_check(migrations_uncounted_because());
+  return true;
 }
+
+bool nothing_moves() {
+  if (skip_without_gpu()) return true;
+  if (has_managed_memory() && pages_on_demand()) return false;
+  skip_self_check(managed_memory_text());
+  return true;
+}
+
+}  // namespace
 
 TEST_CASE("page_faults: the rule gives the text's figures") {
-  CHECK(faults_of_a_walk() == 6);
+  CHECK(faults_of(in_order()) == 6);
   for (const Version& version : versions) {
-    const Predicted rule = predict(version, text_size);
+    CAPTURE(std::string(version.name));
+    const Rule rule = rule_for(version, 1048576);
     CHECK(rule.cpu_faults == version.then_cpu_faults);
-    if (!version.to_host) CHECK(rule.to_host == version.then_to_host[0]);
-    if (!std::isnan(rule.to_device) && !version.to_host) CHECK(rule.to_device == version.then_to_device[0]);
+    if (!version.prefetched_back()) CHECK(rule.to_host == version.then_to_host.count);
+    if (std::isfinite(rule.to_device) && !version.prefetched_back())
+      CHECK(rule.to_device == version.then_to_device.count);
   }
-  CHECK(predict(versions[3], text_size).to_host == 4);  // 2 MiB each, of both arrays
-  CHECK(std::isnan(predict(versions[0], 1000).to_host));
+  CHECK(rule_for(versions[both_ways], 1048576).to_host == 4);  // 2 MiB each, of both arrays
+  CHECK(std::isnan(rule_for(versions[by_thread], 1048576).to_device));
+  CHECK(std::isnan(rule_for(versions[by_thread], 1000).to_host));
 }
 
-TEST_CASE("page_faults: both kernels copy awkward sizes") {
+TEST_CASE("page_faults: the rule in other orders, by hand") {
+  CHECK(faults_of({7}) == 1);
+  CHECK(faults_of({7, 7, 7}) == 1);
+  CHECK(faults_of({0, 1, 2}) == 3);           // 64, 128 of 256 KiB; then 192, and so all 256
+  CHECK(faults_of({0, 1, 2, 3}) == 3);        // the fourth came with the third
+  CHECK(faults_of({0, 2, 1, 3}) == 3);        // 0, 2; then 1 makes three of four
+  CHECK(faults_of({31, 30, 29, 28}) == 3);    // the same from the end
+  CHECK(faults_of({0, 1, 4, 5, 2, 3}) == 5);  // 4 of 8 parts are half; the fifth fills all eight
+}
+
+TEST_CASE("page_faults: costs, by hand") {
+  Link link;
+  link.to_device.median = 10;  // GB/s: 1e6 bytes take 0.1 ms
+  link.to_host.median = 20;
+  const Taken thread{5, 0.15, 10, 0.2, 1.0, 10};
+  const Taken page{10, 0.2, 10, 0.2, 0.5, 2};
+  const Costs c = costs_from(link, 1e6, thread, page);
+  CHECK(c.setup_to_device == doctest::Approx(0.01));
+  CHECK(c.setup_to_host == doctest::Approx(0.01));  // both arrays: 0.1 ms of bytes
+  CHECK(c.first_fault == doctest::Approx(0.3));
+  CHECK(c.group == doctest::Approx(0.055));
+  CHECK(on_demand_ms(c, 20, 2e6, 4) == doctest::Approx(0.3 + 0.2 + 0.2 + 0.22));
+  CHECK(ms_to_host(c, 4, 2e6) == doctest::Approx(0.14));
+}
+
+TEST_CASE("page_faults: times that an H200 took, by costs of its first two rows") {
+  Link link;  // measured on 2026-11-20: two versions at 2^20 floats, predicted at 2^22
+  link.to_device.median = link.to_host.median = 55.3;
+  const double bytes = 4 << 20;
+  const Costs c = costs_from(link, bytes, {97, 0.337, 48, 0.2204, 1.043, 44},
+                             {128, 0.4247, 48, 0.2201, 0.6793, 4});
+  const auto within = [](double predicted, double measured) {
+    return std::max(predicted, measured) / std::min(predicted, measured) < 1.25;
+  };
+  CHECK(within(on_demand_ms(c, 534, 4 * bytes, 164), 3.302));
+  CHECK(within(on_demand_ms(c, 510, 4 * bytes, 6), 2.090));
+  CHECK(within(ms_to_device(c, 534, 4 * bytes), 1.744));
+  CHECK(within(ms_to_host(c, 192, 8 * bytes), 0.887));
+  CHECK(within(ms_to_host(c, 16, 8 * bytes), 0.628));
+  CHECK(within(ms_to_device(c, 8, 4 * bytes), 0.3666));
+}
+
+TEST_CASE("page_faults: time lines") {
+  std::vector<Happened> events{{Happened::to_device, 130, 149, 4096},
+                               {Happened::cpu_fault, 5, 5, 0},
+                               {Happened::gpu_fault, 100, 160, 0},
+                               {Happened::to_host, 180, 200, 4096}};
+  since_the_first(events);
+  CHECK(events[0].what == Happened::cpu_fault);
+  CHECK(events[0].from_us == -95);
+  CHECK(time_line(events, 10, 10) == "fff>>ff.<<");
+  CHECK(time_line({}, 10, 3) == "...");
+}
+
+#ifdef HAVE_CUPTI
+TEST_CASE("page_faults: records between two times are added up by their kind") {
+  const auto to_device = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD;
+  const auto to_host = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOH;
+  const auto gpu_fault = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_GPU_PAGE_FAULT;
+  const auto cpu_fault = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_CPU_PAGE_FAULT_COUNT;
+  const std::vector<cupti_records::Record> records{
+      {to_device, 4096, 900'000, 950'000},   // before
+      {cpu_fault, 0xabc, 1'100'000, 0},      // its value is no count
+      {gpu_fault, 7, 2'000'000, 2'500'000},  // seven groups, one record
+      {gpu_fault, 1, 2'600'000, 2'700'000},     {to_device, 4096, 2'100'000, 2'110'000},
+      {to_device, 61440, 2'120'000, 2'150'000}, {to_host, 8192, 3'000'000, 3'001'000},
+      {to_host, 8192, 5'000'000, 5'001'000}};  // behind
+  const Migrations m = cupti_records::sum_of(records, 1'000'000, 4'000'000);
+  CHECK(m.to_device.count == 2);
+  CHECK(m.to_device.bytes == 65536);
+  CHECK(m.to_device.least == 4096);
+  CHECK(m.to_device.most == 61440);
+  CHECK(m.to_device.ms == doctest::Approx(0.04));
+  CHECK(m.to_host.count == 1);
+  CHECK(m.fault_records == 2);
+  CHECK(m.fault_groups == 8);
+  CHECK(m.fault_ms == doctest::Approx(0.6));
+  CHECK(m.cpu_faults == 1);
+  REQUIRE(m.events.size() == 6);
+  CHECK(m.events[0].what == Happened::cpu_fault);
+  CHECK(m.events[1].from_us == 0);  // the first that is no fault of the host
+  CHECK(m.events[2].from_us == doctest::Approx(100));
+}
+#endif
+
+TEST_CASE("page_faults: what is lost costs the run, and no other") {
+  const auto moved = [](double to_device, double to_host) {
+    Migrations m;
+    m.to_device.add(to_device, 1);
+    m.to_host.add(to_host, 1);
+    m.cpu_faults = 5;
+    return m;
+  };
+  const Counts counts{moved(4096, 8192), moved(4096 - 64, 8192), moved(4096, 8192)};
+  CHECK(complete(counts[0], 1024));
+  CHECK_FALSE(complete(counts[1], 1024));
+  CHECK(complete(moved(4096, 8192), 1000));  // whole pages
+  CHECK(over(counts, 1024, cpu_faults_of).repeats == 2);
+  Counts dropped = counts;
+  for (Migrations& m : dropped) m.lost = true;
+  CHECK(over(dropped, 1024, cpu_faults_of).repeats == 0);
+  CHECK(std::isnan(over(dropped, 1024, cpu_faults_of).median));
+}
+
+TEST_CASE("page_faults: claims take the text's pair, the right way round") {
+  Device device;
+  device.number = -1;
+  std::string printed;
+  Report report("page_faults", &printed);
+  const Run run{report, &device, {}};
+  Counted counted;
+  const auto migrations = [](unsigned records, double ms, double least, unsigned cpu_faults) {
+    Migrations m;
+    m.to_device.add(least, 0.1);
+    if (least < bytes_of(text_size)) m.to_device.add(bytes_of(text_size) - least, 0.1);
+    m.to_host.add(2 * bytes_of(text_size), 0.1);
+    m.fault_records = records;
+    m.fault_groups = records;
+    m.fault_ms = ms;
+    m.cpu_faults = cpu_faults;
+    return m;
+  };
+  for (int i = 0; i < 15; ++i) {  // of 2018: as the text has it
+    counted.of[by_thread].push_back(migrations(24, 2.32, 4096, 36));
+    counted.of[by_page].push_back(migrations(3, 1.106, 4096, 36));
+    counted.of[prefetched].push_back(migrations(0, 0, 2 << 20, 36));
+    counted.of[both_ways].push_back(migrations(0, 0, 2 << 20, 0));
+  }
+  judge(run, counted, text_size);
+  for (const char* line :
+       {"05.1a  holds  ", "05.1b  holds  ", "05.2a  holds  ", "05.2b  holds  ", "05.3   holds  "}) {
+    CAPTURE(std::string(line));
+    CHECK(printed.find(line) != std::string::npos);
+  }
+  printed.clear();
+  std::swap(counted.of[by_thread], counted.of[by_page]);
+  std::swap(counted.of[prefetched], counted.of[by_thread]);
+  judge(run, counted, text_size);  // prefetched has faults and 4 KiB pieces now
+  CHECK(printed.find("05.2a  does not hold") != std::string::npos);
+  CHECK(printed.find("05.2b  does not hold") != std::string::npos);
+  printed.clear();
+  for (Counts& counts : counted.of)
+    for (Migrations& m : counts) m.lost = true;
+  judge(run, counted, text_size);  // records were dropped: rows are lost, the topic is not
+  CHECK(printed.find("05.1a  not judged") != std::string::npos);
+  CHECK(printed.find("05.3   not judged") != std::string::npos);
+}
+
+TEST_CASE("page_faults: both kernels copy awkward sizes, and nothing behind them") {
   if (skip_without_gpu()) return;
-  for (size_t n : {size_t(1), size_t(31), size_t(16383), size_t(16385), size_t(1000003)})
-    for (bool by_page : {false, true}) {
-      INFO("by page: " << by_page << ", " << n);
+  constexpr size_t canaries = 64;
+  for (const size_t n : {size_t(1), size_t(31), size_t(16383), size_t(16385), size_t(1000003)})
+    for (const auto& launch : {launch_by_thread, launch_by_page}) {
+      CAPTURE(n);
       std::vector<float> host(n);
       std::iota(host.begin(), host.end(), 0.5f);
       const DeviceBuffer<float> in(host);
-      DeviceBuffer<float> out(n);
+      DeviceBuffer<float> out(n + canaries);
       out.poison();
-      launch(by_page, out.data(), in.data(), n);
-      CHECK(out.to_host() == host);
+      launch(out.data(), in.data(), n);
+      const std::vector<float> found = out.to_host();
+      CHECK(std::equal(host.begin(), host.end(), found.begin()));
+      for (size_t i = n; i < found.size(); ++i) CHECK(std::isnan(found[i]));
     }
 }
 
-TEST_CASE("page_faults: what is counted is what must move") {
+TEST_CASE("page_faults: one warp copies the text's page of 65536 bytes, and no more") {
   if (skip_without_gpu()) return;
-  if (!migrations_uncounted_because().empty()) return skip_self_check(migrations_uncounted_because());
-  if (device_attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables))
-    return skip_self_check("this device reads host pages in place");
-  const size_t sizes[] = {text_size, 3 * text_size};
-  const std::vector<Counts> counts = count_all({sizes[0], sizes[1]});
-  for (size_t s : {0, 1})
-    for (size_t v = 0; v < number_of_versions; ++v)
-      for (const Migrations& m : counts[s][v]) {
-        INFO(versions[v].name << " of " << sizes[s]);
-        CHECK(m.to_device.bytes == sizes[s] * word);    // in; out was nowhere before
-        CHECK(m.to_host.bytes == 2 * sizes[s] * word);  // both
-        CHECK((m.fault_groups == 0) == versions[v].to_device);
-        CHECK((m.cpu_faults == 0) == versions[v].to_host);
-        if (versions[v].to_device) CHECK(m.to_device.count == predict(versions[v], sizes[s]).to_device);  // of 2 MiB
-      }
+  const std::vector<float> host(3 * 16384, 2.5f);
+  const DeviceBuffer<float> in(host);
+  DeviceBuffer<float> out(host.size());
+  out.poison();
+  copy_by_page<<<1, 32>>>(out.data(), in.data(), host.size());
+  CUDA_CHECK_LAUNCH();
+  const std::vector<float> found = out.to_host();
+  CHECK(std::count(found.begin(), found.end(), 2.5f) == 16384);
+  CHECK(std::count(found.begin(), found.begin() + 16384, 2.5f) == 16384);
+}
+
+TEST_CASE("page_faults: prefetches go where they say") {
+  if (nothing_moves()) return;
+  const Arrays arrays(3 * block_bytes / sizeof(float));
+  for (size_t i = 0; i < arrays.in.size(); ++i) arrays.in[i] = 1;
+  CHECK(arrays.in.last_prefetched_to() == cudaInvalidDeviceId);
+  both_to_device(arrays);
+  CHECK(arrays.in.last_prefetched_to() == this_device());
+  CHECK(arrays.out.last_prefetched_to() == this_device());
+  both_to_host(arrays);
+  CHECK(arrays.in.last_prefetched_to() == cudaCpuDeviceId);
+  CHECK(arrays.out.last_prefetched_to() == cudaCpuDeviceId);
+  both_to_device(arrays);
+  wait_for_device();
+  input_to_host(arrays);
+  CHECK(arrays.in.last_prefetched_to() == cudaCpuDeviceId);
+  CHECK(arrays.out.last_prefetched_to() == this_device());
+}
+
+TEST_CASE("page_faults: what is counted is what must move") {
+  if (nothing_is_counted()) return;
+  for (const size_t n : {text_size, 3 * text_size, 5 * text_size / 2}) {
+    const Counted counted = count(n, 1);
+    for (int v = 0; v < version_count; ++v) {
+      CAPTURE(std::string(versions[v].name));
+      CAPTURE(n);
+      const Migrations& m = counted.of[v].at(0);
+      const Rule rule = rule_for(versions[v], n);
+      CHECK(m.to_device.bytes == n * sizeof(float));    // in; out was nowhere before
+      CHECK(m.to_host.bytes == 2 * n * sizeof(float));  // both
+      CHECK((m.fault_records == 0) == versions[v].prefetched());
+      CHECK((m.cpu_faults == 0) == versions[v].prefetched_back());
+      if (versions[v].prefetched()) CHECK(m.to_device.count == rule.to_device);  // of 2 MiB
+      MESSAGE(versions[v].name << ": CPU faults " << m.cpu_faults << ", by the rule "
+                               << rule.cpu_faults);
+    }
+  }
+}
+
+TEST_CASE("plausible: page_faults" * doctest::skip()) {
+  const Options by_default;
+  check_plausible([&](const Run& run) { page_faults(run, by_default); });
 }

@@ -1,22 +1,63 @@
-// sort_file: the lecture's example of how little a program changes: malloc becomes cudaMallocManaged, qsort becomes a
-// sort on the GPU, and the pointer stays. A file's bytes, and the same bytes as 4-byte keys, are sorted by the C
-// library on the host and by Thrust in managed memory. Look at what two lines of prefetching add.
+// sort_file: the lecture's example of how little a program changes for unified memory [PR]: malloc
+// becomes cudaMallocManaged, qsort becomes a sort on the GPU, and the pointer stays. A file's
+// bytes, and the same bytes as 4-byte keys, are sorted by the C library on the host, and by Thrust
+// in managed memory. Look at what two lines of prefetching add.
+//   cmake -S 05_unified_memory -B build/sort_file -DEXPERIMENTS=sort_file
+//   cmake --build build/sort_file && build/sort_file/05_unified_memory
+//
+//   1  sort_on_host      qsort, as in the text
+//   2  sort_managed      Thrust on the same pointer
+//   3  sort_prefetched   2 between two prefetches
 #include <doctest/doctest.h>
 #include <thrust/execution_policy.h>
 #include <thrust/sort.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <random>
 
-#include "managed_memory.hpp"
+#include "calibration.hpp"
+#include "migrations.hpp"
 #include "options.hpp"
 
 namespace {
 
+// ---- the three sorts ----
+
+template <class Key>
+int compare(const void* a, const void* b) {
+  const Key x = *static_cast<const Key*>(a);
+  const Key y = *static_cast<const Key*>(b);
+  return (x > y) - (x < y);
+}
+
+// [sorts]
+template <class Key>
+void sort_on_host(Key* data, size_t n) {
+  std::qsort(data, n, sizeof(Key), compare<Key>);
+}
+
+template <class Key>
+void sort_managed(const Managed<Key>& data) {
+  thrust::sort(thrust::device, data.data(), data.data() + data.size());
+  wait_for_device();  // the host may look now
+}
+
+template <class Key>
+void sort_prefetched(const Managed<Key>& data) {
+  data.prefetch(this_device());
+  thrust::sort(thrust::device, data.data(), data.data() + data.size());
+  data.prefetch(cudaCpuDeviceId);
+  wait_for_device();
+}
+// [/sorts]
+
+// ---- what is sorted, and what is right ----
+
 using Bytes = std::vector<unsigned char>;
 
 constexpr size_t generated_bytes = 16 << 20;  // qsort takes 2 to 4 s for them, byte by byte
-constexpr size_t most_host_keys = 1 << 19;    // of 4 bytes each: 0.1 s, after the bytes have shown how long it takes
+constexpr size_t most_host_keys = 1 << 19;    // 0.1 s, after the bytes have shown how long it takes
 static_assert(2 * Options::largest_file <= most_managed_bytes);
 
 Bytes generate(size_t n) {
@@ -34,79 +75,172 @@ std::vector<Key> keys_of(const Bytes& bytes) {
   return keys;
 }
 
+/// The keys in order, by a third sort.
 template <class Key>
-int compare(const void* a, const void* b) {
-  const Key x = *static_cast<const Key*>(a), y = *static_cast<const Key*>(b);
-  return (x > y) - (x < y);
+std::vector<Key> in_order(std::vector<Key> keys) {
+  std::sort(keys.begin(), keys.end());
+  return keys;
 }
 
 template <class Key>
-void sort_on_host(std::vector<Key>& keys) {
-  if (!keys.empty()) std::qsort(keys.data(), keys.size(), sizeof(Key), compare<Key>);
+size_t differing(const Key* found, const std::vector<Key>& right) {
+  size_t wrong = 0;
+  for (size_t i = 0; i < right.size(); ++i) wrong += found[i] != right[i];
+  return wrong;
 }
 
-/// `sorted` is in order and holds the same keys: sums of a mixture of each key's bits tell sets of keys apart.
-template <class Key>
-bool is_sorted_copy(const std::vector<Key>& sorted, const std::vector<Key>& keys) {
-  const auto sum = [](const std::vector<Key>& all) {
-    unsigned long long mixed = 0;
-    for (unsigned long long x : all) {
-      x = (x + 1) * 0x9e3779b97f4a7c15ull;
-      mixed += (x ^ x >> 29) * 0xbf58476d1ce4e5b9ull;
-    }
-    return mixed;
-  };
-  return sorted.size() == keys.size() && std::is_sorted(sorted.begin(), sorted.end()) && sum(sorted) == sum(keys);
+// ---- what to expect ----
+
+/// Constants from the rows of the bytes, and the link.
+struct Costs {
+  Link link;
+  double comparison_ns = NAN;      ///< of qsort: n log2 n of them
+  double on_demand_ms_byte = NAN;  ///< what a byte of managed memory adds that comes on demand
+};
+
+double comparisons(double n) { return n * std::log2(std::max(n, 2.0)); }
+
+double qsort_ms(const Costs& c, double n) { return comparisons(n) * c.comparison_ns * 1e-6; }
+
+/// The sort in device memory, and all bytes over the link both ways.
+double prefetched_ms(const Costs& c, double sort_ms, double bytes) {
+  return sort_ms + c.link.ms_to_device(bytes) + c.link.ms_to_host(bytes);
 }
 
-/// Sorts `keys` in `data` on the device, from keys on the host to the first word of each page read there; milliseconds.
-template <class Key>
-double sort_managed(const Managed<Key>& data, const std::vector<Key>& keys, bool prefetched) {
-  if (pages_on_demand()) data.prefetch(cudaCpuDeviceId), wait_for_device();
-  std::copy(keys.begin(), keys.end(), data.data());
-  return host_ms([&] {
-    if (prefetched) data.prefetch(this_device());
-    thrust::sort(thrust::device, data.data(), data.data() + data.size());
-    if (prefetched) data.prefetch(cudaCpuDeviceId);
-    wait_for_device();
-    for (size_t i = 0; i < data.size(); i += 4096 / sizeof(Key)) *const_cast<volatile Key*>(&data[i]);
-  });
+double on_demand_ms(const Costs& c, double sort_ms, double bytes) {
+  return sort_ms + bytes * c.on_demand_ms_byte;
 }
 
-/// Sorts in all ways, on the host only the first `host_keys` of them, and adds their rows; answers with what the host
-/// sorted.
+// ---- the experiment ----
+
+/// Times of all sorts of one kind of key.
+struct Sorted {
+  size_t host_keys = 0, keys = 0;
+  Readings host, on_device, managed, prefetched;
+};
+
+/// The host's sort takes seconds: once is enough to see that, unless repeats were typed.
 template <class Key>
-std::vector<Key> show_sorts(const Run& run, Table& table, Progress& progress, const std::string& what,
-                            const std::vector<Key>& keys, size_t host_keys) {
-  const std::string bytes = std::to_string(sizeof(Key));
-  const std::vector<Key> part(keys.begin(), keys.begin() + long(host_keys));
+std::vector<Key> time_host(const Run& run, const std::vector<Key>& keys, Sorted& times) {
   std::vector<Key> sorted;
-  std::vector<double> host;
-  progress.step();
-  for (int r = 0; r < (run.measuring.typed ? run.measuring.repeats : 1); ++r) {  // once: it takes seconds
-    sorted = part;
-    host.push_back(host_ms([&] { sort_on_host(sorted); }));
+  for (int r = 0; r < (run.measuring.typed ? run.measuring.repeats : 1); ++r) {
+    sorted = keys;
+    const auto start = std::chrono::steady_clock::now();
+    sort_on_host(sorted.data(), sorted.size());
+    times.host.ms.push_back(ms_since(start));
   }
-  require_right(is_sorted_copy(sorted, part), "qsort of " + what);
-  const Statistics by_host = rate(double(part.size()), summarize(host));
-  const auto row = [&](const std::string& how, const Statistics& ms, size_t sorted_keys) {
-    const Statistics keys_a_ms = rate(double(sorted_keys), ms);
-    table.row({how, "key bytes", bytes}, {ms, ms.repeats > 1 ? spread_text(ms) : "once", scaled(keys_a_ms, 1e-3),
-                                          times(keys_a_ms.median / by_host.median)});
-  };
-  row(what + ", qsort on the host", summarize(host), part.size());
-  if (!run.device || !has_managed_memory()) return sorted;
+  times.host_keys = keys.size();
+  require_right(differing(sorted.data(), in_order(keys)) == 0, "qsort");
+  return sorted;
+}
 
+/// A sort of managed memory: from the keys on the host to a word of each page read there. The keys
+/// in their old order are what no sort leaves.
+template <class Key>
+Prepared managed_sort(const char* name, const Managed<Key>& data, const std::vector<Key>& keys,
+                      const std::vector<Key>& right, void (*sort)(const Managed<Key>&)) {
+  return {name, [] {},
+          [&data, &keys] {
+            if (pages_on_demand()) data.prefetch(cudaCpuDeviceId);
+            wait_for_device();
+            std::copy(keys.begin(), keys.end(), data.data());
+          },
+          [&data, sort] {
+            sort(data);
+            read_every_page(data.data(), data.size());
+          },
+          [&data, &right] { return differing(data.data(), right); }};
+}
+
+/// Thrust in device memory, managed memory, and prefetched managed memory, in turn.
+template <class Key>
+void time_device(const Run& run, const std::vector<Key>& keys, Sorted& times) {
+  const std::vector<Key> right = in_order(keys);
   const Managed<Key> data(keys.size());
-  for (const bool prefetched : {false, true}) {
-    if (prefetched && !pages_on_demand()) continue;
+  DeviceBuffer<Key> there(keys.size());
+  std::vector<Prepared> all;
+  all.push_back({"Thrust, device memory", [] {}, [&] { there.copy_from(keys); },
+                 [&] {
+                   thrust::sort(thrust::device, there.data(), there.data() + keys.size());
+                   wait_for_device();
+                 },
+                 [&] { return differing(there.to_host().data(), right); }});
+  all.push_back(managed_sort("Thrust, managed memory", data, keys, right, sort_managed<Key>));
+  if (pages_on_demand())
+    all.push_back(managed_sort("Thrust, prefetched", data, keys, right, sort_prefetched<Key>));
+  const std::vector<Readings> took = prepared_in_turn(run.measuring, all);
+  times.keys = keys.size();
+  times.on_device = took[0];
+  times.managed = took[1];
+  if (took.size() > 2) times.prefetched = took[2];
+}
+
+/// The rows of one kind of key. Those of the bytes give the costs.
+void add_rows(Table& table, const std::string& what, size_t key_bytes, const Sorted& s,
+              const Costs& costs, bool calibrates) {
+  const double host_rate = double(s.host_keys) / s.host.median();
+  const auto row = [&](const std::string& how, const Readings& times, size_t keys, double model,
+                       bool calibration) {
+    if (times.ms.empty()) return;
+    const Statistics ms = times.statistics();
+    const Statistics rate_in_ms = rate(double(keys), ms);
+    table.row({what + ", " + how, "key bytes", std::to_string(key_bytes)},
+              {calibration ? Cell(Calibration{ms}) : Cell(Compared{model, ms, Model::host}),
+               ms.repeats > 1 ? Cell(spread_text(ms)) : Cell("once"), scaled(rate_in_ms, 1e-3),
+               ::times(rate_in_ms.median / host_rate)});
+  };
+  const double bytes = double(s.keys * key_bytes);
+  const double sort_ms = s.on_device.median();
+  row("qsort on the host", s.host, s.host_keys, qsort_ms(costs, double(s.host_keys)), calibrates);
+  row("Thrust, device memory", s.on_device, s.keys, NAN, true);
+  row("Thrust, managed memory", s.managed, s.keys, on_demand_ms(costs, sort_ms, bytes), calibrates);
+  row("Thrust, prefetched", s.prefetched, s.keys, prefetched_ms(costs, sort_ms, bytes), false);
+}
+
+Costs costs_from(const Link& link, const Sorted& bytes) {
+  Costs c{link};
+  c.comparison_ns = bytes.host.median() * 1e6 / comparisons(double(bytes.host_keys));
+  c.on_demand_ms_byte = (bytes.managed.median() - bytes.on_device.median()) / double(bytes.keys);
+  return c;
+}
+
+void say_what_is_left_out(const Run& run, size_t bytes, size_t host_keys, size_t keys) {
+  if (host_keys < keys)
+    run.report.note("the host sorts all of the bytes, but of the " + std::to_string(keys) +
+                    " 4-byte keys the first " + std::to_string(host_keys) +
+                    ", as it takes so long");
+  if (const size_t tail = bytes % sizeof(unsigned))
+    run.report.note("4-byte keys: the last " + std::to_string(tail) +
+                    " of the bytes make no whole key and are left out");
+}
+
+Bytes sort_all(const Run& run, const Bytes& bytes) {
+  const std::vector<unsigned> keys = keys_of<unsigned>(bytes);
+  const size_t host_keys = std::min(keys.size(), most_host_keys);
+  const bool usable = run.device && has_managed_memory();
+  const Link link = usable ? measure_link(run) : Link{};
+  Progress progress("sort_file", usable ? 4 : 2);
+  Sorted of_bytes, of_keys;
+  progress.step();
+  Bytes sorted = time_host(run, bytes, of_bytes);
+  progress.step();
+  const std::vector<unsigned> some(keys.begin(), keys.begin() + long(host_keys));
+  if (!some.empty()) time_host(run, some, of_keys);
+  if (usable) {
     progress.step();
-    sort_managed(data, keys, prefetched);
-    require_right(is_sorted_copy({data.data(), data.data() + data.size()}, keys), "Thrust's sort of " + what);
-    std::vector<double> ms(run.measuring.typed ? run.measuring.repeats : 5);  // putting the keys back takes its time
-    for (double& each : ms) each = sort_managed(data, keys, prefetched);
-    row(what + (prefetched ? ", Thrust, prefetched" : ", Thrust, managed memory"), summarize(ms), keys.size());
+    time_device(run, bytes, of_bytes);
+    progress.step();
+    if (!keys.empty()) time_device(run, keys, of_keys);
   }
+  const Costs costs = costs_from(link, of_bytes);
+  Table table(
+      run.report, "what and how, bytes of a key",
+      {compared("ms", "time", "ms", 2), shown("spread"),
+       measured("million keys/s", "rate", "million keys/s", 1), shown("times as fast as qsort")});
+  add_rows(table, "bytes", 1, of_bytes, costs, true);
+  add_rows(table, "4-byte keys", 4, of_keys, costs, false);
+  table.print();
+  say_what_is_left_out(run, bytes.size(), host_keys, keys.size());
   return sorted;
 }
 
@@ -114,34 +248,20 @@ std::vector<Key> show_sorts(const Run& run, Table& table, Progress& progress, co
 
 void sort_file(const Run& run, const Options& options) {
   const bool typed = !options.file.empty();
-  const size_t size = typed ? options.file_bytes.size() : run.quick ? generated_bytes / 16 : generated_bytes;
-  // the keys, and as much again for Thrust
-  if (run.device) require_fits("sort_file", 2.5 * double(size), double(Device::free_bytes()));
-  run.report.begin("sort_file", (typed ? "'" + options.file + "'" : std::string("random bytes")) + ", " +
-                                    std::to_string(size) + " bytes");
-  const Bytes bytes = typed ? Bytes(options.file_bytes.begin(), options.file_bytes.end()) : generate(size);
-  const std::vector<unsigned> keys = keys_of<unsigned>(bytes);
-  const size_t host_keys = std::min(keys.size(), most_host_keys);
+  const size_t size = typed       ? options.file_bytes.size()
+                      : run.quick ? generated_bytes / 16
+                                  : generated_bytes;
+  // the keys twice, as managed and as device memory, and once more for Thrust
+  if (run.device) require_fits("sort_file", 3.5 * double(size), double(Device::free_bytes()));
+  run.report.begin("sort_file", (typed ? "'" + options.file + "'" : std::string("random bytes")) +
+                                    ", " + std::to_string(size) + " bytes");
+  const Bytes bytes =
+      typed ? Bytes(options.file_bytes.begin(), options.file_bytes.end()) : generate(size);
   Bytes sorted;
-  if (bytes.empty()) {
+  if (bytes.empty())
     run.report.note("there is nothing to sort: the file is empty");
-  } else {
-    Table table(run.report, "what and how, bytes of a key",
-                {measured("median ms", "time", "ms", 2), shown("spread"),
-                 measured("million keys/s", "rate", "million keys/s", 1), shown("times as fast as qsort")});
-    {
-      Progress progress("sort_file", run.device ? 6 : 2);
-      sorted = show_sorts(run, table, progress, "bytes", bytes, bytes.size());
-      if (!keys.empty()) show_sorts(run, table, progress, "4-byte keys", keys, host_keys);
-    }
-    table.print();
-    if (host_keys < keys.size())
-      run.report.note("the host sorts all of the bytes, but of the " + std::to_string(keys.size()) +
-                      " 4-byte keys the first " + std::to_string(host_keys) + ", as it takes so long");
-    if (const size_t tail = bytes.size() % sizeof(unsigned))
-      run.report.note("4-byte keys: the last " + std::to_string(tail) +
-                      " of the bytes make no whole key and are left out");
-  }
+  else
+    sorted = sort_all(run, bytes);
   if (!run.device)
     run.report.left_out("the sorts in managed memory");
   else if (!has_managed_memory())
@@ -153,43 +273,82 @@ void sort_file(const Run& run, const Options& options) {
   run.report.note("the sorted bytes go to '" + options.output + "'");
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks ----
 
 TEST_CASE("sort_file: the host sorts, and a wrong order or set is seen") {
-  for (size_t n : {0, 1, 2, 3, 5, 1009, 65537}) {
+  for (const size_t n : {0, 1, 2, 3, 5, 1009, 65537}) {
     CAPTURE(n);
     const Bytes bytes = generate(n);
     const std::vector<unsigned> keys = keys_of<unsigned>(bytes);
     CHECK(keys.size() == n / 4);
     std::vector<unsigned> sorted = keys;
-    sort_on_host(sorted);
-    CHECK(is_sorted_copy(sorted, keys));
+    sort_on_host(sorted.data(), sorted.size());
+    CHECK(differing(sorted.data(), in_order(keys)) == 0);
     Bytes sorted_bytes = bytes;
-    sort_on_host(sorted_bytes);
-    CHECK(is_sorted_copy(sorted_bytes, bytes));
+    sort_on_host(sorted_bytes.data(), sorted_bytes.size());
+    CHECK(differing(sorted_bytes.data(), in_order(bytes)) == 0);
     if (n < 1009) continue;
-    CHECK_FALSE(is_sorted_copy(bytes, bytes));
+    CHECK(differing(bytes.data(), in_order(bytes)) > n / 2);
     ++sorted_bytes.back();
-    CHECK_FALSE(is_sorted_copy(sorted_bytes, bytes));
+    CHECK(differing(sorted_bytes.data(), in_order(bytes)) == 1);
   }
+}
+
+TEST_CASE("sort_file: predictions, by hand") {
+  Link link;
+  link.to_device.median = 10;  // GB/s: 1e6 bytes take 0.1 ms
+  link.to_host.median = 20;
+  Sorted bytes;
+  bytes.host_keys = 1024;
+  bytes.keys = 1000000;
+  bytes.host.ms = {1.024};  // 10240 comparisons
+  bytes.on_device.ms = {0.5};
+  bytes.managed.ms = {2.5};
+  const Costs c = costs_from(link, bytes);
+  CHECK(c.comparison_ns == doctest::Approx(100));
+  CHECK(qsort_ms(c, 256) == doctest::Approx(0.2048));
+  CHECK(prefetched_ms(c, 0.5, 1e6) == doctest::Approx(0.65));
+  CHECK(on_demand_ms(c, 0.5, 2e6) == doctest::Approx(4.5));
 }
 
 TEST_CASE("sort_file: Thrust sorts managed memory as the host does") {
   if (skip_without_gpu()) return;
   if (!has_managed_memory()) return skip_self_check("no managed memory");
-  const auto check = [](auto keys) {
-    auto sorted = keys;
-    sort_on_host(sorted);
-    const Managed<typename decltype(keys)::value_type> data(keys.size());
-    for (const bool prefetched : {false, true}) {
-      if (prefetched && !pages_on_demand()) continue;
-      sort_managed(data, keys, prefetched);
-      CHECK(std::equal(sorted.begin(), sorted.end(), data.data()));
+  const auto check = [](const auto& keys) {
+    using Key = typename std::decay_t<decltype(keys)>::value_type;
+    const std::vector<Key> right = in_order(keys);
+    const Managed<Key> data(keys.size());
+    for (const auto& sort : {sort_managed<Key>, sort_prefetched<Key>}) {
+      if (sort == sort_prefetched<Key> && !pages_on_demand()) continue;
+      const Prepared work = managed_sort("", data, keys, right, sort);
+      work.prepare();
+      if (right != keys) CHECK(work.wrong() > 0);
+      work.work();
+      CHECK(work.wrong() == 0);
     }
   };
-  for (size_t n : {4, 7, 31, 1009, 65537, 1000003}) {
+  for (const size_t n : {4, 7, 31, 1009, 65537, 1000003}) {
     CAPTURE(n);
     check(generate(n));
     check(keys_of<unsigned>(generate(n)));
   }
+}
+
+TEST_CASE("sort_file: prefetched keys do not fault on the device") {
+  if (skip_without_gpu()) return;
+  if (!migrations_uncounted_because().empty())
+    return skip_self_check(migrations_uncounted_because());
+  const Bytes bytes = generate(4 << 20);
+  const Bytes right = in_order(bytes);
+  const Managed<unsigned char> data(bytes.size());
+  Recording recording;
+  for (const auto& sort : {sort_managed<unsigned char>, sort_prefetched<unsigned char>}) {
+    const Prepared work = managed_sort("", data, bytes, right, sort);
+    work.prepare();
+    recording.count([&] { work.work(); });
+  }
+  const std::vector<Migrations> made = recording.end();
+  CHECK(made[0].fault_records > 0);
+  CHECK(made[1].fault_records == 0);
+  CHECK(made[1].cpu_faults == 0);
 }
