@@ -1,5 +1,5 @@
-// Unified memory: one pointer for both sides, what moves behind it, and what that costs. Options and the list of
-// experiments; each stands in its own file.
+// Unified memory: one pointer for both sides, what moves behind it, and what that costs. Options
+// and the list of experiments; each stands in its own file.
 #include "../common/command_line.hpp"
 #include "options.hpp"
 
@@ -17,11 +17,15 @@ int main(int argc, char** argv) {
        .about = "One pointer for both sides, what moves behind it, and what that costs",
        .experiments =
            {
-               {"managed", "managed memory, explicit copies and zero-copy side by side", with(options, managed)},
-               {"page_faults", "transfers and faults of four ways to touch pages, counted", with(options, page_faults)},
+               {"managed", "managed memory, explicit copies and zero-copy side by side",
+                with(options, managed)},
+               {"page_faults", "transfers and faults of four ways to touch pages, counted",
+                with(options, page_faults)},
                {"advise", "what each advice changes, where it helps and where it hurts", &advise},
-               {"sort_file", "a file sorted on the host, and by the GPU in managed memory", with(options, sort_file)},
-               {"linked_list", "a list and a tree used by both sides, with and without a deep copy", &linked_list},
+               {"sort_file", "a file sorted on the host, and by the GPU in managed memory",
+                with(options, sort_file)},
+               {"linked_list", "a list and a tree used by both sides, with and without a deep copy",
+                &linked_list},
            },
        .options =
            {
@@ -30,7 +34,8 @@ int main(int argc, char** argv) {
                 "each experiment's own",
                 {"managed", "page_faults"},
                 [&](const std::string& text) {
-                  options.size = size_t(parse_number("--size", text, 1, (long long)Options::largest_size));
+                  options.size =
+                      size_t(parse_number("--size", text, 1, (long long)Options::largest_size));
                 }},
                {"file",
                 "the file to sort",

@@ -10,13 +10,15 @@
 
 /// Filled by main.cu, read by the experiments.
 struct Options {
-  size_t size = 0;   ///< --size: floats in an array of managed and page_faults; 0: not typed; at most largest_size
+  size_t size = 0;   ///< --size: floats in an array of managed and page_faults; 0: not typed; at
+                     ///< most largest_size
   std::string file;  ///< --file: what sort_file sorts; empty: a generated one
   std::vector<char> file_bytes;
   std::string output;  ///< --output: where sort_file puts the sorted bytes; empty: nowhere
   std::unique_ptr<OutputFile> output_file;
 
-  /// managed holds three managed arrays of so many floats: 768 MiB, with room left below the topic's 1 GiB.
+  /// managed holds three managed arrays of so many floats: 768 MiB, with room left below the
+  /// topic's 1 GiB.
   static constexpr size_t largest_size = size_t(1) << 26;
   /// Bytes that sort_file takes: they lie in managed memory, and Thrust needs as many again.
   static constexpr size_t largest_file = size_t(1) << 29;
