@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 
+#include "../common/first_edition.hpp"
 #include "host_memory.hpp"
 
 namespace {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "../common/first_edition.hpp"
 #include "host_memory.hpp"
 #include "options.hpp"
 

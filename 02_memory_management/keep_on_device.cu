@@ -3,7 +3,9 @@
 // and at how many bytes it may be before the host does better. The other half, a sum, stands in carried_sum.cuh.
 #include <doctest/doctest.h>
 
+#include "../common/first_edition.hpp"
 #include "carried_sum.cuh"
+#include "../common/first_edition.hpp"
 #include "host_memory.hpp"
 
 namespace {
