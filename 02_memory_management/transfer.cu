@@ -494,6 +494,24 @@ void show_links(const Run& run) {
   links.print();
 }
 
+/// What it takes to pin memory that exists, and to unpin it: of the order of one copy that it
+/// saves.
+void measure_registering(const Run& run, size_t bytes) {
+  const HostMemory memory(pageable, bytes);
+  const auto both = [&] { const Registration brief(memory.data(), bytes); };
+  try {
+    const Readings times =
+        time_alone(briefly(run, 50), {"registering", both, unchecked("nothing is computed"), true});
+    const Statistics ms = scaled(times.statistics(), 1024.0 * mib / double(bytes));
+    Table table(run.report, "pinning what exists",
+                {measured("ms/GiB", "registering", "ms/GiB", 1), shown("spread")});
+    table.row({"registered and undone"}, {ms, spread_text(ms)});
+    table.print();
+  } catch (const CudaError& refused) {
+    run.report.left_out("registering", refused.what());
+  }
+}
+
 /// All sizes of one kind of which no claim speaks; nothing where the system refuses it.
 void measure_kind(const Run& run, CopyTable& table, Kind kind, const Sizes& sizes, Byte* device) {
   try {
@@ -543,6 +561,7 @@ void measure(const Run& run, const Sizes& sizes) {
   const size_t piece = std::min(sizes.largest, 64 * mib);
   Ends locked(pinned, std::max(piece, HostReads::bytes), device.data());
   judge_combined(run, locked, device.data(), piece);
+  measure_registering(run, piece);
   if (run.full) excessive_pinning(run);
 }
 
