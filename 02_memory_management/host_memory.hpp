@@ -1,16 +1,17 @@
-// The host's memory: how much of it is free, how much of that a sample may pin, and an owner of a registration.
+// The host's side: how much of its memory is free and how much a sample may pin, an owner of a
+// registration, what the card's link can carry, and whether a hypervisor stands in between.
 #pragma once
+
+#include <unistd.h>
 
 #include <fstream>
 #include <string>
 #include <utility>
 
-#include <unistd.h>
+#include "../common/report.hpp"
 
-#include "../common/first_edition.hpp"
-
-/// Host memory that can be allocated now without swapping, in bytes: Linux's MemAvailable, or the free pages where
-/// there is no such line.
+/// Host memory that can be allocated now without swapping, in bytes: Linux's MemAvailable, or the
+/// free pages where there is no such line.
 inline size_t available_host_bytes() {
   std::ifstream meminfo("/proc/meminfo");
   for (std::string line; std::getline(meminfo, line);)
@@ -18,15 +19,18 @@ inline size_t available_host_bytes() {
   return size_t(sysconf(_SC_AVPHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
 }
 
-/// Bytes that a sample pins at most: what is pinned is taken from everything else on the host, so a quarter of what is
-/// free.
+/// Bytes that a sample pins at most: what is pinned is taken from everything else on the host, so a
+/// quarter of what is free.
 inline size_t pinned_budget() { return available_host_bytes() / 4; }
 
-/// Page-locks existing host memory (cudaHostRegister) and unlocks it again. The memory must outlive the registration.
+/// Page-locks existing host memory (cudaHostRegister) and unlocks it again. The memory must outlive
+/// the registration.
 class Registration {
  public:
   Registration(void* data, size_t bytes, unsigned flags = cudaHostRegisterDefault) : data_(data) {
-    CUDA_CHECK(cudaHostRegister(data, bytes, flags));
+    const cudaError_t code = cudaHostRegister(data, bytes, flags);
+    if (code != cudaSuccess) cudaGetLastError();  // thrown here, not to be found by the next check
+    check_cuda(code, "cudaHostRegister", __FILE__, __LINE__);
   }
   Registration(Registration&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
   Registration& operator=(Registration&&) = delete;
@@ -37,3 +41,45 @@ class Registration {
  private:
   void* data_;
 };
+
+// ---- the link ----
+
+/// Most that a PCIe link of so many gigatransfers a second and lanes carries each way in GB/s,
+/// packet headers included: of the bits 8 of 10 are data up to 5 GT/s, 128 of 130 from 8 GT/s on;
+/// at 64 GT/s 242 of 256 bytes.
+inline double link_gbs(double gigatransfers, int lanes) {
+  const double data = gigatransfers < 8 ? 8.0 / 10 : gigatransfers < 64 ? 128.0 / 130 : 242.0 / 256;
+  return gigatransfers * lanes / 8 * data;
+}
+
+/// The same of a card's own link at its best (an idle one may be slower now). Not a number where
+/// Linux does not tell, or where another link than PCIe joins host and card, as in a Grace Hopper.
+inline double link_gbs(const cudaDeviceProp& card) {
+  if (card.pageableMemoryAccessUsesHostPageTables) return NAN;
+  char folder[64];
+  std::snprintf(folder, sizeof folder, "/sys/bus/pci/devices/%04x:%02x:%02x.0/",
+                unsigned(card.pciDomainID), unsigned(card.pciBusID), unsigned(card.pciDeviceID));
+  double gigatransfers = 0;
+  int lanes = 0;
+  std::ifstream(std::string(folder) + "max_link_speed") >> gigatransfers;  // "32.0 GT/s PCIe"
+  std::ifstream(std::string(folder) + "max_link_width") >> lanes;          // "16"; 255: unknown
+  const bool told = gigatransfers > 0 && lanes > 0 && lanes <= 32;
+  return told ? link_gbs(gigatransfers, lanes) : NAN;
+}
+
+/// Bytes cannot arrive faster than the link carries them: what seems to was not waited for. Throws
+/// WrongResult. (A hundredth is the clock's.)
+inline void require_possible(const std::string& what, double gbs, double limit_gbs) {
+  if (gbs > 1.01 * limit_gbs)
+    throw WrongResult(what + ": " + fixed(gbs, 1) + " GB/s over a link that carries " +
+                      fixed(limit_gbs, 1));
+}
+
+/// " (a virtual machine)" where a hypervisor says that there is one; else nothing.
+inline std::string hypervisor_text() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);)
+    if (line.rfind("flags", 0) == 0)
+      return line.find(" hypervisor") == std::string::npos ? "" : " (a virtual machine)";
+  return "";
+}

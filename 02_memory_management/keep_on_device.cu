@@ -1,19 +1,76 @@
-// keep_on_device: what is not worth a journey. The guide says that a step with little parallelism is better left on the
-// GPU than fetched to the host. Look at a step that needs the result of the one before, between two parallel kernels,
-// and at how many bytes it may be before the host does better. The other half, a sum, stands in carried_sum.cuh.
+// keep_on_device: what is not worth a journey. The guide leaves a step with little parallelism on
+// the GPU rather than fetch its data to the host. Look at a step that one block can do, between two
+// parallel kernels, over its bytes; then at what becomes of it where no parallelism is left at all.
+// The study's half, work of one operation a word, stands in keep_on_device_carried.cu.
+//   cmake -S 02_memory_management -B build/keep_on_device -DEXPERIMENTS=keep_on_device
+//   cmake --build build/keep_on_device && build/keep_on_device/02_memory_management
+//
+//   1  prepare         parallel, before the step
+//   2  step_by_block   the step: 1024 chains, in each of which a word needs the one before
+//   3  finish          parallel, behind the step
+//   4  step_by_thread  a step of one chain only, by one thread
+//   5  scan_by_block   the same, by a block that finds the parallelism in it after all
 #include <doctest/doctest.h>
 
-#include "carried_sum.cuh"
+#include <algorithm>
+#include <numeric>
+
 #include "host_memory.hpp"
+
+void carried_work(const Run& run);  // keep_on_device_carried.cu
 
 namespace {
 
-// ---- a serial step: x[i] = factor * x[i - 1] + b[i], modulo 2^32, so that every way must give the same bits ---------
+// ---- kernels: arithmetic modulo 2^32, so that every way must give the same bits ----
 
-constexpr unsigned factor = 1664525;
-__host__ __device__ unsigned next(unsigned x, unsigned b) { return factor * x + b; }
-__host__ __device__ unsigned prepared(size_t i) { return 0x9e3779b1u * unsigned(i + 1); }
-__host__ __device__ unsigned finished(unsigned x) { return x ^ x >> 15; }
+constexpr unsigned chains = 1024;     // as many as a block has threads
+constexpr unsigned factor = 1664525;  // of a step: x = factor * (x before) + b
+
+// Each warp writes 32 neighbouring words.
+__global__ void prepare(unsigned* x, size_t n) {
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
+    x[i] = 0x9e3779b1u * unsigned(i + 1);
+}
+
+// Each warp reads and writes 32 neighbouring words.
+__global__ void finish(unsigned* out, const unsigned* x, size_t n) {
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
+    out[i] = x[i] ^ x[i] >> 15;
+}
+
+// [step_by_block]
+// One block: thread t has the chain of the words t, t + 1024, t + 2048 ... A warp reads and writes
+// 32 neighbours. Only the multiplication waits for the word before; eight loads are under way.
+__global__ void __launch_bounds__(chains) step_by_block(unsigned* x, size_t n) {
+  unsigned last = 0;
+  size_t i = threadIdx.x;
+  for (; i + 7 * chains < n; i += 8 * chains) {
+    unsigned b[8];
+#pragma unroll
+    for (int k = 0; k < 8; ++k) b[k] = x[i + k * chains];  // load eight
+#pragma unroll
+    for (int k = 0; k < 8; ++k) {  // step eight times
+      last = factor * last + b[k];
+      x[i + k * chains] = last;
+    }
+  }
+  for (; i < n; i += chains) {  // what is left, one at a time
+    last = factor * last + x[i];
+    x[i] = last;
+  }
+}
+// [/step_by_block]
+
+// One chain, one thread: 31 lanes of its warp idle, and it waits for memory every few steps.
+__global__ void step_by_thread(unsigned* x, size_t n) {
+  unsigned last = 0;
+  for (size_t i = 0; i < n; ++i) {
+    last = factor * last + x[i];
+    x[i] = last;
+  }
+}
 
 /// factor^k: by this k steps multiply what was there before them.
 __host__ __device__ unsigned power(unsigned k) {
@@ -23,197 +80,372 @@ __host__ __device__ unsigned power(unsigned k) {
   return result;
 }
 
-// The parallel kernels before and behind the step: each warp writes, and the second reads, 32 neighbouring words.
-__global__ void prepare(unsigned* b, size_t n) {
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x)
-    b[i] = prepared(i);
-}
-__global__ void finish(unsigned* out, const unsigned* x, size_t n) {
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x)
-    out[i] = finished(x[i]);
-}
-
-// The serial loop, for the host and for a kernel of one thread, whose warp waits for memory every few steps.
-__host__ __device__ void step_serially(unsigned* x, size_t n) {
-  unsigned last = 0;
-  for (size_t i = 0; i < n; ++i) x[i] = last = next(last, x[i]);
-}
-__global__ void step_by_thread(unsigned* x, size_t n) { step_serially(x, n); }
-
-/// Joins the results of 32 lanes, each of so many steps that `multiplier` is their power: a lane gets what all up to it
-/// give. The multiplier becomes that of the whole warp.
+/// Joins the results of 32 lanes, each of so many steps that `multiplier` is their power: a lane
+/// gets what all up to it give. The multiplier becomes that of the whole warp.
 __device__ unsigned join(unsigned result, unsigned lane, unsigned& multiplier) {
-  for (unsigned lanes = 1; lanes < 32; lanes *= 2, multiplier *= multiplier) {
+  for (unsigned lanes = 1; lanes < 32; lanes *= 2) {
     const unsigned before = __shfl_up_sync(0xffffffffu, result, lanes);
     if (lane >= lanes) result += multiplier * before;
+    multiplier *= multiplier;
   }
   return result;
 }
 
-// One block of 1024, which finds the parallelism that is in the step after all: a run of steps multiplies by a known
-// number and adds one, so runs can be joined over lanes, warps and tiles. A warp takes 32 neighbouring words.
-__global__ void step_by_block(unsigned* x, size_t n) {
+// One chain, one block: k steps multiply by a known number and add one, so that runs of steps can
+// be joined over lanes, warps and tiles of 1024. A warp takes 32 neighbouring words.
+__global__ void __launch_bounds__(chains) scan_by_block(unsigned* x, size_t n) {
   __shared__ unsigned warp_end[32];
-  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const unsigned to_lane = power(lane + 1), to_thread = power(threadIdx.x + 1), to_tile = power(1024);
+  const unsigned lane = threadIdx.x % 32;
+  const unsigned warp = threadIdx.x / 32;
+  const unsigned to_lane = power(lane + 1);
+  const unsigned to_thread = power(threadIdx.x + 1);
+  const unsigned to_tile = power(chains);
   unsigned tile_start = 0;  // what the tile before ended with
-  for (size_t first = 0; first < n; first += 1024, __syncthreads()) {
+  for (size_t first = 0; first < n; first += chains) {
     const size_t i = first + threadIdx.x;
-    unsigned multiplier = factor, result = join(i < n ? x[i] : 0, lane, multiplier);
+    unsigned multiplier = factor;
+    unsigned result = join(i < n ? x[i] : 0, lane, multiplier);  // runs of a warp
     if (lane == 31) warp_end[warp] = result;
     __syncthreads();
-    if (warp == 0) warp_end[lane] = join(warp_end[lane], lane, multiplier);
+    if (warp == 0) warp_end[lane] = join(warp_end[lane], lane, multiplier);  // of all warps
     __syncthreads();
     if (warp > 0) result += to_lane * warp_end[warp - 1];
     if (i < n) x[i] = result + to_thread * tile_start;
     tile_start = to_tile * tile_start + warp_end[31];
+    __syncthreads();  // the next tile writes warp_end again
   }
 }
 
-struct Work {
-  size_t n;
-  DeviceBuffer<unsigned> x{n}, out{n};
-  PinnedBuffer<unsigned> host{n};
-  explicit Work(size_t n) : n(n) {}
-};
-using Way = void (*)(Work&);
+// ---- what is right, and the host's own way ----
 
-void no_step(Work&) {}
-void by_thread(Work& w) { step_by_thread<<<1, 1>>>(w.x.data(), w.n); }
-void by_block(Work& w) { step_by_block<<<1, 1024>>>(w.x.data(), w.n); }
-void fetch(Work& w) {
-  CUDA_CHECK(cudaMemcpyAsync(w.host.data(), w.x.data(), w.x.bytes(), cudaMemcpyDeviceToHost));
-  CUDA_CHECK(cudaStreamSynchronize(nullptr));
-}
-void send(Work& w) { CUDA_CHECK(cudaMemcpyAsync(w.x.data(), w.host.data(), w.x.bytes(), cudaMemcpyHostToDevice)); }
-void by_round_trip(Work& w) { fetch(w), step_serially(w.host.data(), w.n), send(w); }
-
-/// All that is timed: the kernel before, the step, the kernel behind, and the host's wait for the end.
-void go(Work& w, Way step) {
-  const unsigned blocks = unsigned(std::min<size_t>((w.n + 255) / 256, 1024));
-  prepare<<<blocks, 256>>>(w.x.data(), w.n);
-  step(w);
-  finish<<<blocks, 256>>>(w.out.data(), w.x.data(), w.n);
-  CUDA_CHECK_LAUNCH();
-  CUDA_CHECK(cudaDeviceSynchronize());
-}
-
-bool right(Work& w, Way step) {
-  w.x.poison(), w.out.poison();
-  go(w, step);
-  const std::vector<unsigned> out = w.out.to_host();
-  unsigned x = 0;
-  for (size_t i = 0; i < w.n; ++i) {
-    x = step == no_step ? prepared(i) : next(x, prepared(i));
-    if (out[i] != finished(x)) return false;
-  }
-  return true;
-}
-
-const Claim serial_claim{"02.8", "a serial step is better left on the GPU than fetched to the host", "guide",
-                         "no figure"};
-
-/// Measures the step from 4 bytes to 4 << 2 * last.
-void serial_step(const Run& run, const Measuring& measuring, int last) {
-  const auto size = [](int e) { return size_t(4) << 2 * e; };
-  const int stride = run.quick ? 2 : 1;
-  constexpr double longest_ms = 5;          // one thread would go on at its pace: left out where it takes longer
-  const auto journey = [&](size_t bytes) {  // milliseconds to the host and back
-    Work w(bytes / 4);
-    w.x.poison();
-    return time_host(measuring, [&] { fetch(w), send(w), CUDA_CHECK(cudaDeviceSynchronize()); }).median;
-  };
-  const double shortest = run.device ? journey(4) : NAN;
-  const double a_byte = run.device ? (journey(size(last)) - shortest) / double(size(last)) : NAN;
-
-  Table table(run.report, "bytes",
-              {shown("size"), measured("no step us", "without the step", "us", 1),
-               measured("one thread us", "one thread", "us", 1), measured("one block us", "one block", "us", 1),
-               measured("round trip us", "round trip", "us", 1), predicted("predicted us", "round trip", "us", 1),
-               measured("host's step us", "host's step", "us", 2)});
-  double thread_ms = 0;                      // of the size before
-  size_t above_thread = 0, above_block = 0;  // from this size on the round trip is always faster; 0: it is not
-  Judgement judged{Verdict::holds, "", INFINITY};
-  for (int e = 0; e <= last; e += stride) {
-    std::vector<unsigned> words(size(e) / 4, 1);
-    const Statistics host = time_host(measuring, [&] { step_serially(words.data(), words.size()); });
-    std::vector<Cell> cells{bytes_text(double(size(e))), {}, {}, {}, {}, {}, scaled(host, 1e3)};
-    if (run.device) {
-      Work work(words.size());
-      const auto measure = [&](size_t cell, Way step) {
-        require_right(right(work, step), "the serial step over " + bytes_text(double(size(e))));
-        const Statistics ms = time_host(measuring, [&] { go(work, step); });
-        cells[cell] = scaled(ms, 1e3);
-        return ms;
-      };
-      const auto update = [&](size_t& above, const Statistics& trip, const Statistics& gpu) {
-        above = trip.high >= gpu.low ? 0 : above ? above : size(e);
-      };
-      cells[5] = 1e3 * (measure(1, no_step).median + shortest + double(size(e)) * a_byte + host.median);
-      const Statistics block = measure(3, by_block), trip = measure(4, by_round_trip);
-      update(above_block, trip, block);
-      Judgement here = judge_ratio(trip, block);
-      if (thread_ms * (1 << 2 * stride) < longest_ms) {
-        const Statistics thread = measure(2, by_thread);
-        thread_ms = thread.median;
-        update(above_thread, trip, thread);
-        if (thread.median < block.median) here = judge_ratio(trip, thread);
-      }
-      // the claim must hold at every size, for the better of the two; the least ratio is told
-      if (here.verdict != Verdict::holds) judged.verdict = here.verdict;
-      judged.value = std::min(judged.value, here.value);
+/// Each chain by itself, from its first word to its last.
+std::vector<unsigned> expected(size_t n, size_t chain_count) {
+  std::vector<unsigned> x(n);
+  for (size_t chain = 0; chain < std::min(n, chain_count); ++chain) {
+    unsigned last = 0;
+    for (size_t i = chain; i < n; i += chain_count) {
+      last = last * factor + 0x9e3779b1u * unsigned(i + 1);
+      x[i] = last ^ last >> 15;
     }
-    table.row({"", "bytes", std::to_string(size(e))}, cells);
   }
+  return x;
+}
+
+/// What the host does with what it has fetched: all chains side by side, in the order of the words.
+void step_on_host(unsigned* x, size_t n, size_t chain_count) {
+  for (size_t i = chain_count; i < n; ++i) x[i] += factor * x[i - chain_count];
+}
+
+// ---- the work ----
+
+/// The kernel before, a step, the kernel behind, and the host's wait for the end.
+struct Work {
+  static constexpr size_t canaries = 64;
+
+  size_t n;
+  DeviceBuffer<unsigned> x, out;
+  PinnedBuffer<unsigned> host;
+  std::vector<unsigned> right[2];  ///< of the step, and of the one chain
+
+  explicit Work(size_t n)
+      : n(n),
+        x(n + canaries),
+        out(n + canaries),
+        host(n),
+        right{expected(n, chains), expected(n, 1)} {}
+
+  void before() const { prepare<<<blocks(), 256>>>(x.data(), n); }
+  void behind() const {
+    finish<<<blocks(), 256>>>(out.data(), x.data(), n);
+    CUDA_CHECK_LAUNCH();
+    CUDA_CHECK(cudaDeviceSynchronize());
+  }
+  // [round_trip]
+  void journey(size_t chain_count) const {
+    CUDA_CHECK(cudaMemcpy(host.data(), x.data(), 4 * n, cudaMemcpyDeviceToHost));
+    step_on_host(host.data(), n, chain_count);
+    CUDA_CHECK(cudaMemcpyAsync(x.data(), host.data(), 4 * n, cudaMemcpyHostToDevice));
+  }
+  // [/round_trip]
+
+  Task by_block() {
+    return task("one block", chains, [this] {
+      before();
+      step_by_block<<<1, chains>>>(x.data(), n);
+      behind();
+    });
+  }
+  Task by_round_trip() {
+    return task("round trip", chains, [this] {
+      before();
+      journey(chains);
+      behind();
+    });
+  }
+  Task chain_by_thread() {
+    return task("one chain, one thread", 1, [this] {
+      before();
+      step_by_thread<<<1, 1>>>(x.data(), n);
+      behind();
+    });
+  }
+  Task chain_by_scan() {
+    return task("one chain, scan", 1, [this] {
+      before();
+      scan_by_block<<<1, chains>>>(x.data(), n);
+      behind();
+    });
+  }
+  Task chain_by_round_trip() {
+    return task("one chain, round trip", 1, [this] {
+      before();
+      journey(1);
+      behind();
+    });
+  }
+  /// The host's part alone, over words of its own.
+  Task host_step() {
+    Check check;
+    check.poison = [this] { std::iota(host.data(), host.data() + n, 1u); };
+    check.wrong = [this] {
+      size_t wrong = 0;  // the first of each chain stays, the second is stepped once
+      for (size_t i = 0; i < std::min<size_t>(n, 2 * chains); ++i) {
+        const unsigned b = unsigned(i) + 1;
+        wrong += host[i] != (i < chains ? b : b + factor * (b - chains));
+      }
+      return wrong;
+    };
+    return {"host's step", [this] { step_on_host(host.data(), n, chains); }, std::move(check),
+            true};
+  }
+
+ private:
+  unsigned blocks() const { return unsigned(std::min<size_t>((n + 255) / 256, 1024)); }
+  Task task(const char* name, size_t chain_count, const Function<void()>& go) {
+    Check check;
+    check.poison = [this] {
+      x.poison();
+      out.poison();
+    };
+    check.wrong = [this, chain_count] {
+      const std::vector<unsigned> found = out.to_host();
+      const std::vector<unsigned>& expected = right[chain_count == 1];
+      size_t wrong = 0;
+      for (size_t i = 0; i < found.size(); ++i) wrong += found[i] != (i < n ? expected[i] : ~0u);
+      return wrong;
+    };
+    return {std::string(name) + ", " + bytes_text(4.0 * double(n)), go, std::move(check), true};
+  }
+};
+
+// ---- what to expect ----
+
+/// A way's time is what it takes for next to nothing, and its bytes over a rate of its own: two
+/// calibration rows, the smallest size and the largest.
+struct Line {
+  double at_nothing_us = NAN;
+  double us_a_byte = NAN;
+
+  Line() = default;
+  Line(double small_us, double small_bytes, double large_us, double large_bytes)
+      : at_nothing_us(small_us), us_a_byte((large_us - small_us) / (large_bytes - small_bytes)) {}
+  double us(double bytes) const { return at_nothing_us + bytes * us_a_byte; }
+};
+
+// ---- the experiment ----
+
+std::vector<size_t> sizes_of(bool quick) {
+  if (quick) return {4, 4096, 65536, 1 << 20};
+  return {4, 1024, 4096, 16384, 65536, 1 << 18, 1 << 20, 1 << 22, 1 << 24};
+}
+
+constexpr size_t longest_thread =
+    65536;  // bytes: at its pace of about 150 MB/s, half a millisecond
+
+/// Times of all ways at one size.
+struct Times {
+  size_t bytes;
+  Readings block, trip, host, thread, scan, chain_trip;
+};
+
+Times measure(const Run& run, size_t bytes) {
+  Work work(bytes / 4);
+  Times times{bytes, {}, {}, {}, {}, {}, {}};
+  if (!run.device) return times;
+  std::vector<Task> tasks;
+  tasks.push_back(work.by_block());
+  tasks.push_back(work.by_round_trip());
+  tasks.push_back(work.chain_by_scan());
+  tasks.push_back(work.chain_by_round_trip());
+  if (bytes <= longest_thread) tasks.push_back(work.chain_by_thread());
+  const std::vector<Readings> found = run.time_in_turn(tasks);
+  times.block = found[0];
+  times.trip = found[1];
+  times.scan = found[2];
+  times.chain_trip = found[3];
+  if (bytes <= longest_thread) times.thread = found[4];
+  times.host = run.time(work.host_step());
+  return times;
+}
+
+/// One table: a row for each way and size, predicted between the smallest and the largest.
+void show(const Run& run, const std::vector<Times>& all) {
+  Table table(run.report, "way, bytes", {compared("us", "time", "us", 1), shown("spread")});
+  const auto rows = [&](const char* name, Readings Times::*way, size_t largest) {
+    size_t last = 0;
+    while (last + 1 < all.size() && all[last + 1].bytes <= largest) ++last;
+    const auto us = [&](size_t i) { return scaled((all[i].*way).statistics(), 1e3); };
+    const Line line(us(0).median, double(all[0].bytes), us(last).median, double(all[last].bytes));
+    for (size_t i = 0; i <= last; ++i) {
+      const Cell cell = i == 0 || i == last
+                            ? Cell(Calibration{us(i)})
+                            : Cell(Compared{line.us(double(all[i].bytes)), us(i), Model::latency});
+      table.row({name, "bytes", std::to_string(all[i].bytes)}, {cell, spread_text(us(i))});
+    }
+  };
+  rows("one block", &Times::block, SIZE_MAX);
+  rows("round trip", &Times::trip, SIZE_MAX);
+  rows("host's step", &Times::host, SIZE_MAX);
+  rows("one chain: one thread", &Times::thread, longest_thread);
+  rows("one chain: scan", &Times::scan, SIZE_MAX);
+  rows("one chain: round trip", &Times::chain_trip, SIZE_MAX);
   table.print();
   run.report.note(
-      "each: kernel, step, kernel, wait; predicted: no step + a 4-byte journey + bytes / rate + host's step");
-  if (!run.device) return;
-  const auto from = [](size_t above) {
-    return above ? "from " + bytes_text(double(above)) + " on" : "at no size here";
-  };
-  run.report.note("the round trip is faster than one thread " + from(above_thread) + ", than one block " +
-                  from(above_block) + "; one thread is left out above " + fixed(longest_ms, 0) + " ms");
-  judged.here = "the round trip takes at least " + times(judged.value) + " the time of the better way on the GPU";
-  run.report.claim(serial_claim, run.quick ? not_judged("few and small sizes in a quick run") : judged);
+      "each: kernel, step, kernel, wait; predicted: the smallest + bytes at the largest's rate");
+}
+
+/// "up to 16 MiB", "at no size", or which: those at which the interval lies above the bound.
+std::string where_better(const std::vector<Times>& all, Readings Times::*trip,
+                         Readings Times::*device) {
+  std::string sizes;
+  size_t better = 0, tried = 0;
+  for (const Times& times : all) {
+    if ((times.*device).ms.empty()) continue;
+    ++tried;
+    if (!(ratio(times.*trip, times.*device).low > least_effect)) continue;
+    ++better;
+    sizes += (sizes.empty() ? "" : ", ") + bytes_text(double(times.bytes));
+  }
+  if (better == 0) return "at no size";
+  return better == tried
+             ? "at every size up to " + sizes.substr(sizes.rfind(", ") + (better > 1 ? 2 : 1))
+             : "at " + sizes;
+}
+
+void judge(const Run& run, const std::vector<Times>& all) {
+  const Part part{"02.8", "a step with little parallelism is better left on the GPU than fetched",
+                  "better, no figure", "the guide"};
+  std::vector<Verdict> each;
+  Interval least;  // of all sizes
+  for (const Times& times : all) {
+    const Interval gain = ratio(times.trip, times.block);
+    each.push_back(::judge(beats(), gain));
+    if (gain.measured() && !(least.value < gain.value)) least = gain;
+  }
+  run.report.judged(part, judge_many(each), least,
+                    "one block beats the round trip " +
+                        where_better(all, &Times::trip, &Times::block) + "; at the least " +
+                        faster(least));
+  if (!least.measured()) return;
+  run.report.finding("02.8", "one chain only: a thread beats its round trip " +
+                                 where_better(all, &Times::chain_trip, &Times::thread) +
+                                 ", a scan by a block " +
+                                 where_better(all, &Times::chain_trip, &Times::scan));
 }
 
 }  // namespace
 
 void keep_on_device(const Run& run) {
-  const size_t wanted = size_t(1) << (run.quick ? 22 : 26), budget = pinned_budget();
-  size_t n = wanted;
-  while (n > 16 && (n * sizeof(float) > budget || (run.device && n * 5 > Device::free_bytes()))) n /= 2;
-  int last = run.quick ? 10 : 11;  // 4 or 16 MiB
-  while (last > 0 && (size_t(4) << 2 * last) > n * sizeof(float)) --last;
-  run.report.begin("keep_on_device", "a serial step over 4 B to " + bytes_text(double(size_t(4) << 2 * last)) +
-                                         "; a sum of " + std::to_string(n) + " floats, " + bytes_text(4.0 * double(n)) +
-                                         (n < wanted ? ": no room for more" : ""));
-  Measuring measuring = run.measuring;
-  if (!measuring.typed) measuring.budget_ms = std::min(measuring.budget_ms, run.quick ? 5.0 : 10.0);
-  serial_step(run, measuring, last);
-  carried_sum(run, measuring, n);
-  if (!run.device)
-    run.report.left_out("the step on the GPU, and the sum with its transfers", {serial_claim, sum_claim});
+  std::vector<size_t> sizes = sizes_of(run.quick);
+  const double room =
+      run.device ? std::min(double(pinned_budget()), run.memory_there() / 4) : INFINITY;
+  while (sizes.size() > 2 && double(sizes.back()) > room) sizes.pop_back();
+  run.report.begin("keep_on_device", "a step over 4 B to " + bytes_text(double(sizes.back())) +
+                                         " between two kernels; then one operation a word");
+  std::vector<Times> all;
+  Progress progress("keep_on_device", int(sizes.size()));
+  for (const size_t bytes : sizes) {
+    if (run.device) all.push_back(measure(run, bytes));
+    progress.step();
+  }
+  if (run.device) show(run, all);
+  if (!run.device) run.report.left_out("the step on the GPU and its round trip");
+  judge(run, all);
+  carried_work(run);
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks ----
+
+TEST_CASE("keep_on_device: the host steps each chain as if it were alone") {
+  for (const size_t n : {1, 2, 1023, 1024, 1025, 5000})
+    for (const size_t chain_count : {size_t(1), size_t(chains)}) {
+      std::vector<unsigned> x(n);
+      for (size_t i = 0; i < n; ++i) x[i] = 0x9e3779b1u * unsigned(i + 1);
+      step_on_host(x.data(), n, chain_count);
+      for (unsigned& word : x) word ^= word >> 15;
+      CHECK(x == expected(n, chain_count));
+    }
+}
 
 TEST_CASE("keep_on_device: runs of steps can be joined") {
   std::vector<unsigned> whole(1009), parts(1009);
-  for (size_t i = 0; i < whole.size(); ++i) whole[i] = parts[i] = prepared(i);
-  step_serially(whole.data(), whole.size());
+  std::iota(whole.begin(), whole.end(), 7u);
+  const std::vector<unsigned> in = whole;
+  step_on_host(whole.data(), whole.size(), 1);
   for (unsigned cut : {1u, 2u, 512u, 1008u}) {
-    for (size_t i = 0; i < parts.size(); ++i) parts[i] = prepared(i);
-    step_serially(parts.data() + cut, parts.size() - cut);  // from zero, not from where the first run ends
-    for (unsigned k = cut; k < parts.size(); ++k) REQUIRE(parts[k] + power(k - cut + 1) * whole[cut - 1] == whole[k]);
+    parts = in;
+    step_on_host(parts.data() + cut, parts.size() - cut,
+                 1);  // from zero, not from where it was cut
+    for (unsigned k = cut; k < parts.size(); ++k)
+      REQUIRE(parts[k] + power(k - cut + 1) * whole[cut - 1] == whole[k]);
   }
+}
+
+TEST_CASE("keep_on_device: predictions, by hand") {
+  const Line line(10, 0, 110, 1000);
+  CHECK(line.us(500) == doctest::Approx(60));
+}
+
+TEST_CASE("keep_on_device: 02.8 goes by the block, size by size") {
+  const auto always = [](double ms) { return Readings{std::vector<double>(15, ms)}; };
+  const auto at = [&](size_t bytes, double block, double trip) {
+    return Times{bytes, always(block), always(trip), {}, {}, always(1), always(2)};
+  };
+  Device device;
+  device.number = -1;
+  std::string printed;
+  Report report("keep_on_device", &printed);
+  const Run run{report, &device, {}};
+  judge(run, {at(4, 1, 2), at(1024, 1, 1.5), at(4096, 2, 3), at(16384, 4, 3)});
+  CHECK(printed.find("02.8   holds  ") != std::string::npos);  // three of four
+  CHECK(printed.find("at 4 B, 1.00 KiB, 4.00 KiB") == std::string::npos);
+  CHECK(printed.find("at 4 B, 1 KiB, 4 KiB; at the least 1.33x slower") != std::string::npos);
+  printed.clear();
+  judge(run, {at(4, 1, 2), at(1024, 1, 1.5)});
+  CHECK(printed.find("at every size up to 1 KiB") != std::string::npos);
+  printed.clear();
+  judge(run, {at(4, 2, 1), at(1024, 2, 1.5)});
+  CHECK(printed.find("02.8   does not hold") != std::string::npos);
+  CHECK(printed.find("at no size") != std::string::npos);
 }
 
 TEST_CASE("keep_on_device: every way steps right at awkward sizes") {
   if (skip_without_gpu()) return;
-  for (size_t n : {1, 2, 31, 33, 1023, 1024, 1025, 4097, 65537, 300007}) {
+  for (const size_t n : {1, 2, 31, 33, 1023, 1024, 1025, 4097, 8192, 65537, 1048583}) {
+    CAPTURE(n);
     Work work(n);
-    for (Way step : {no_step, by_thread, by_block, by_round_trip}) CHECK(right(work, step));
+    const Task ways[] = {work.by_block(), work.by_round_trip(), work.chain_by_thread(),
+                         work.chain_by_scan(), work.chain_by_round_trip()};
+    for (const Task& task : ways) {
+      CAPTURE(task.name);
+      CHECK(wrong_after(task) == 0);
+    }
+    Task idle = ways[0];
+    idle.launch = [] {};
+    CHECK(wrong_after(idle) == n);
   }
+}
+
+TEST_CASE("plausible: keep_on_device" * doctest::skip()) {
+  check_plausible([](const Run& run) { keep_on_device(run); });
 }

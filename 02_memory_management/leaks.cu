@@ -1,14 +1,15 @@
-// No experiment of the text, but a check of all of them: what an experiment takes, on the device and on the host, it
-// gives back.
+// No experiment of the text, but a check of all of them: what an experiment takes, on the device
+// and on the host, it gives back. It compares the GPU's free memory, and so runs alone.
 #include <doctest/doctest.h>
 #include <malloc.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <functional>
-#include <iostream>
-#include <sstream>
+#include <string>
+#include <utility>
 
-#include "../common/first_edition.hpp"
+#include "../common/report.hpp"
 #include "options.hpp"
 
 void allocation(const Run&);
@@ -33,7 +34,8 @@ struct Taken {
     const struct mallinfo2 heap = mallinfo2();
     size_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;  // the first number: size of the address space
-    return {Device::free_bytes(), heap.uordblks + heap.hblkhd, pages * size_t(sysconf(_SC_PAGESIZE))};
+    return {Device::free_bytes(), heap.uordblks + heap.hblkhd,
+            pages * size_t(sysconf(_SC_PAGESIZE))};
   }
 };
 
@@ -43,7 +45,8 @@ TEST_CASE("leaks: large: every experiment gives back what it took") {
   if (skip_without_gpu()) return;
   const Device device = Device::current();
   const Options options;
-  mallopt(M_ARENA_MAX, 1);  // or new threads would map 64 MiB each for what they allocate, and keep it
+  mallopt(M_ARENA_MAX,
+          1);  // or new threads would map 64 MiB each for what they allocate, and keep it
   const std::pair<std::string, std::function<void(const Run&)>> experiments[] = {
       {"allocation", allocation},
       {"transfer", [&](const Run& run) { transfer(run, options); }},

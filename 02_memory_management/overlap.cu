@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "../common/host_threads.hpp"
+#include "../common/first_edition.hpp"
 #include "host_memory.hpp"
 #include "options.hpp"
 

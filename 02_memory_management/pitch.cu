@@ -1,18 +1,23 @@
-// pitch: rows of any width, packed one behind the other, and pitched so that each begins at an aligned address. The
-// guide has the compiler split what is not aligned, and pitches rows to 256 bytes. It does not split: a request that
-// begins off a sector takes one sector more, and a word that is not aligned to its own size is an error. Look at how
-// much of that sector shows in the time, and at which widths.
+// pitch: rows of any width, packed one behind the other, or pitched so that each begins where the
+// allocation is aligned. The guide pitches rows to 256 bytes, and has the compiler split what is
+// not aligned [KP]. It does not: a request that begins off a sector of 32 bytes takes one more.
+// Look at how much of that sector shows in the time, and at which widths the padding costs more.
+//   cmake -S 02_memory_management -B build/pitch -DEXPERIMENTS=pitch
+//   cmake --build build/pitch && build/pitch/02_memory_management
+//
+//   1  add_one  out = in + 1, a warp a row, in words of 1 or 4 bytes
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <deque>
 #include <numeric>
-#include <set>
 
-#include "../common/first_edition.hpp"
+#include "../common/counters.hpp"
 #include "host_memory.hpp"
 
 namespace {
+
+// ---- kernel ----
 
 /// Rows of elements; all counts are in elements.
 struct Rows {
@@ -20,95 +25,145 @@ struct Rows {
   unsigned width, height;
 };
 
-constexpr unsigned threads = 256, step = 32;  // elements that a warp takes at a time
-// A warp takes a row and walks along it, 32 neighbouring elements in a step.
-__host__ __device__ unsigned row_of(unsigned block, unsigned tid) { return block * (threads / 32) + tid / 32; }
-__host__ __device__ unsigned first_column(unsigned tid) { return tid % 32; }
-__host__ __device__ size_t element(const Rows& rows, unsigned row, unsigned x) { return row * rows.pitch + x; }
+constexpr unsigned block_threads = 256;
+constexpr unsigned block_rows = block_threads / 32;
 
-/// The input; one more is never the poison.
-__host__ __device__ unsigned value(unsigned row, unsigned x) { return (row * 40503u + x) * 2654435761u % 251; }
-constexpr int poison = 0xff;  // each byte
-
-// Each warp writes 32 neighbouring elements in a step, and leaves what lies between rows.
-template <class Word>
-__global__ void fill(Word* in, Rows rows) {
-  const unsigned row = row_of(blockIdx.x, threadIdx.x);
-  if (row >= rows.height) return;
-  for (unsigned x = first_column(threadIdx.x); x < rows.width; x += step)
-    in[element(rows, row, x)] = Word(value(row, x));
-}
-
-// Each warp reads and writes 32 neighbouring elements in a step: aligned in a pitched row, anywhere in a packed one.
+// [add_one]
+// A warp takes a row and walks along it, 32 neighbouring elements in a step, four steps under way:
+// aligned in a pitched row, anywhere in a packed one. What lies between rows it leaves alone.
 template <class Word>
 __global__ void add_one(Word* __restrict__ out, const Word* __restrict__ in, Rows rows) {
-  const unsigned row = row_of(blockIdx.x, threadIdx.x);
+  const unsigned row = blockIdx.x * block_rows + threadIdx.x / 32;
   if (row >= rows.height) return;
-  for (unsigned x = first_column(threadIdx.x); x < rows.width; x += 4 * step) {
-    Word word[4];  // so that four loads are under way
-    for (unsigned k = 0; k < 4; ++k)
-      if (x + k * step < rows.width) word[k] = in[element(rows, row, x + k * step)];
-    for (unsigned k = 0; k < 4; ++k)
-      if (x + k * step < rows.width) out[element(rows, row, x + k * step)] = Word(word[k] + 1);
+  for (unsigned x = threadIdx.x % 32; x < rows.width; x += 4 * 32) {
+    Word word[4];
+    for (unsigned k = 0; k < 4; ++k)  // load
+      if (x + k * 32 < rows.width) word[k] = in[row * rows.pitch + x + k * 32];
+    for (unsigned k = 0; k < 4; ++k)  // add and store
+      if (x + k * 32 < rows.width) out[row * rows.pitch + x + k * 32] = Word(word[k] + 1);
   }
 }
+// [/add_one]
 
-// Each warp reads a row with all of its padding, the last warp a row behind the last, and counts what is not right.
+// ---- what is right: rows of a pattern, and poison between them ----
+
+/// One more is never the poison.
+__host__ __device__ unsigned value_at(unsigned row, unsigned x) {
+  return (row * 40503u + x) * 2654435761u % 251;
+}
+constexpr int poison = 0xff;  // each byte
+
+template <class Word>
+__global__ void fill_rows(Word* in, Rows rows) {
+  const unsigned row = blockIdx.x * block_rows + threadIdx.x / 32;
+  if (row >= rows.height) return;
+  for (unsigned x = threadIdx.x % 32; x < rows.width; x += 32)
+    in[row * rows.pitch + x] = Word(value_at(row, x));
+}
+
+// Each warp reads a row with all of its padding, the last warp a row behind the last.
 template <class Word>
 __global__ void count_wrong(const Word* out, Rows rows, unsigned* wrong) {
-  const unsigned row = row_of(blockIdx.x, threadIdx.x);
+  const unsigned row = blockIdx.x * block_rows + threadIdx.x / 32;
   if (row > rows.height) return;
-  for (unsigned x = first_column(threadIdx.x); x < rows.pitch; x += step) {
+  for (unsigned x = threadIdx.x % 32; x < rows.pitch; x += 32) {
     const bool inside = row < rows.height && x < rows.width;
-    if (out[element(rows, row, x)] != (inside ? Word(value(row, x) + 1) : Word(-1))) atomicAdd(wrong, 1u);
+    const Word expected = inside ? Word(value_at(row, x) + 1) : Word(-1);
+    if (out[row * rows.pitch + x] != expected) atomicAdd(wrong, 1u);
   }
 }
 
-unsigned blocks_for(unsigned rows) { return (rows + threads / 32 - 1) / (threads / 32); }
-/// An input and an output for any rows that take at most `bytes` with one more behind the last, which guards it.
+unsigned blocks_for(unsigned rows) { return (rows + block_rows - 1) / block_rows; }
+
+/// An input and an output for any rows that take at most `bytes` with one more behind the last.
 struct Arrays {
   DeviceBuffer<unsigned char> in, out;
   explicit Arrays(size_t bytes) : in(bytes), out(bytes) {}
 
   template <class Word>
-  void launch(const Rows& rows) const {
-    add_one<<<blocks_for(rows.height), threads>>>((Word*)out.data(), (const Word*)in.data(), rows);
-    CUDA_CHECK_LAUNCH();
-  }
-  template <class Word>
   unsigned wrong(const Rows& rows) const {
-    DeviceBuffer<unsigned> count(std::vector<unsigned>{0});
-    count_wrong<<<blocks_for(rows.height + 1), threads>>>((const Word*)out.data(), rows, count.data());
+    const DeviceBuffer<unsigned> count(std::vector<unsigned>{0});
+    count_wrong<<<blocks_for(rows.height + 1), block_threads>>>((const Word*)out.data(), rows,
+                                                                count.data());
     CUDA_CHECK_LAUNCH();
     return count.to_host()[0];
   }
-  /// Fills, launches and checks.
   template <class Word>
-  bool right(const Rows& rows) const {
-    CUDA_CHECK(cudaMemset(out.data(), poison, (rows.height + 1) * rows.pitch * sizeof(Word)));
-    fill<<<blocks_for(rows.height), threads>>>((Word*)in.data(), rows);
-    launch<Word>(rows);
-    return wrong<Word>(rows) == 0;
+  Task task(const std::string& name, const Rows& rows) const {
+    Check check;
+    check.poison = [this, rows] {
+      CUDA_CHECK(cudaMemset(out.data(), poison, (rows.height + 1) * rows.pitch * sizeof(Word)));
+      fill_rows<<<blocks_for(rows.height), block_threads>>>((Word*)in.data(), rows);
+      CUDA_CHECK_LAUNCH();
+    };
+    check.wrong = [this, rows] { return size_t(wrong<Word>(rows)); };
+    const auto launch = [this, rows] {
+      add_one<<<blocks_for(rows.height), block_threads>>>((Word*)out.data(), (const Word*)in.data(),
+                                                          rows);
+    };
+    return {name, launch, std::move(check)};
+  }
+  /// In words of 4 bytes where the width is a multiple of them.
+  Task task(unsigned word, const std::string& name, const Rows& rows) const {
+    return word == 4 ? task<unsigned>(name, rows) : task<unsigned char>(name, rows);
   }
 };
 
-/// Sectors of 32 bytes in a request, one step of a row, on average over 32 rows: then the starts repeat.
-double sectors_a_request(const Rows& rows, unsigned word) {
-  double sectors = 0, requests = 0;
-  for (unsigned row = 0; row < std::min(rows.height, 32u); ++row)
-    for (unsigned x = first_column(0); x < rows.width; x += step, ++requests) {
-      const size_t first = element(rows, row, x);
-      const size_t last = element(rows, row, std::min(x + first_column(31), rows.width - 1));
-      sectors += double(((last + 1) * word - 1) / 32 - first * word / 32 + 1);
-    }
-  return sectors / requests;
+unsigned word_of(unsigned width) { return width % 4 ? 1 : 4; }  // bytes
+Rows rows_of(unsigned width, size_t pitch, size_t height) {
+  return {pitch / word_of(width), width / word_of(width), unsigned(height)};
 }
 
-/// Owns two rows of `width` bytes (cudaMallocPitch).
+// ---- what to expect ----
+
+/// Sectors of 32 bytes in all requests of a row, on average over 32 rows: then the starts repeat.
+double sectors_of_row(const Rows& rows, unsigned word) {
+  const unsigned counted = std::min(rows.height, 32u);
+  double sectors = 0;
+  for (size_t row = 0; row < counted; ++row)
+    for (unsigned x = 0; x < rows.width; x += 32) {
+      const size_t first = (row * rows.pitch + x) * word;
+      const size_t last = (row * rows.pitch + std::min(x + 32, rows.width)) * word - 1;
+      sectors += double(last / 32 - first / 32 + 1);
+    }
+  return sectors / counted;
+}
+unsigned requests_of_row(const Rows& rows) { return (rows.width + 31) / 32; }
+
+/// Bytes that a row moves through memory: packed rows share the sectors at their ends.
+double bytes_of_row(const Rows& rows, unsigned word) {
+  if (rows.pitch == rows.width) return 2.0 * rows.width * word;
+  return 2.0 * 32 * std::ceil(rows.width * word / 32.0);
+}
+
+/// Nanoseconds, from three calibration rows.
+struct Calibrated {
+  double row = NAN;      ///< a warp begins, waits for its loads and ends
+  double request = NAN;  ///< of 32 elements, whatever their size
+  double byte = NAN;     ///< of the memory
+};
+
+/// Nanoseconds of a row: it cannot take less than a warp's time, than its requests' or than its
+/// bytes'. Warps overlap, but not wholly: the root of the squares, which fits an H200.
+double ns_of_row(const Rows& rows, unsigned word, const Calibrated& c) {
+  const double issued = std::max(c.row, requests_of_row(rows) * c.request);
+  return std::hypot(issued, bytes_of_row(rows, word) * c.byte);
+}
+
+/// The part of `ns` that bytes do not explain.
+double beside_bytes(double ns, double bytes_ns) {
+  return std::sqrt(std::max(ns * ns - bytes_ns * bytes_ns, 0.01 * ns * ns));
+}
+
+// ---- allocations ----
+
+/// Owns rows of `width` bytes (cudaMallocPitch).
 struct Pitched {
   void* data = nullptr;
   size_t pitch = 0;
-  explicit Pitched(unsigned width) { CUDA_CHECK(cudaMallocPitch(&data, &pitch, width, 2)); }
+  explicit Pitched(unsigned width, unsigned rows = 2) {
+    CUDA_CHECK(cudaMallocPitch(&data, &pitch, width, rows));
+  }
   Pitched(Pitched&&) = delete;
   ~Pitched() { cudaFree(data); }
 };
@@ -123,199 +178,370 @@ void try_pitches(const Run& run) {
     starts |= reinterpret_cast<size_t>(tried.back().data);
   }
   Table table(run.report, "multiples of bytes",
-              {counted("pitches", "granularity", "bytes", 0), counted("starts", "alignment of starts", "bytes", 0),
-               counted("textures need", "texture pitch", "bytes", 0), then("guide", "granularity", "bytes", 0)});
-  table.row({"cudaMallocPitch"}, {double(granularity), double(starts & (~starts + 1)),  // the lowest bit of any start
-                                  double(run.device->prop.texturePitchAlignment), 256.0});
+              {counted("pitches", "granularity", "bytes", 0),
+               counted("starts", "alignment of starts", "bytes", 0),
+               counted("textures need", "texture pitch", "bytes", 0),
+               then("guide", "granularity", "bytes", 0)});
+  table.row({"cudaMallocPitch"},
+            {double(granularity), double(starts & (~starts + 1)),  // the lowest bit of any start
+             double(run.device->prop.texturePitchAlignment), 256.0});
   table.print();
 }
 
-unsigned word_of(unsigned width) { return width % 4 ? 1 : 4; }  // bytes
-Rows rows_of(unsigned width, size_t pitch, size_t height) {
-  return {pitch / word_of(width), width / word_of(width), unsigned(height)};
+// ---- the experiment ----
+
+constexpr unsigned row_width = 31;       // bytes: a row that is one request
+constexpr unsigned request_width = 511;  // bytes: sixteen requests
+constexpr unsigned byte_width = 4096;    // words: the memory's rate
+
+std::vector<unsigned> widths_of(const Run& run) {
+  std::vector<unsigned> widths{row_width, request_width, byte_width};
+  if (run.quick) {
+    widths.insert(widths.end(), {1, 129, 1028, 4092, 4095});
+    std::sort(widths.begin(), widths.end());
+    return widths;
+  }
+  widths.insert(widths.end(), {1, 3, 33, 100, 127, 128, 129, 132, 255, 257, 513, 1000, 1025, 1028,
+                               2049, 4092, 4095, 4097});
+  for (unsigned width = 64; run.full && width < 4096; width += 64)
+    widths.insert(widths.end(), {width - 1, width, width + 4});
+  std::sort(widths.begin(), widths.end());
+  widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
+  return widths;
 }
 
-/// Sectors of packed rows over those of pitched ones.
-double loss(unsigned width) {
-  return sectors_a_request(rows_of(width, width, 32), word_of(width)) /
-         sectors_a_request(rows_of(width, 8192, 32), word_of(width));
+/// What one width gave.
+struct Found {
+  unsigned width;
+  bool beyond_cache;
+  Interval gain;  ///< of pitched rows over packed ones
+};
+
+/// A width's two layouts and their times, packed first.
+struct Pair {
+  unsigned width;
+  Rows rows[2];
+  Readings times[2];
+
+  double moved() const { return 2.0 * width * rows[0].height; }
+};
+
+Pair measure(const Run& run, const Arrays* arrays, unsigned width, size_t pitch, size_t height) {
+  Pair pair{width, {rows_of(width, width, height), rows_of(width, pitch, height)}, {}};
+  if (!arrays) return pair;
+  const std::string name = std::to_string(width) + " bytes, ";
+  std::vector<Task> tasks;
+  tasks.push_back(arrays->task(word_of(width), name + "packed", pair.rows[0]));
+  tasks.push_back(arrays->task(word_of(width), name + "pitched", pair.rows[1]));
+  const std::vector<Readings> times = run.time_in_turn(tasks);
+  pair.times[0] = times[0];
+  pair.times[1] = times[1];
+  return pair;
 }
 
-// in words, as most data is; nearly all requests are whole ones, which lose 5 sectors against 4; hardly any padding
-constexpr unsigned judged_width = 4092;
+Calibrated calibrate(const std::vector<Pair>& all) {
+  const auto ns = [&](unsigned width) {  // of a packed row
+    for (const Pair& pair : all)
+      if (pair.width == width) return pair.times[0].median() * 1e6 / pair.rows[0].height;
+    return double(NAN);
+  };
+  Calibrated c;
+  c.byte = ns(byte_width) / (2.0 * byte_width);
+  c.row = ns(row_width);  // its bytes are few
+  const unsigned requests = (request_width + 31) / 32;
+  c.request = beside_bytes(ns(request_width), 2.0 * request_width * c.byte) / requests;
+  return c;
+}
 
-/// Any pitch does that is a multiple of a sector. No requests: a load of which no lane is left in the row may be one.
+Cell rate(const Run& run, const Pair& pair, int k, const Calibrated& c) {
+  if (pair.times[k].ms.empty()) return {};
+  const unsigned word = word_of(pair.width);
+  const Statistics gbs = gigabytes_per_second(pair.moved(), pair.times[k].statistics());
+  const bool calibrates =
+      pair.width == byte_width || pair.width == row_width || pair.width == request_width;
+  if (calibrates && k == 0) return Calibration{gbs};
+  // that warps and requests limit short rows was found on compute capability 9.0
+  const bool documented = word == 4 && pair.width >= 1000;
+  const Model model = documented || run.device->prop.major == 9 ? Model::traffic : Model::host;
+  return Compared{2.0 * pair.width / ns_of_row(pair.rows[k], word, c), gbs, model};
+}
+
+std::vector<Found> show(const Run& run, const std::vector<Pair>& all) {
+  Table table(run.report, "rows, bytes a row",
+              {compared("GB/s packed", "packed rate", "GB/s", 0),
+               compared("pitched", "pitched rate", "GB/s", 0), shown("pitched gains"),
+               predicted("sectors/request", "packed sectors/request", "", 2),
+               predicted("pitched", "pitched sectors/request", "", 2), shown("")});
+  const Calibrated constants = calibrate(all);
+  std::vector<Found> found;
+  for (const Pair& pair : all) {
+    const unsigned word = word_of(pair.width);
+    const bool beyond = run.device && beyond_l2(*run.device, pair.moved());
+    const Interval gain = run.device ? ratio(pair.times[0], pair.times[1]) : Interval{};
+    const double requests = requests_of_row(pair.rows[0]);
+    table.row(
+        {word == 4 ? "4-byte words" : "bytes", "row bytes", std::to_string(pair.width)},
+        {rate(run, pair, 0, constants), rate(run, pair, 1, constants),
+         gain.measured() ? times(gain.value) : "-", sectors_of_row(pair.rows[0], word) / requests,
+         sectors_of_row(pair.rows[1], word) / requests,
+         beyond || !run.device ? "" : "partly in the L2"});
+    found.push_back({pair.width, beyond, gain});
+  }
+  table.print();
+  return found;
+}
+
+/// cudaMemcpy2D between packed rows of pinned memory and rows on the device.
+struct Copies {
+  const Arrays& arrays;
+  unsigned width;
+  size_t pitch, height;
+  PinnedBuffer<unsigned char>&from, &to;
+
+  size_t bytes() const { return width * height; }
+  Task up() const {
+    Check check;
+    check.poison = [this] { CUDA_CHECK(cudaMemset(arrays.out.data(), poison, pitch * height)); };
+    check.wrong = [this] { return wrong_below(); };
+    return {"cudaMemcpy2D to the device",
+            [this] {
+              CUDA_CHECK(cudaMemcpy2DAsync(arrays.out.data(), pitch, from.data(), width, width,
+                                           height, cudaMemcpyHostToDevice));
+            },
+            std::move(check)};
+  }
+  Task down() const {
+    Check check;
+    check.poison = [this] { std::fill_n(to.data(), bytes(), (unsigned char)poison); };
+    check.wrong = [this] {
+      CUDA_CHECK(cudaDeviceSynchronize());
+      size_t wrong = 0;
+      for (size_t i = 0; i < bytes(); ++i) wrong += to[i] != from[i];
+      return wrong;
+    };
+    return {"cudaMemcpy2D to the host",
+            [this] {
+              CUDA_CHECK(cudaMemcpy2DAsync(to.data(), width, arrays.out.data(), pitch, width,
+                                           height, cudaMemcpyDeviceToHost));
+            },
+            std::move(check)};
+  }
+
+ private:
+  /// On the device, padding and all.
+  size_t wrong_below() const {
+    std::vector<unsigned char> found(pitch * height);
+    CUDA_CHECK(cudaMemcpy(found.data(), arrays.out.data(), found.size(), cudaMemcpyDeviceToHost));
+    size_t wrong = 0;
+    for (size_t i = 0; i < found.size(); ++i) {
+      const size_t x = i % pitch;
+      wrong += found[i] != (x < width ? from[i / pitch * width + x] : poison);
+    }
+    return wrong;
+  }
+};
+
+void fill_host(PinnedBuffer<unsigned char>& from) {
+  for (size_t i = 0; i < from.size(); ++i) from[i] = (unsigned char)(i % 251 + i / 4093);
+}
+
+/// Milliseconds of a cudaMemcpy2D: its rows, and its bytes over the link.
+struct CopyModel {
+  double row_ms = NAN, gbs = NAN;
+  double ms(size_t rows, double bytes) const { return double(rows) * row_ms + bytes * 1e-6 / gbs; }
+};
+
+void copy_rows(const Run& run, const Arrays& arrays) {
+  const size_t bytes = std::min(size_t(run.quick ? 4 : 8) << 20, pinned_budget() / 2);
+  PinnedBuffer<unsigned char> from(bytes), to(bytes);
+  fill_host(from);
+  Table table(run.report, "cudaMemcpy2D, bytes a row",
+              {compared("GB/s to device", "to device", "GB/s", 1),
+               compared("to host", "to host", "GB/s", 1)});
+  CopyModel models[2];  // up, down
+  for (const unsigned width : {4096u, 31u, 129u, 513u, 1025u, 4097u})
+    for (const bool pitched : {false, true}) {
+      const size_t pitch = pitched ? Pitched(width).pitch : width;
+      const size_t height = std::min(bytes / width, size_t(1) << 15);
+      const Copies copies{arrays, width, pitch, height, from, to};
+      Cell cells[2];
+      for (int way = 0; way < 2; ++way) {
+        const Readings times = run.time(way ? copies.down() : copies.up());
+        const double moved = double(copies.bytes());
+        const Statistics gbs = gigabytes_per_second(moved, times.statistics());
+        CopyModel& model = models[way];
+        const bool link = !pitched && width == 4096;
+        const bool row = !pitched && width == 31;
+        if (link) model.gbs = gbs.median;
+        if (row) model.row_ms = (times.median() - moved * 1e-6 / model.gbs) / double(height);
+        const double ms = model.ms(height, moved);
+        const double expected = width == 4096 ? model.gbs : moved * 1e-6 / ms;
+        cells[way] =
+            link || row ? Cell(Calibration{gbs}) : Cell(Compared{expected, gbs, Model::host});
+      }
+      table.row({pitched ? "pitched" : "packed", "row bytes", std::to_string(width)},
+                {cells[0], cells[1]});
+    }
+  table.print();
+}
+
+/// Over all widths whose packed rows do not begin on a sector, as far as they are beyond the L2.
+void judge(const Run& run, const std::vector<Found>& all) {
+  const Part part{"02.7", "pitched rows beat rows whose start is not aligned",
+                  "rows of multiples of 256 bytes", "the guide"};
+  std::vector<Verdict> each;
+  std::vector<double> gains;
+  std::string losing;
+  for (const Found& found : all) {
+    if (found.width % 32 == 0 || !found.beyond_cache || !found.gain.measured()) continue;
+    each.push_back(::judge(beats(), found.gain));
+    gains.push_back(found.gain.value);
+    if (each.back() == Verdict::does_not_hold)
+      losing += (losing.empty() ? "" : ", ") + std::to_string(found.width);
+  }
+  if (gains.empty() && run.device)
+    return run.report.not_judged(part, "the rows are less than four times the L2");
+  if (gains.empty()) return run.report.not_judged(part, "no GPU");
+  std::sort(gains.begin(), gains.end());
+  const long holding = std::count(each.begin(), each.end(), Verdict::holds);
+  run.report.judged(part, judge_many(each), exactly(gains[gains.size() / 2]),
+                    "faster at " + std::to_string(holding) + " of " + std::to_string(each.size()) +
+                        " widths, " + factor_text(gains.front()) + " to " +
+                        factor_text(gains.back()));
+  if (!losing.empty())
+    run.report.finding("02.7", "pitched rows gain nothing at " + losing + " bytes");
+}
+
+/// Launches that the hardware counts. No requests: a load of which no lane is left in the row may
+/// be one.
 std::vector<CountedLaunch> counted_launches() {
   std::vector<CountedLaunch> all;
-  for (unsigned width : {1u, 31u, 33u, 257u, 4097u, 100u, 132u, 1028u, judged_width})
-    for (size_t pitch : {width, (width + 511) / 512 * 512}) {
+  for (const unsigned width : {1u, 31u, 33u, 257u, 4097u, 100u, 132u, 1028u, 4092u})
+    for (const size_t pitch : {size_t(width), size_t((width + 511) / 512 * 512)}) {
       const Rows rows = rows_of(width, pitch, 1024);
-      const double sum = 1024.0 * ((rows.width + 31) / 32) * sectors_a_request(rows, word_of(width));
+      const double sectors = 1024.0 * sectors_of_row(rows, word_of(width));
       const auto right = [=] {
         const Arrays arrays(1025 * pitch);
-        return word_of(width) == 4 ? arrays.right<unsigned>(rows) : arrays.right<unsigned char>(rows);
+        return wrong_after(arrays.task(word_of(width), "counted rows", rows)) == 0;
       };
-      const std::vector<Expected> sectors{expected_sectors(true, sum), expected_sectors(false, sum)};
-      all.push_back(
-          {"add_one", "row bytes " + std::to_string(width) + " pitch " + std::to_string(pitch), sectors, right});
+      all.push_back({"add_one",
+                     "row bytes " + std::to_string(width) + " pitch " + std::to_string(pitch),
+                     {expected_sectors(true, sectors), expected_sectors(false, sectors)},
+                     right});
     }
   return all;
 }
 
-template <class Word>
-Statistics time_rows(const Run& run, const Arrays& arrays, const Rows& rows) {
-  require_right(arrays.right<Word>(rows), "rows of " + std::to_string(rows.width * sizeof(Word)) + " bytes");
-  Measuring measuring = run.measuring;
-  measuring.budget_ms = run.quick ? 1 : 5;  // there are forty of them
-  return time_device(measuring, [&] { arrays.launch<Word>(rows); });
-}
-
-/// cudaMemcpy2D between packed rows of pinned memory and rows on the device, and between those.
-void copy_rows(const Run& run, const Arrays& arrays) {
-  const size_t bytes = std::min(size_t(run.quick ? 4 : 8) << 20, pinned_budget() / 2);
-  Measuring measuring = run.measuring;
-  measuring.budget_ms = run.quick ? 0.5 : 2;
-  PinnedBuffer<unsigned char> from(bytes), to(bytes);
-  for (size_t i = 0; i < bytes; ++i) from[i] = static_cast<unsigned char>(i % 251 + i / 4093);
-  Table table(run.report, "cudaMemcpy2D, bytes a row",
-              {shown("pitch"), measured("GB/s to device", "to device", "GB/s", 1),
-               measured("to host", "to host", "GB/s", 1), measured("on device, in the L2", "on device", "GB/s", 1)});
-  for (unsigned width : {31u, 129u, 513u, 1025u, 4092u, 4096u, 4097u})
-    for (bool pitched : {false, true}) {
-      const size_t pitch = pitched ? Pitched(width).pitch : width;
-      const size_t height = std::min(bytes / width, size_t(1) << 15);
-      const auto copy = [&](unsigned char* out, size_t out_pitch, const unsigned char* in, size_t in_pitch) {
-        CUDA_CHECK(cudaMemcpy2DAsync(out, out_pitch, in, in_pitch, width, height, cudaMemcpyDefault));
-      };
-      const auto up = [&] { copy(arrays.in.data(), pitch, from.data(), width); };
-      const auto across = [&] { copy(arrays.out.data(), pitch, arrays.in.data(), pitch); };
-      const auto down = [&] { copy(to.data(), width, arrays.out.data(), pitch); };
-      CUDA_CHECK(cudaMemset(arrays.out.data(), poison, pitch * height));
-      CUDA_CHECK(cudaMemset(to.data(), poison, bytes));
-      up(), across(), down();
-      CUDA_CHECK(cudaDeviceSynchronize());
-      require_right(std::memcmp(from.data(), to.data(), width * height) == 0, "cudaMemcpy2D there and back");
-      const auto rate = [&](double moved, const auto& call) {
-        return gigabytes_per_second(moved * width * double(height), time_device(measuring, call));
-      };
-      table.row({pitched ? "pitched" : "packed", "row bytes", std::to_string(width)},
-                {std::to_string(pitch), rate(1, up), rate(1, down), rate(2, across)});
-    }
-  table.print();
-}
-
-const Claim pitch_claim{"02.7", "pitched rows beat rows whose start is not aligned", "vendor guide", "256 bytes"};
 }  // namespace
 
 void pitch(const Run& run) {
-  size_t bytes = size_t(run.quick ? 32 : run.full ? 512 : 128) << 20;
-  if (run.device && !run.quick) bytes = std::max(bytes, 2 * run.device->l2_bytes());
-  while (run.device && 10 * bytes > Device::free_bytes()) bytes /= 2;
-  const size_t most_pitched = 4 * bytes;  // narrow rows take up to 512 times their bytes: fewer of them
-  std::set<unsigned> widths{1,   3,   31,   33,   100,  127,  128,          129,  132,  255, 257,
-                            511, 513, 1000, 1025, 1028, 2049, judged_width, 4095, 4096, 4097};
-  for (unsigned width = 64; run.full && width < 4096; width += 64) widths.insert({width - 1, width, width + 4});
-  run.report.begin("pitch", "out = in + 1 by rows of 1 to 4097 bytes, packed " + bytes_text(double(bytes)) +
-                                " each, or what is pitched to " + bytes_text(double(most_pitched)));
+  const double room = run.memory_there();
+  double bytes = run.full ? 512 << 20 : 128 << 20;
+  while (run.device && !beyond_l2(*run.device, 2 * bytes)) bytes *= 2;
+  // narrow rows take up to 512 times their bytes: fewer of them, and all from 31 bytes on
+  constexpr double padded = 17;
+  while (run.device && 2 * padded * bytes > 0.8 * room) bytes /= 2;
+  const double most_pitched = padded * bytes;
+  run.report.begin("pitch", "out = in + 1 by rows of 1 to 4097 bytes, packed " + bytes_text(bytes) +
+                                " each, or what is pitched to " + bytes_text(most_pitched));
 
-  Arrays arrays(run.device ? most_pitched + (size_t(1) << 20) : 0);  // and the guard
-  Table table(
-      run.report, "words, bytes a row",
-      {shown("pitch"), shown("packed"), predicted("sectors/request", "packed sectors/request", "", 2),
-       predicted("pitched", "pitched sectors/request", "", 2), measured("GB/s packed", "packed rate", "GB/s", 1),
-       measured("pitched", "pitched rate", "GB/s", 1), shown("spread"), shown("pitched gains"), shown("")});
-  Statistics packed_ms{}, pitched_ms{};            // at the judged width
-  std::vector<std::pair<double, unsigned>> gains;  // beyond the L2, and at which width
-  for (unsigned width : widths) {
-    const size_t pitch = run.device ? Pitched(width).pitch : (width + size_t(511)) / 512 * 512;
-    const size_t height = std::min(bytes / width, most_pitched / pitch);
-    const Rows packed = rows_of(width, width, height), pitched = rows_of(width, pitch, height);
-    const unsigned word = word_of(width);
-    std::vector<Cell> cells{std::to_string(pitch), bytes_text(double(width * height)), sectors_a_request(packed, word),
-                            sectors_a_request(pitched, word)};
-    cells.resize(9);
-    const double moved = 2.0 * width * double(height);
-    const bool cached = run.device && moved <= double(run.device->l2_bytes());
-    cells[8] = std::string(cached ? "packed fits in the L2" : "");
-    if (run.device) {
-      const auto time = [&](const Rows& rows) {
-        return word == 4 ? time_rows<unsigned>(run, arrays, rows) : time_rows<unsigned char>(run, arrays, rows);
-      };
-      const Statistics a = time(packed), b = time(pitched);
-      cells[4] = gigabytes_per_second(moved, a), cells[5] = gigabytes_per_second(moved, b);
-      cells[6] = spread_text(a.spread() > b.spread() ? a : b), cells[7] = times(a.median / b.median);
-      if (!cached) gains.push_back({a.median / b.median, width});
-      if (width == judged_width) packed_ms = a, pitched_ms = b;
+  std::vector<Pair> all;
+  std::vector<Found> found;
+  {
+    const Arrays arrays(run.device ? size_t(most_pitched) + (1 << 20) : 0);  // and the guard
+    for (const unsigned width : widths_of(run)) {
+      const size_t pitch = run.device ? Pitched(width).pitch : (width + size_t(511)) / 512 * 512;
+      const size_t height = size_t(std::min(bytes / width, most_pitched / double(pitch)));
+      all.push_back(measure(run, run.device ? &arrays : nullptr, width, pitch, height));
     }
-    table.row({word == 4 ? "4-byte words" : "bytes", "row bytes", std::to_string(width)}, cells);
+    found = show(run, all);
+    if (run.device) copy_rows(run, arrays);
   }
-  table.print();
-  if (!run.device) return run.report.left_out("rates; above a pitch is a multiple of 512", {pitch_claim});
-  copy_rows(run, arrays);
-  try_pitches(run);
-  if (bytes < 2 * run.device->l2_bytes()) return run.report.claim(pitch_claim, not_judged("rows partly in the L2"));
-  Judgement judged = judge_ratio(packed_ms, pitched_ms);
-  const auto [least, most] = std::minmax_element(gains.begin(), gains.end());
-  judged.here = times(judged.value) + " at " + std::to_string(judged_width) + " bytes in words (by sectors " +
-                times(loss(judged_width)) + "); from " + times(least->first) + " at " + std::to_string(least->second) +
-                " to " + times(most->first) + " at " + std::to_string(most->second);
-  run.report.claim(pitch_claim, judged);
+  if (run.device) try_pitches(run);
+  if (!run.device) run.report.left_out("rates; above a pitch is a multiple of 512");
+  judge(run, found);
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
-
-TEST_CASE("pitch: the warps take every element once and nothing else") {
-  for (unsigned width : {1, 31, 33, 129, 257})
-    for (unsigned height : {1, 2, 7, 9, 31})
-      for (size_t pitch : {size_t(width), size_t(512)}) {
-        const Rows rows{pitch, width, height};
-        std::vector<int> taken(pitch * height);
-        for (unsigned block = 0; block < blocks_for(height); ++block)
-          for (unsigned tid = 0; tid < threads && row_of(block, tid) < height; ++tid)
-            for (unsigned x = first_column(tid); x < width; x += step) ++taken.at(element(rows, row_of(block, tid), x));
-        size_t wrong = 0;
-        for (size_t i = 0; i < taken.size(); ++i) wrong += taken[i] != (i % pitch < width);
-        CHECK(wrong == 0);
-      }
-}
+// ---- self-checks ----
 
 TEST_CASE("pitch: sectors of aligned and unaligned rows") {
-  CHECK(sectors_a_request({512, 32, 100}, 4) == 4);
-  CHECK(sectors_a_request({512, 32, 100}, 1) == 1);
-  CHECK(sectors_a_request({33, 33, 100}, 4) == (5 * 7 + 4 + 8) / 16.0);  // of 32 lanes one start in eight is aligned
-  CHECK(loss(judged_width) ==
-        (31 * (5 * 7 + 4) + 5 * 6 + 4 * 2) / (8 * 128.0));  // 31 whole requests and one of 31 lanes
+  CHECK(sectors_of_row({512, 32, 100}, 4) == 4);
+  CHECK(sectors_of_row({512, 32, 100}, 1) == 1);
+  CHECK(sectors_of_row({33, 33, 100}, 4) ==
+        (5 * 7 + 4 + 8) / 8.0);                  // one start in eight is aligned
+  CHECK(sectors_of_row({1023, 1023, 100}, 4) ==  // 31 whole requests and one of 31 lanes
+        (31 * (5 * 7 + 4) + 5 * 6 + 4 * 2) / 8.0);
+}
+
+TEST_CASE("pitch: predictions, by hand") {
+  const Calibrated c{3, 1, 0.01};
+  CHECK(ns_of_row({1, 1, 9}, 1, c) == doctest::Approx(3).epsilon(1e-4));          // a warp's time
+  CHECK(ns_of_row({100, 100, 9}, 4, c) == doctest::Approx(std::hypot(4, 8)));     // 4 requests
+  CHECK(ns_of_row({128, 100, 9}, 4, c) == doctest::Approx(std::hypot(4, 8.32)));  // 13 sectors
+  CHECK(beside_bytes(5, 4) == doctest::Approx(3));
+  const CopyModel copies{1e-6, 50};
+  CHECK(copies.ms(1000, 1e6) == doctest::Approx(0.021));
+}
+
+TEST_CASE("pitch: 02.7 goes by all widths that are not aligned and beyond the L2") {
+  Device device;
+  device.number = -1;
+  std::string printed;
+  Report report("pitch", &printed);
+  const Run run{report, &device, {}};
+  const auto gain = [](double r) { return Interval{r, r * 0.99, r * 1.01, 15, ""}; };
+  judge(run, {{33, true, gain(1.2)},
+              {100, true, gain(1.3)},
+              {132, true, gain(1.1)},
+              {129, true, gain(0.8)},
+              {128, true, gain(0.5)},
+              {1, false, gain(0.5)}});
+  CHECK(printed.find("02.7   holds  ") != std::string::npos);  // three of four
+  CHECK(printed.find("faster at 3 of 4 widths") != std::string::npos);
+  CHECK(printed.find("nothing at 129 bytes") != std::string::npos);
+  printed.clear();
+  judge(run, {{33, true, gain(1.2)},
+              {100, true, gain(0.9)},
+              {132, true, gain(0.9)},
+              {129, true, gain(0.8)},
+              {127, true, gain(0.8)}});
+  CHECK(printed.find("02.7   does not hold") != std::string::npos);
 }
 
 TEST_CASE("pitch: rows are right and what lies between them is left alone") {
   if (skip_without_gpu()) return;
   const Arrays arrays(1001 * 8192);
-  const auto check = [&]<class Word>(Word, unsigned width, unsigned height) {
-    for (size_t pitch : {size_t(width), Pitched(width).pitch}) {
-      const Rows rows{pitch / sizeof(Word), width / unsigned(sizeof(Word)), height};
-      CAPTURE(std::to_string(width) + " x " + std::to_string(height) + ", pitch " + std::to_string(pitch));
-      CHECK(arrays.right<Word>(rows));
-      CUDA_CHECK(cudaMemset(arrays.out.data() + (rows.height + 1) * pitch - 1, 0, 1));  // a guard touched is found
-      CHECK(arrays.wrong<Word>(rows) == 1);
-    }
-  };
-  for (unsigned height : {1, 2, 3, 7, 1000}) {
-    for (unsigned width : {1, 3, 31, 33, 127, 129, 257, 1025, 4097}) check((unsigned char)0, width, height);
-    for (unsigned width : {4, 100, 128, 132, 1028, 4092, 4096}) check(0u, width, height);
-  }
+  for (const unsigned height : {1, 2, 3, 7, 9, 1000})
+    for (const unsigned width :
+         {1, 3, 31, 33, 127, 129, 257, 1025, 4097, 4, 100, 128, 132, 1028, 4092, 4096})
+      for (const size_t pitch : {size_t(width), Pitched(width).pitch}) {
+        const Rows rows = rows_of(width, pitch, height);
+        CAPTURE(std::to_string(width) + " x " + std::to_string(height) + ", pitch " +
+                std::to_string(pitch));
+        const Task task = arrays.task(word_of(width), "rows", rows);
+        CHECK(wrong_after(task) == 0);
+        // a guard touched is found
+        CUDA_CHECK(cudaMemset(arrays.out.data() + (height + 1) * pitch - 1, 0, 1));
+        CHECK(task.check.wrong() == 1);
+        Task idle = task;
+        idle.launch = [] {};
+        CHECK(wrong_after(idle) == size_t(rows.width) * rows.height);
+      }
 }
 
-TEST_CASE("pitch: cudaMemcpy2D there and back and sectors begin with the rows") {
+TEST_CASE("pitch: cudaMemcpy2D there and back, and sectors begin with the rows") {
   if (skip_without_gpu()) return;
-  for (unsigned width : {1, 3, 31, 129, 1025, 4097}) {
+  PinnedBuffer<unsigned char> from(1 << 16), to(1 << 16);
+  fill_host(from);
+  const Arrays arrays(1 << 17);
+  for (const unsigned width : {1, 3, 31, 129, 1025, 4097}) {
     const Pitched rows(width);
-    CHECK((reinterpret_cast<size_t>(rows.data) | rows.pitch) % 32 == 0);  // the prediction rests on it
-    std::vector<unsigned char> from(2 * width), to(from.size(), poison);
-    for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<unsigned char>(i % 251);
-    CUDA_CHECK(cudaMemset(rows.data, poison, 2 * rows.pitch));
-    CUDA_CHECK(cudaMemcpy2D(rows.data, rows.pitch, from.data(), width, width, 2, cudaMemcpyHostToDevice));
-    CUDA_CHECK(cudaMemcpy2D(to.data(), width, rows.data, rows.pitch, width, 2, cudaMemcpyDeviceToHost));
-    CHECK((to == from));
+    CHECK((reinterpret_cast<size_t>(rows.data) | rows.pitch) % 32 == 0);  // predictions rest on it
+    for (const size_t pitch : {size_t(width), rows.pitch}) {
+      const Copies copies{arrays, width, pitch, 7, from, to};
+      CHECK(wrong_after(copies.up()) == 0);
+      CHECK(wrong_after(copies.down()) == 0);
+    }
   }
 }
 
@@ -324,4 +550,14 @@ TEST_CASE("pitch: profile launches") {
   launch_counted(counted_launches());
 }
 
-TEST_CASE("pitch: counted sectors equal the model") { compare_with_counters(counted_launches()); }
+TEST_CASE("pitch: counted sectors of this GPU equal the model") {
+  compare_with_counts_of_this_run(counted_launches());
+}
+
+TEST_CASE("pitch: counted sectors of an NVIDIA H200 equal the model") {
+  compare_with_recorded_counts(counted_launches(), results_file("nvidia-h200-counters.csv"));
+}
+
+TEST_CASE("plausible: pitch" * doctest::skip()) {
+  check_plausible([](const Run& run) { pitch(run); });
+}

@@ -1,11 +1,20 @@
-// transfer: copies between the GPU and each kind of host memory. A copy engine can follow only pages that stay where
-// they are, so copies of ordinary (pageable) memory go through a pinned buffer of the driver. The texts say that pinned
-// memory is much faster, that write-combined memory is faster still but slow for the host to read, and (in 2007) that a
-// card is read back at about 1 GB/s. Look at the largest copies, the size at half of the peak, the cost of pinning.
+// transfer: copies between the GPU and each kind of host memory. A copy engine follows only pages
+// that stay where they are, so copies of ordinary (pageable) memory go through a pinned buffer of
+// the driver. The wiki and the guide say that pinned memory is much faster, the wiki that
+// write-combined memory is faster still on some systems, but slow for the host to read [LC 2]; a
+// study of 2007 reads its card back at about 1 GB/s [BW]. Look at the largest copies, and at the
+// size from which on the bytes count and not the call.
+//   cmake -S 02_memory_management -B build/transfer -DEXPERIMENTS=transfer
+//   cmake --build build/transfer && build/transfer/02_memory_management
+//
+//   1  copy_to_device  one copy, waited for
+//   2  copy_to_host    the same back
+//   3  copy_both_ways  half of the bytes each way, at the same time
+//   4  copy_queued     eight copies, waited for once
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <array>
+#include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -13,295 +22,718 @@
 #include "../common/host_threads.hpp"
 #include "host_memory.hpp"
 #include "options.hpp"
-#include "pcie_link.hpp"
+#include "pattern.cuh"
 
 namespace {
 
-constexpr size_t kib = 1024, mib = kib * kib, period = 1048573;  // prime: a copy off by words or pages is seen
+using Byte = unsigned char;
+constexpr size_t kib = 1024;
+constexpr size_t mib = 1024 * kib;
 
-/// Byte `i` of what is copied in a round. From one round to the next two every byte changes: none can be left over.
-__host__ __device__ unsigned char pattern(size_t i, unsigned round) {
-  return static_cast<unsigned char>((unsigned(i % period) + 1 + round) * 2654435761u >> 24);
-}
+// ---- the copies ----
 
-// Each warp writes 32 neighbouring bytes of the pattern, or reads them to find one that is wrong; then on by the grid.
-__global__ void put_or_compare(unsigned char* data, size_t n, unsigned round, int* wrong) {
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x)
-    if (!wrong)
-      data[i] = pattern(i, round);
-    else if (data[i] != pattern(i, round))
-      *wrong = 1;
-}
-
-void launch(unsigned char* device, size_t n, unsigned round, int* wrong = nullptr) {
-  put_or_compare<<<unsigned(std::min<size_t>(n / 256 + 1, 1024)), 256>>>(device, n, round, wrong);
-  CUDA_CHECK_LAUNCH();
-}
-bool is_there(unsigned char* device, size_t n, unsigned round) {
-  DeviceBuffer<int> wrong(std::vector<int>{0});
-  launch(device, n, round, wrong.data());
-  return wrong.to_host()[0] == 0;
-}
-
-constexpr unsigned from_malloc = ~0u;
-enum { i_pageable, i_pinned, i_combined = 4, i_registered, kind_count };
-const std::string kinds[] = {"pageable", "cudaMallocHost", "portable", "mapped", "write-combined", "registered"};
-const unsigned flags_of[] = {from_malloc,         cudaHostAllocDefault,       cudaHostAllocPortable,
-                             cudaHostAllocMapped, cudaHostAllocWriteCombined, from_malloc};
-
-/// `n` bytes of kind `k`, every page touched; registered by the caller. A refusal names the bytes.
-std::unique_ptr<unsigned char, void (*)(void*)> allocate(int k, size_t n) {
-  const std::string what = "allocating " + bytes_text(double(n)) + " of host memory (" + kinds[k] + ")";
-  const unsigned flags = flags_of[k];
-  void* p = flags == from_malloc ? std::malloc(n) : nullptr;
-  if (flags != from_malloc)
-    check_cuda(k == i_pinned ? cudaMallocHost(&p, n) : cudaHostAlloc(&p, n, flags), what.c_str(), __FILE__, __LINE__);
-  if (!p) throw std::runtime_error(what + " failed");
-  std::unique_ptr<unsigned char, void (*)(void*)> memory(
-      static_cast<unsigned char*>(p), flags == from_malloc ? std::free : [](void* q) { cudaFreeHost(q); });
-  on_threads(8, [=](size_t part) {  // no host has pages of less than 4 KiB; one thread would take long
-    for (size_t i = n / 8 * part; i < (part == 7 ? n : n / 8 * (part + 1)); i += 4096) static_cast<char*>(p)[i] = 1;
-  });
-  return memory;
-}
-
-enum Direction { to_device, to_host, both_ways };
-const std::string direction_names[] = {"host to device", "device to host", "both ways"};
-
-/// Bytes of `n` that go to the device: all, none, or the first half, while the others go to the host at the same time.
-size_t bytes_up(Direction d, size_t n) { return d == to_device ? n : d == to_host ? 0 : n / 2; }
-
-/// The two ends of all copies, and a stream for each way, which waits for the default stream as that does for it.
-struct Ends {
-  unsigned char *host, *device;
-  unsigned round = 0;  // of the pattern
-  cudaStream_t up = nullptr, down = nullptr;
-  Ends(unsigned char* host, unsigned char* device) : host(host), device(device) {
-    for (cudaStream_t* way : {&up, &down}) CUDA_CHECK(cudaStreamCreate(way));
-  }
-  Ends(Ends&&) = delete;
-  ~Ends() { cudaStreamDestroy(up), cudaStreamDestroy(down); }
-};
-
-void queue(const Ends& ends, Direction d, size_t n) {
-  const size_t up = bytes_up(d, n);
-  if (up) CUDA_CHECK(cudaMemcpyAsync(ends.device, ends.host, up, cudaMemcpyHostToDevice, ends.up));
-  if (up < n) CUDA_CHECK(cudaMemcpyAsync(ends.host + up, ends.device + up, n - up, cudaMemcpyDeviceToHost, ends.down));
-}
-
-/// Copies and waits: cudaMemcpy from pageable memory returns when all is staged, which is before it has arrived.
-void copy(const Ends& ends, Direction d, size_t n) {
-  if (d == to_device) CUDA_CHECK(cudaMemcpy(ends.device, ends.host, n, cudaMemcpyHostToDevice));
-  if (d == to_host) CUDA_CHECK(cudaMemcpy(ends.host, ends.device, n, cudaMemcpyDeviceToHost));
-  if (d == both_ways) queue(ends, d, n);
+// [copies]
+// cudaMemcpy from pageable memory returns when all is staged, which is before it has arrived.
+void copy_to_device(Byte* device, const Byte* host, size_t n) {
+  CUDA_CHECK(cudaMemcpy(device, host, n, cudaMemcpyHostToDevice));
   CUDA_CHECK(cudaDeviceSynchronize());
 }
 
-/// The milliseconds that `time(direction)` gives. What goes up came down before, new in each round, so that the device
-/// finds what is wrong on either way: the host may be slow to read. Only what comes down in `both` is sent up for that.
-template <class Time>
-std::array<Statistics, 3> checked(Ends& ends, size_t n, bool both, Time&& time) {
-  std::array<Statistics, 3> ms;
-  const unsigned round = ends.round += 2;
-  for (Direction d : {to_host, to_device, both_ways}) {
-    if (d == both_ways && !both) break;
-    const size_t up = bytes_up(d, n), down = n - up;
-    launch(ends.device + up, down, round + (d == both_ways));
-    CUDA_CHECK(cudaMemset(ends.device, 0xff, up));
-    CUDA_CHECK(cudaDeviceSynchronize());
-    ms[d] = time(d);
-    bool right = is_there(ends.device, up, round);
-    if (d == both_ways) {
-      CUDA_CHECK(cudaMemset(ends.device + up, 0xff, down));
-      CUDA_CHECK(cudaMemcpy(ends.device + up, ends.host + up, down, cudaMemcpyHostToDevice));
-      right &= is_there(ends.device + up, down, round + 1);
-    }
-    require_right(right, direction_names[d] + ", " + std::to_string(n) + " bytes");
+void copy_to_host(Byte* host, const Byte* device, size_t n) {
+  CUDA_CHECK(cudaMemcpy(host, device, n, cudaMemcpyDeviceToHost));
+  CUDA_CHECK(cudaDeviceSynchronize());
+}
+
+// The first half goes up while the second comes down: a link carries both at once.
+void copy_both_ways(Byte* device, Byte* host, size_t n, cudaStream_t up, cudaStream_t down) {
+  const size_t half = n / 2;
+  CUDA_CHECK(cudaMemcpyAsync(device, host, half, cudaMemcpyHostToDevice, up));
+  CUDA_CHECK(cudaMemcpyAsync(host + half, device + half, n - half, cudaMemcpyDeviceToHost, down));
+  CUDA_CHECK(cudaDeviceSynchronize());
+}
+
+// While one copy runs the host has called for the next: only the first call takes time.
+constexpr int queued = 8;
+void copy_queued(Byte* device, const Byte* host, size_t n, cudaStream_t up) {
+  for (int k = 0; k < queued; ++k)
+    CUDA_CHECK(cudaMemcpyAsync(device, host, n, cudaMemcpyHostToDevice, up));
+  CUDA_CHECK(cudaDeviceSynchronize());
+}
+// [/copies]
+
+// ---- the kinds of host memory ----
+
+enum Kind { pageable, pinned, portable, mapped, combined, registered, kind_count };
+const char* const kind_names[] = {"pageable", "cudaMallocHost", "portable",
+                                  "mapped",   "write-combined", "registered"};
+constexpr unsigned flags_of[] = {
+    0, cudaHostAllocDefault, cudaHostAllocPortable, cudaHostAllocMapped, cudaHostAllocWriteCombined,
+    0};
+
+/// Host memory of one kind, every page touched. Throws CudaError where it is refused.
+class HostMemory {
+ public:
+  HostMemory(Kind kind, size_t bytes) : kind_(kind), memory_(allocate(kind, bytes), release(kind)) {
+    // no host has pages of less than 4 KiB, and one thread would take long
+    const size_t part = (bytes + 7) / 8;
+    on_threads(8, [this, part, bytes](size_t k) {
+      for (size_t i = k * part; i < std::min(bytes, (k + 1) * part); i += 4 * kib) data()[i] = 1;
+    });
+    if (kind == registered) registration_.emplace(data(), bytes);
   }
-  return ms;
+  Byte* data() const { return memory_.get(); }
+  Kind kind() const { return kind_; }
+
+ private:
+  using Release = void (*)(void*);
+  static Byte* allocate(Kind kind, size_t bytes) {
+    void* data = nullptr;
+    if (kind == pageable || kind == registered) {
+      data = std::malloc(bytes);
+      if (!data) throw std::runtime_error("out of host memory: " + bytes_text(double(bytes)));
+    } else {
+      const cudaError_t code = cudaHostAlloc(&data, bytes, flags_of[kind]);
+      if (code != cudaSuccess) cudaGetLastError();
+      const std::string call =
+          "cudaHostAlloc of " + bytes_text(double(bytes)) + ", " + kind_names[kind];
+      check_cuda(code, call.c_str(), __FILE__, __LINE__);
+    }
+    return static_cast<Byte*>(data);
+  }
+  static Release release(Kind kind) {
+    if (kind == pageable || kind == registered) return std::free;
+    return [](void* data) { cudaFreeHost(data); };
+  }
+
+  Kind kind_;
+  std::unique_ptr<Byte, Release> memory_;
+  std::optional<Registration> registration_;  // last: it ends before the memory does
+};
+
+// ---- what is right ----
+
+enum Direction { to_device, to_host, both_ways };
+const char* const direction_names[] = {"host to device", "device to host", "both ways"};
+
+/// A number that no check has had before.
+unsigned next_round() {
+  static unsigned round = 0;
+  return ++round;
 }
 
-/// Bytes at which half of the best rate is reached, if a copy's time grows linearly from one size to the next; the
-/// smallest size if that is fast enough.
-double half_of_peak(const std::vector<size_t>& sizes, const std::vector<Statistics>& gbs) {
-  double half = 0;
-  for (size_t i = 0; i < sizes.size(); ++i) half = std::max(half, gbs[i].median / 2);
-  size_t i = 0;
-  while (gbs[i].median < half) ++i;
-  if (i == 0) return double(sizes[0]);
-  const double before = double(sizes[i - 1]), after = double(sizes[i]), ns = before / gbs[i - 1].median;
-  const double slope = (after / gbs[i].median - ns) / (after - before);
-  return half * (ns - slope * before) / (1 - half * slope);
+/// A host buffer, a device buffer, and the copies between them. Each check begins a round of its
+/// own in the pattern, so that nothing that was there before is right.
+struct Ends {
+  HostMemory host;
+  Byte* on_host;  ///< where the copies begin
+  Byte* device;
+  Stream up, down;
+  unsigned round = 0;
+
+  Ends(Kind kind, size_t bytes, Byte* device, size_t guard = 0)
+      : host(kind, bytes + 2 * guard), on_host(host.data() + guard), device(device) {}
+
+  /// Makes `n` bytes of the host right; of an earlier round they are all wrong.
+  void put_on_host(size_t n) {
+    put_pattern(device, n, round);
+    CUDA_CHECK(cudaMemcpy(on_host, device, n, cudaMemcpyDeviceToHost));
+  }
+  void spoil_device(size_t first, size_t n) const {
+    put_pattern(device + first, n, round + 128, first);  // wrong in the next rounds, too
+  }
+  size_t wrong_on_device(size_t first, size_t n) const {
+    return wrong_bytes(device + first, n, round, first);
+  }
+  /// The host may be slow to read: the device looks at what it has.
+  size_t wrong_on_host(size_t first, size_t n) {
+    spoil_device(first, n);
+    CUDA_CHECK(cudaMemcpy(device + first, on_host + first, n, cudaMemcpyHostToDevice));
+    return wrong_on_device(first, n);
+  }
+
+  Task task(Direction direction, size_t n) {
+    Task task;
+    task.name = std::string(direction_names[direction]) + ", " + kind_names[host.kind()] + ", " +
+                bytes_text(double(n));
+    task.on_host = true;
+    if (direction == to_device) {
+      task.launch = [this, n] { copy_to_device(device, on_host, n); };
+      task.check.poison = [this, n] {
+        round = next_round();
+        put_on_host(n);
+        spoil_device(0, n);
+      };
+      task.check.wrong = [this, n] { return wrong_on_device(0, n); };
+    } else if (direction == to_host) {
+      task.launch = [this, n] { copy_to_host(on_host, device, n); };
+      task.check.poison = [this, n] {
+        round = next_round();
+        put_pattern(device, n, round);
+      };
+      task.check.wrong = [this, n] { return wrong_on_host(0, n); };
+    } else {
+      const size_t half = n / 2;
+      task.launch = [this, n] { copy_both_ways(device, on_host, n, up, down); };
+      task.check.poison = [this, half, n] {
+        round = next_round();
+        put_on_host(half);
+        put_pattern(device + half, n - half, round, half);
+        spoil_device(0, half);
+      };
+      task.check.wrong = [this, half, n] {
+        const size_t wrong = wrong_on_device(0, half);
+        return wrong + wrong_on_host(half, n - half);
+      };
+    }
+    return task;
+  }
+  /// Eight times the same copy: the pattern must be there, and all eight must have ended.
+  Task queued_task(size_t n) {
+    Task task = this->task(to_device, n);
+    task.name += ", queued";
+    task.launch = [this, n] { copy_queued(device, on_host, n, up); };
+    return task;
+  }
+};
+
+// ---- what to expect ----
+
+/// What a copy costs one way, from two calibration rows: the call, and the bytes.
+struct Way {
+  double setup_ms = NAN;
+  double gbs = NAN;
+
+  Way() = default;
+  /// From the times of a small copy, which is all call, and of a large one.
+  Way(double small_ms, double large_bytes, double large_ms)
+      : setup_ms(small_ms), gbs(large_bytes * 1e-6 / (large_ms - small_ms)) {}
+  double ms(double bytes) const { return setup_ms + bytes * 1e-6 / gbs; }
+  /// The size at which the call takes as long as the bytes, and half of the rate is reached.
+  double half_bytes() const { return setup_ms * gbs * 1e6; }
+};
+
+struct Calibrated {
+  Way up, down;
+};
+
+/// Milliseconds of a copy. Both ways at once the slower half counts; pageable copies are staged by
+/// one thread, one after the other.
+double predicted_ms(Kind kind, Direction direction, double n, const Calibrated& c) {
+  if (direction == to_device) return c.up.ms(n);
+  if (direction == to_host) return c.down.ms(n);
+  const double up = c.up.ms(n / 2), down = c.down.ms(n / 2);
+  return kind == pageable ? up + down : std::max(up, down);
 }
 
-const Claim pinned_claim{"02.2", "pinned transfers are much faster than pageable ones", "wiki, guide", "no figure"};
-const Claim combined_claim{"02.3", "write-combined memory transfers faster, is slow to read", "wiki", "no figure"};
-const Claim read_back_claim{"02.9", "a card is read back at about 1 GB/s", "8800 GTX", "1 GB/s"};
+/// Pinned copies rest on the link's rate, or on the call; pageable ones on the host.
+Model model_of(Kind kind, double n, const Calibrated& c) {
+  if (kind == pageable) return Model::host;
+  return n > 4 * c.up.half_bytes() ? Model::traffic : Model::latency;
+}
+
+// ---- the experiment ----
+
+constexpr size_t small_copy = kib;
+constexpr size_t large_copy = 16 * mib;  // beyond it rates hardly grow
+
+struct Sizes {
+  size_t largest;             ///< of pageable and of pinned memory
+  std::vector<size_t> all;    ///< of these two
+  std::vector<size_t> some;   ///< of the other kinds
+  size_t small, calibrating;  ///< the two that the constants come from
+};
+
+Sizes sizes_of(size_t largest, bool quick, bool full) {
+  Sizes sizes{largest, {}, {}, std::min(small_copy, largest), std::min(large_copy, largest)};
+  const size_t step = quick ? 64 : 4;
+  for (size_t n = small_copy; n < largest; n *= step) sizes.all.push_back(n);
+  if (largest > large_copy) sizes.all.push_back(large_copy);
+  sizes.all.push_back(largest);
+  std::sort(sizes.all.begin(), sizes.all.end());
+  sizes.all.erase(std::unique(sizes.all.begin(), sizes.all.end()), sizes.all.end());
+  for (const size_t n : sizes.all)
+    if (full || n == sizes.calibrating || n == 64 * kib || n == mib) sizes.some.push_back(n);
+  return sizes;
+}
+
+/// Times of the largest copies, in turn.
+struct Largest {
+  Readings up[2], down[2];  ///< of pageable and of pinned memory
+};
+
+Measuring briefly(const Run& run, double budget_ms) {
+  Measuring measuring = run.measuring;
+  if (!measuring.typed) measuring.budget_ms = run.quick ? budget_ms / 2 : budget_ms;
+  return measuring;
+}
+
+class CopyTable {
+ public:
+  explicit CopyTable(const Run& run)
+      : run_(run),
+        limit_(run.device ? link_gbs(run.device->prop) : NAN),
+        table_(run.report, "memory, bytes of a copy",
+               {compared("GB/s to device", "host to device", "GB/s", 2),
+                compared("to host", "device to host", "GB/s", 2),
+                compared("both ways", "both ways", "GB/s", 2)}) {}
+
+  /// One size of one kind; `up` and `down` where they were measured before.
+  void add(Ends& ends, size_t n, bool calibrates, const Readings& up, const Readings& down) {
+    const Kind kind = ends.host.kind();
+    std::vector<Cell> cells;
+    for (const Direction d : {to_device, to_host, both_ways}) {
+      Readings times = d == to_device ? up : d == to_host ? down : Readings{};
+      // pageable both ways is staged one after the other: beyond 256 MiB it only takes long
+      const bool too_long = d == both_ways && kind == pageable && n > 256 * mib;
+      if (times.ms.empty() && !too_long) times = measure(ends.task(d, n));
+      cells.push_back(cell(kind, d, n, times, calibrates && d != both_ways));
+    }
+    table_.row({kind_names[kind], "bytes", std::to_string(n)}, cells);
+  }
+  void add_queued(Ends& ends, size_t n) {
+    const Readings times = measure(ends.queued_task(n));
+    const double ms = constants.up.setup_ms + queued * double(n) * 1e-6 / constants.up.gbs;
+    const double bytes = queued * double(n);
+    table_.row(
+        {std::string(kind_names[ends.host.kind()]) + ", 8 queued", "bytes", std::to_string(n)},
+        {Compared{bytes * 1e-6 / ms, rate(bytes, times, false), Model::traffic}, {}, {}});
+  }
+  /// The two constants of either way, from copies of two sizes.
+  void calibrate(Ends& ends, size_t small, size_t larger) {
+    const auto ms = [&](Direction d, size_t n) { return measure(ends.task(d, n)).median(); };
+    const double small_up = ms(to_device, small), small_down = ms(to_host, small);
+    constants.up = Way(small_up, double(larger), ms(to_device, larger));
+    constants.down = Way(small_down, double(larger), ms(to_host, larger));
+  }
+  void print() const { table_.print(); }
+
+  Calibrated constants;
+
+ private:
+  Readings measure(const Task& task) const { return time_alone(briefly(run_, 8), task); }
+  /// More than the link carries was not waited for. Both ways it carries twice.
+  Statistics rate(double bytes, const Readings& times, bool twice) const {
+    const Statistics gbs = gigabytes_per_second(bytes, times.statistics());
+    require_possible("copies of " + bytes_text(bytes), gbs.median, limit_ * (twice ? 2 : 1));
+    return gbs;
+  }
+  Cell cell(Kind kind, Direction d, size_t n, const Readings& times, bool calibrates) const {
+    if (times.ms.empty()) return {};
+    const Statistics gbs = rate(double(n), times, d == both_ways);
+    if (calibrates) return Calibration{gbs};
+    const double ms = predicted_ms(kind, d, double(n), constants);
+    return Compared{double(n) * 1e-6 / ms, gbs, model_of(kind, double(n), constants)};
+  }
+
+  const Run& run_;
+  double limit_;
+  Table table_;
+};
+
+/// The texts' pair, at the largest size: pageable and pinned memory, both ways, in turn.
+Largest measure_largest(const Run& run, Ends& ordinary, Ends& locked, size_t n) {
+  // fifteen rounds whatever they take: with 1 GiB, pageable, about three seconds
+  Measuring measuring = run.measuring;
+  if (!measuring.typed && !run.quick) measuring.budget_ms = 1e4;
+  std::vector<Task> tasks;
+  for (Ends* ends : {&ordinary, &locked})
+    for (const Direction d : {to_device, to_host}) tasks.push_back(ends->task(d, n));
+  const std::vector<Readings> times = time_in_turn(measuring, tasks);
+  return {{times[0], times[2]}, {times[1], times[3]}};
+}
+
+// ---- write-combined memory: as fast to copy, and to read? ----
+
+/// Reads a word of each line of the host's memory, more of them than its caches hold, so that
+/// whatever is read next comes from memory.
+class Evictor {
+ public:
+  Evictor() : words_(bytes() / sizeof(size_t), 1) {}
+  Task task() const {
+    return {"emptying the host's caches",
+            [this] {
+              size_t sum = 0;
+              for (size_t i = 0; i < words_.size(); i += 8) sum += words_[i];
+              if (sum != (words_.size() + 7) / 8) throw WrongResult("the host's caches");
+            },
+            unchecked("it only reads"), true};
+  }
+  static size_t bytes() {
+    const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);  // 0 or less if it is not told
+    return std::clamp(cache > 0 ? 2 * size_t(cache) : 0, 128 * mib, 256 * mib);
+  }
+
+ private:
+  std::vector<size_t> words_;
+};
+
+/// The host adds up what is in its memory of one kind.
+struct HostReads {
+  static constexpr size_t bytes = 4 * mib;  // enough, as where writes are combined reading is slow
+
+  size_t* words;
+  size_t count = bytes / sizeof(size_t);
+  size_t sum = 0;
+
+  explicit HostReads(const HostMemory& memory) : words(reinterpret_cast<size_t*>(memory.data())) {
+    for (size_t i = 0; i < count; ++i) words[i] = i * i + 1;
+  }
+  Task task(const char* name) {
+    Check check;
+    check.poison = [this] { sum = 0; };
+    check.wrong = [this] {
+      const size_t n = count;
+      return size_t(sum != (n - 1) * n * (2 * n - 1) / 6 + n);  // of squares, and of ones
+    };
+    return {name, [this] { sum = std::accumulate(words, words + count, size_t(0)); },
+            std::move(check), true};
+  }
+};
+
+const Part part_faster{"02.3a", "here write-combined memory transfers faster", "on some systems",
+                       "the wiki"};
+const Part part_slow{"02.3b", "here the host reads write-combined memory slowly", "by most hosts",
+                     "the wiki"};
+
+/// Both, where both kinds could be had.
+void judge_combined(const Run& run, Ends& locked, Byte* device, size_t n) {
+  Ends special(combined, std::max(n, HostReads::bytes), device);
+  std::vector<Task> copies;
+  copies.push_back(locked.task(to_device, n));
+  copies.push_back(special.task(to_device, n));
+  const std::vector<Readings> up = run.time_in_turn(copies);
+
+  HostReads plain_reads(locked.host), combined_reads(special.host);
+  const Evictor evictor;
+  Run aside = run;
+  aside.measuring.pairs = std::min(run.measuring.pairs, 9);  // emptying the caches takes long
+  std::vector<Task> reads;  // the caches are emptied before each, in either order
+  reads.push_back(evictor.task());
+  reads.push_back(plain_reads.task("the host reads pinned memory"));
+  reads.push_back(evictor.task());
+  reads.push_back(combined_reads.task("the host reads write-combined memory"));
+  reads.push_back(evictor.task());
+  const std::vector<Readings> read = time_in_turn(aside.measuring, reads);
+
+  Table table(run.report, "the host reads " + bytes_text(double(HostReads::bytes)),
+              {measured("GB/s", "host reads", "GB/s", 2), shown("spread")});
+  const Readings* const rows[] = {&read[1], &read[3]};
+  for (int k = 0; k < 2; ++k) {
+    const Statistics gbs = gigabytes_per_second(HostReads::bytes, rows[k]->statistics());
+    table.row({kind_names[k ? combined : pinned]}, {gbs, spread_text(gbs)});
+  }
+  table.print();
+
+  const std::string where = hypervisor_text();
+  const Interval gain = ratio(up[0], up[1]);
+  run.report.judge(part_faster, beats(), gain, faster(gain) + where);
+  const Interval loss = ratio(read[3], read[1]);
+  run.report.judge(part_slow, much_beats(), loss, slower(loss) + where);
+}
+
+// ---- what pinning takes from the host (--full) ----
+
+/// The host's own work: it takes 256 MiB, uses all of it and gives it back.
+Task host_work() {
+  const auto work = [] {
+    const std::unique_ptr<Byte[]> memory(new Byte[256 * mib]);
+    for (size_t i = 0; i < 256 * mib; i += 4 * kib) memory[i] = Byte(i >> 12);
+    if (memory[8 * kib] != 2) throw WrongResult("the host's own work");
+  };
+  return {"the host's own work", work, unchecked("it looks at its own memory"), true};
+}
+
+void excessive_pinning(const Run& run) {
+  Table table(run.report, "the host's own work, GiB pinned",
+              {compared("ms", "time", "ms", 1), shown("spread")});
+  double alone_ms = NAN;
+  for (const size_t gib : {0, 1, 2, 4}) {
+    const size_t bytes = gib * 1024 * mib;
+    if (bytes > pinned_budget()) {
+      run.report.left_out(bytes_text(double(bytes)) + " pinned",
+                          "a quarter of the host's free memory");
+      continue;
+    }
+    std::optional<PinnedBuffer<Byte>> taken;  // given back at the end of the row
+    if (bytes) taken.emplace(bytes);
+    const Statistics ms = run.time(host_work()).statistics();
+    if (gib == 0) alone_ms = ms.median;
+    const Cell time = gib == 0 ? Cell(Calibration{ms}) : Cell(Compared{alone_ms, ms, Model::host});
+    table.row({"host's own work", "GiB pinned", std::to_string(gib)}, {time, spread_text(ms)});
+  }
+  table.print();
+}
+
+// ---- the claims, and all in order ----
+
+void judge_largest(const Run& run, const Largest& largest, size_t n) {
+  const auto unless_small = [&](const Interval& interval) {
+    return n < 64 * mib ? not_measured("of copies under 64 MiB the call is a part") : interval;
+  };
+  const std::string size = ", " + bytes_text(double(n));
+  const Interval up = unless_small(ratio(largest.up[0], largest.up[1]));
+  run.report.judge({"02.2a", "pinned memory is copied to the device much faster than pageable",
+                    "much higher bandwidth", "the wiki"},
+                   much_beats(), up, faster(up) + size);
+  const Interval down = unless_small(ratio(largest.down[0], largest.down[1]));
+  run.report.judge({"02.2b", "and back from the device", "much higher bandwidth", "the wiki"},
+                   much_beats(), down, faster(down) + size);
+  // the study names no memory: what a program has anyway is pageable
+  const Interval back = unless_small(level(double(n), 1e9, largest.down[0]));
+  run.report.judge({"02.9", "a card is read back at about 1 GB/s", "about 1 GB/s", "8800 GTX"},
+                   about(1), back, range_text(back, 1) + " GB/s to pageable memory", "GB/s");
+  if (back.measured())
+    run.report.finding("02.9", "to pinned memory " +
+                                   range_text(level(double(n), 1e9, largest.down[1]), 1) + " GB/s");
+}
+
+void show_links(const Run& run) {
+  Table links(run.report, "16 lanes", {predicted("GB/s each way", "limit", "GB/s", 1)});
+  for (int g = 1; g <= 6; ++g)
+    links.row({"PCIe " + std::to_string(g)}, {link_gbs(g < 3 ? 2.5 * g : 1 << g, 16)});
+  links.print();
+}
+
+/// What it takes to pin memory that exists, and to unpin it: of the order of one copy that it
+/// saves.
+void measure_registering(const Run& run, size_t bytes) {
+  const HostMemory memory(pageable, bytes);
+  const auto both = [&] { const Registration brief(memory.data(), bytes); };
+  try {
+    const Readings times =
+        time_alone(briefly(run, 50), {"registering", both, unchecked("nothing is computed"), true});
+    const Statistics ms = scaled(times.statistics(), 1024.0 * mib / double(bytes));
+    Table table(run.report, "pinning what exists",
+                {measured("ms/GiB", "registering", "ms/GiB", 1), shown("spread")});
+    table.row({"registered and undone"}, {ms, spread_text(ms)});
+    table.print();
+  } catch (const CudaError& refused) {
+    run.report.left_out("registering", refused.what());
+  }
+}
+
+/// All sizes of one kind of which no claim speaks; nothing where the system refuses it.
+void measure_kind(const Run& run, CopyTable& table, Kind kind, const Sizes& sizes, Byte* device) {
+  try {
+    Ends ends(kind, sizes.some.back(), device);
+    for (const size_t n : sizes.some) table.add(ends, n, false, {}, {});
+  } catch (const CudaError& refused) {
+    const bool by_system = refused.code == cudaErrorNotSupported ||
+                           refused.code == cudaErrorMemoryAllocation ||
+                           refused.code == cudaErrorNotPermitted;
+    if (!by_system) throw;
+    run.report.left_out(std::string("memory of the kind ") + kind_names[kind], refused.what());
+  }
+}
+
+void measure(const Run& run, const Sizes& sizes) {
+  const DeviceBuffer<Byte> device(sizes.largest);
+  CopyTable table(run);
+  Largest largest;
+  {
+    Ends ordinary(pageable, sizes.largest, device.data());
+    Ends locked(pinned, sizes.largest, device.data());
+    largest = measure_largest(run, ordinary, locked, sizes.largest);
+    for (Ends* ends : {&ordinary, &locked}) {
+      table.calibrate(*ends, sizes.small, sizes.calibrating);
+      const int k = ends == &locked;
+      for (const size_t n : sizes.all) {
+        const bool calibrates = n == sizes.small || n == sizes.calibrating;
+        const bool last = n == sizes.largest && !calibrates;
+        table.add(*ends, n, calibrates, last ? largest.up[k] : Readings{},
+                  last ? largest.down[k] : Readings{});
+      }
+    }
+    table.add_queued(locked, std::min(64 * mib, sizes.largest));
+  }
+  // all pinned kinds are predicted by cudaMallocHost's constants
+  for (const Kind kind : {portable, mapped, combined, registered})
+    measure_kind(run, table, kind, sizes, device.data());
+  table.print();
+  run.report.note("predicted: the call + bytes / rate, calibrated at " +
+                  bytes_text(double(sizes.small)) + " and " +
+                  bytes_text(double(sizes.calibrating)) + "; pinned: half of the rate at " +
+                  bytes_text(std::round(table.constants.up.half_bytes() / kib) * kib));
+  const double link = link_gbs(run.device->prop);
+  run.report.note("this card's link: " +
+                  (link > 0 ? fixed(link, 1) + " GB/s each way at most" : std::string("not told")));
+  judge_largest(run, largest, sizes.largest);
+  const size_t piece = std::min(sizes.largest, 64 * mib);
+  Ends locked(pinned, std::max(piece, HostReads::bytes), device.data());
+  judge_combined(run, locked, device.data(), piece);
+  measure_registering(run, piece);
+  if (run.full) excessive_pinning(run);
+}
 
 }  // namespace
 
 void transfer(const Run& run, const Options& options) {
-  const size_t room = run.device ? std::min(Device::free_bytes(), pinned_budget()) : ~size_t(0);
-  size_t largest = options.size ? options.size : run.quick ? 16 * mib : 1024 * mib;
-  if (options.size) require_fits("--size, pinned and on the GPU,", double(largest), double(room));
-  while (!options.size && largest > room / 2) largest /= 2;
-  const std::string size = bytes_text(double(largest)) + " (" + std::to_string(largest) + " bytes)";
-  run.report.begin("transfer", "copies of up to " + size + "; both ways: half of the bytes each, at the same time");
-  Table links(run.report, "16 lanes", {predicted("GB/s each way", "limit", "GB/s", 1), shown("read back then")});
-  for (int g = 1; g <= 6; ++g)
-    links.row({"PCIe " + std::to_string(g)}, {link_gbs(g < 3 ? 2.5 * g : 1 << g, 16), g == 1 ? "about 1 (2007)" : ""});
-  links.print();
-  if (!run.device) return run.report.left_out("all copies", {pinned_claim, combined_claim, read_back_claim});
-
-  std::vector<size_t> sizes{largest};
-  for (size_t n = kib; n < largest; n *= 4) sizes.insert(sizes.end() - 1, n);
-  const size_t piece = std::min(largest, 64 * mib);  // a larger copy gains little, and pinning more takes long
-  const Measuring few{run.measuring.typed ? run.measuring.repeats : 2, run.measuring.typed};
-  const Measuring single{run.measuring.repeats, run.measuring.typed, 6};
-  const DeviceBuffer<unsigned char> device(largest);
-  // of single copies of each size, and of queued ones of `piece`
-  std::array<std::vector<Statistics>, 3> gbs[kind_count];
-  Statistics host_reads[kind_count], pinning;
-  Table host(run.report, "by the host",
-             {measured("written GB/s", "host writes", "GB/s", 2), measured("read", "host reads", "GB/s", 2),
-              measured("to register and undo, ms/GiB", "registering", "ms/GiB", 1)});
-  for (int k = 0; k < kind_count; ++k) {
-    const size_t most = k <= i_pinned || run.full || options.size ? largest : piece;
-    const auto memory = allocate(k, most);
-    std::optional<Registration> registration;  // ends before the memory does
-    if (k == i_registered) pinning = time_host(few, [&] { Registration(memory.get(), piece); });
-    if (k == i_registered) registration.emplace(memory.get(), most);
-    Ends ends(memory.get(), device.data());
-    for (size_t i = 0; i <= sizes.size(); ++i) {  // above 256 MiB nothing pageable both ways: it would take too long
-      const bool queued = i == sizes.size();
-      const size_t n = queued ? piece : sizes[i];
-      std::array<Statistics, 3> ms;
-      if (queued ? k != i_pageable : n <= most)  // what is pageable the host stages within the call
-        ms = checked(ends, n, k != i_pageable || n <= 256 * mib, [&](Direction d) {
-          if (queued) return time_device(few, [&] { queue(ends, d, n); }, {.launches = 8});
-          const auto once = [&] { copy(ends, d, n); };
-          // a larger one takes long, varies little, and is warmed up by the smaller
-          return n > piece && !few.typed ? summarize({host_ms(once)}) : time_host(single, once);
-        });
-      for (Direction d : {to_device, to_host, both_ways}) {
-        gbs[k][d].push_back(ms[d].repeats ? gigabytes_per_second(double(n), ms[d]) : ms[d]);
-        const Statistics& rate = gbs[k][d].back();
-        const std::string metric = (queued ? "queued " : "") + direction_names[d];
-        if (rate.repeats)
-          run.report.save({"", kinds[k], "bytes", std::to_string(n), "measured", metric, "GB/s", rate.median, rate.low,
-                           rate.high, rate.repeats});
-      }
-    }
-    if ((k != i_pinned && k != i_combined) || piece < 128) continue;
-    const size_t n = piece / 128;  // words in a sixteenth, 4 MiB: where writes are combined reading is slow
-    size_t* const words = reinterpret_cast<size_t*>(ends.host);
-    const auto read = [=] { require_right(std::accumulate(words, words + n, 0ul) == n * (3 * n - 1) / 2, "a sum"); };
-    const Statistics written = time_host(run.measuring, [=] { std::iota(words, words + n, n); });
-    host_reads[k] = gigabytes_per_second(8.0 * double(n), time_host(run.measuring, read));
-    host.row({kinds[k]}, {gigabytes_per_second(8.0 * double(n), written), host_reads[k], {}});
-  }
-  const double link = link_gbs(run.device->prop);  // it has been at work until now
-  for (Direction d : {to_device, to_host, both_ways}) {
-    std::vector<Column> columns;
-    for (const std::string& kind : kinds) columns.push_back(shown(kind));
-    Table table(run.report, direction_names[d] + ", GB/s", columns);
-    for (size_t i = 0; i <= sizes.size(); ++i) {
-      std::vector<Cell> cells;
-      for (const auto& of : gbs) cells.push_back(of[d][i].repeats ? fixed(of[d][i].median, 2) : "-");
-      table.row({i < sizes.size() ? bytes_text(double(sizes[i])) : "8 queued, " + bytes_text(double(piece))}, cells);
-    }
-    std::vector<Cell> half;
-    for (int k = 0; k < kind_count; ++k) {
-      const double at = half_of_peak(sizes, gbs[k][d]) / kib;
-      half.push_back(fixed(at, 0) + " KiB");
-      run.report.save({"", kinds[k], "", "", "measured", "half of the best, " + direction_names[d], "KiB", at});
-    }
-    table.row({"half of the best at"}, half);
-    table.print();
-  }
-  const size_t last = sizes.size() - 1;
-  const auto gain = [&](Direction d, size_t i) { return gbs[1][d][i].median / gbs[0][d][i].median; };
-  host.row({"registered"}, {{}, {}, scaled(pinning, 1024.0 * mib / double(piece))});
-  host.print();
-  if (host_reads[i_combined].median > 0.9 * host_reads[i_pinned].median)  // uncached it would be less than half
-    run.report.note("this machine does not combine writes here: its host reads such memory as fast as any");
-  const double up = gbs[i_pinned][to_device].back().median, down = gbs[i_pinned][to_host].back().median;
-  const std::string share = fixed(link, 1) + " GB/s each way at most, queued copies reach " + percent(up / link);
-  run.report.note("this card's link: " + (link > 0 ? share : "not told"));
-  const auto judge = [&](const Claim& claim, const Judgement& judgement) {
-    run.report.claim(claim, largest < 64 * mib || run.quick ? not_judged("few bytes stay in the caches") : judgement);
-  };
-  const auto gains = [&](Direction d) { return times(gain(d, 0)) + " (1 KiB) to " + times(gain(d, last)); };
-  judge(pinned_claim, judge_fact(std::min(gain(to_device, last), gain(to_host, last)) >= 1.5,  // less is not much
-                                 "to the device " + gains(to_device) + " (the largest), back " + gains(to_host),
-                                 gain(to_device, last), "x"));
-  Judgement combined = judge_ratio(gbs[i_combined][to_device].back(), gbs[i_pinned][to_device].back());
-  const Judgement read = judge_ratio(host_reads[i_pinned], host_reads[i_combined]);
-  // 1%: two buffers of one kind may differ by as much
-  if (combined.value < 1.01 || read.verdict != Verdict::holds) combined.verdict = Verdict::does_not_hold;
-  combined.here += " as fast to the device as cudaMallocHost, reading it takes " + read.here + " the time";
-  judge(combined_claim, combined);
-  // the study names no memory: what a program has anyway is pageable, so that is judged
-  const double back = gbs[i_pageable][to_host][last].median;
-  const std::string both = fixed(back, 1) + " GB/s; to pinned memory " + fixed(down, 1);
-  judge(read_back_claim, judge_fact(std::abs(back - 1) <= stated_factor_tolerance, both, back, "GB/s"));
+  const double room = run.device ? std::min(run.memory_there(), double(pinned_budget())) : INFINITY;
+  const size_t largest =
+      fitting_size("--size, pinned and on the GPU,", options.size, (run.quick ? 64 : 1024) * mib,
+                   room, [](size_t n) { return double(n); });
+  run.report.begin("transfer", "copies of up to " + bytes_text(double(largest)) + " (" +
+                                   std::to_string(largest) + " bytes); both ways: half each way");
+  show_links(run);
+  if (run.device) return measure(run, sizes_of(largest, run.quick, run.full));
+  run.report.left_out("all copies");
+  judge_largest(run, {}, largest);
+  run.report.judge(part_faster, beats(), {}, "");
+  run.report.judge(part_slow, much_beats(), {}, "");
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks ----
+
+TEST_CASE("transfer: every byte differs from one round to the next") {
+  size_t same = 0, alike = 0;
+  for (size_t i = 0; i < 100000; ++i) {
+    for (unsigned later : {1u, 2u, 128u, 255u}) same += byte_at(i, 7) == byte_at(i, 7 + later);
+    alike += byte_at(i, 7) == byte_at(i + 65536, 7);
+  }
+  CHECK(same == 0);
+  CHECK(alike < 1000);  // 1 in 256 by chance, in no order
+}
+
+TEST_CASE("transfer: what a link carries, and what none can") {
+  CHECK(link_gbs(2.5, 16) == doctest::Approx(4));  // the figures by which generations are known
+  CHECK(link_gbs(8, 16) == doctest::Approx(15.754).epsilon(1e-4));
+  CHECK(link_gbs(32, 16) == doctest::Approx(63.015).epsilon(1e-4));
+  CHECK_NOTHROW(require_possible("a copy", 55, 63));
+  CHECK_NOTHROW(require_possible("a copy", 55, NAN));  // a link of which nothing is known
+  CHECK_THROWS_AS(require_possible("a copy", 75 * 63, 63), WrongResult);
+}
+
+TEST_CASE("transfer: predictions, by hand") {
+  const Calibrated c{Way(0.01, 1e6, 0.03), Way(0.02, 1e6, 0.06)};  // 50 and 25 GB/s
+  CHECK(c.up.gbs == doctest::Approx(50));
+  CHECK(predicted_ms(pinned, to_device, 1e8, c) == doctest::Approx(2.01));
+  CHECK(predicted_ms(pinned, to_host, 1e8, c) == doctest::Approx(4.02));
+  CHECK(predicted_ms(pinned, both_ways, 1e8, c) == doctest::Approx(2.02));    // the slower half
+  CHECK(predicted_ms(pageable, both_ways, 1e8, c) == doctest::Approx(3.03));  // one after the other
+  CHECK(c.up.half_bytes() == doctest::Approx(5e5));
+  CHECK(model_of(pinned, 1e7, c) == Model::traffic);
+  CHECK(model_of(pinned, 1e6, c) == Model::latency);
+  CHECK(model_of(pageable, 1e7, c) == Model::host);
+}
+
+TEST_CASE("transfer: sizes begin with the call and end with the largest") {
+  for (const size_t largest : {size_t(1), size_t(1000), size_t(1024), 3 * mib, 1024 * mib})
+    for (const bool quick : {false, true}) {
+      const Sizes sizes = sizes_of(largest, quick, false);
+      CHECK(sizes.all.back() == largest);
+      CHECK(sizes.all.front() == std::min(largest, small_copy));
+      CHECK(std::is_sorted(sizes.all.begin(), sizes.all.end()));
+      for (const size_t n : {sizes.small, sizes.calibrating})
+        CHECK(std::count(sizes.all.begin(), sizes.all.end(), n) == 1);
+      CHECK(!sizes.some.empty());
+    }
+}
+
+TEST_CASE("transfer: each claim compares the text's pair, the right way round") {
+  Device device;
+  device.number = -1;
+  std::string printed;
+  Report report("transfer", &printed);
+  const Run run{report, &device, {}};
+  const auto always = [](double ms) { return Readings{std::vector<double>(15, ms)}; };
+  Largest then;  // 1 GB/s back to pageable memory, twice that to pinned, as much up
+  then.up[0] = then.down[0] = always(1000);
+  then.up[1] = then.down[1] = always(500);
+  judge_largest(run, then, 1000000000);
+  for (const char* line : {"02.2a  holds  ", "02.2b  holds  ", "02.9   holds  "}) {
+    CAPTURE(std::string(line));
+    CHECK(printed.find(line) != std::string::npos);
+  }
+  printed.clear();
+  judge_largest(run, {{always(10), always(10)}, {always(10), always(8)}}, 1000000000);
+  for (const char* line : {"02.2a  does not hold", "02.2b  does not hold", "02.9   does not hold"})
+    CHECK(printed.find(line) != std::string::npos);
+  printed.clear();
+  judge_largest(run, then, 1000000);
+  CHECK(printed.find("02.2a  not judged") != std::string::npos);
+}
 
 TEST_CASE("transfer: every kind and direction arrives and leaves its neighbours alone") {
   if (skip_without_gpu()) return;
   constexpr size_t guard = 64;
   for (int k = 0; k < kind_count; ++k)
-    for (size_t n : {size_t(1), size_t(3), size_t(4095), mib + 1}) {
-      INFO(kinds[k] << ", bytes: " << n);
-      const auto memory = allocate(k, n + 2 * guard);
-      std::optional<Registration> registration;
-      if (k == i_registered) registration.emplace(memory.get(), n + 2 * guard);
-      const auto intact = [&](const unsigned char* all) {
-        return std::count(all, all + guard, 0x5a) + std::count(all + guard + n, all + n + 2 * guard, 0x5a) == 2 * guard;
-      };
-      DeviceBuffer<unsigned char> device(std::vector<unsigned char>(n + 2 * guard, 0x5a));
-      std::memset(memory.get(), 0x5a, n + 2 * guard);
-      Ends ends(memory.get() + guard, device.data() + guard);
-      for (auto way : {copy, queue}) {
-        CHECK_NOTHROW(checked(ends, n, true, [&](Direction d) { return way(ends, d, n), Statistics{1}; }));
-        size_t wrong = 0;  // on the host, where the first half went up, and the second came down in the round after
-        for (size_t i = 0; i < n; ++i)
-          wrong += ends.host[i] != (i < n / 2 ? pattern(i, ends.round) : pattern(i - n / 2, ends.round + 1));
-        CHECK(wrong == 0);
+    for (const size_t n : {size_t(1), size_t(3), size_t(4095), mib + 1}) {
+      INFO(kind_names[k] << ", bytes: " << n);
+      DeviceBuffer<Byte> device(std::vector<Byte>(n + 2 * guard, 0x5a));
+      Ends ends(Kind(k), n, device.data() + guard, guard);
+      std::fill_n(ends.on_host - guard, n + 2 * guard, Byte(0x5a));
+      for (const Direction d : {to_device, to_host, both_ways}) {
+        const Task task = ends.task(d, n);
+        CHECK(wrong_after(task) == 0);
+        Task idle = task;  // after a right copy: what it left must be wrong now
+        idle.launch = [] {};
+        CHECK(wrong_after(idle) == n);
+        CHECK(wrong_after(task) == 0);
       }
-      for (Direction left_out : {to_device, to_host, both_ways}) {
-        const auto others = [&](Direction d) { return d == left_out ? void() : copy(ends, d, n), Statistics{1}; };
-        CHECK_THROWS_AS(checked(ends, n, true, others), WrongResult);
-      }
-      CHECK((intact(memory.get()) && intact(device.to_host().data())));
+      const Task several = ends.queued_task(n);
+      CHECK(wrong_after(several) == 0);
+      const std::vector<Byte> all = device.to_host();
+      const Byte* const edges[] = {&all[0], &all[guard + n], ends.on_host - guard,
+                                   ends.on_host + n};
+      for (const Byte* edge : edges) CHECK(std::count(edge, edge + guard, 0x5a) == long(guard));
     }
 }
 
-TEST_CASE("transfer: a registration ends and a refused allocation leaves nothing behind") {
+TEST_CASE("transfer: the host has what was sent down, byte for byte") {
   if (skip_without_gpu()) return;
-  const auto memory = allocate(i_pageable, mib);
-  const auto twice = [&] { const Registration first(memory.get(), mib), second(memory.get(), mib); };
-  CHECK_THROWS_AS(twice(), CudaError);
-  CHECK(cudaHostUnregister(memory.get()) == cudaErrorHostMemoryNotRegistered);
-  cudaGetLastError();
-  const size_t free = Device::free_bytes();
-  for (int k = i_pinned; k <= i_combined; ++k) {
-    CHECK_THROWS_AS(allocate(k, size_t(1) << 60), CudaError);  // more than there are addresses
-    CHECK(cudaGetLastError() == cudaSuccess);
-  }
-  CHECK(Device::free_bytes() >= free);
+  constexpr size_t n = 65537;
+  const DeviceBuffer<Byte> device(n);
+  Ends ends(pinned, n, device.data());
+  REQUIRE(wrong_after(ends.task(to_host, n)) == 0);
+  size_t wrong = 0;
+  for (size_t i = 0; i < n; ++i) wrong += ends.on_host[i] != byte_at(i, ends.round);
+  CHECK(wrong == 0);
+  ends.on_host[n - 1] ^= 1;
+  CHECK(ends.wrong_on_host(0, n) == 1);
 }
 
-TEST_CASE("transfer: links and rounds and the size at which half of the peak is reached") {
-  size_t same = 0;
-  for (size_t i = 0; i < period; ++i) same += pattern(i, 1) == pattern(i, 2) || pattern(i, 1) == pattern(i, 3);
-  CHECK(same == 0);
-  CHECK(link_gbs(2.5, 16) == doctest::Approx(4));  // the figures by which the generations are known
-  CHECK(link_gbs(32, 16) == doctest::Approx(63.015).epsilon(1e-4));
-  const auto model = [](double n) { return Statistics{n / (8000 + n / 50)}; };  // 8 us and 50 GB/s
-  const double half = model(1e9).median / 2, expected = half * 8000 / (1 - half / 50);
-  CHECK(half_of_peak({1000, 1000000, 1000000000}, {model(1e3), model(1e6), model(1e9)}) == doctest::Approx(expected));
-  CHECK(half_of_peak({1024, 4096}, {Statistics{3}, Statistics{4}}) == 1024);
+TEST_CASE("transfer: large: a copy that nobody waited for is found") {
+  if (skip_without_gpu()) return;
+  constexpr size_t n = 48 * mib;
+  if (pinned_budget() < n) return skip_self_check("needs 48 MiB of pinned memory");
+  const DeviceBuffer<Byte> device(n);
+  Ends ends(pinned, n, device.data());
+  for (const Direction d : {to_device, to_host, both_ways})
+    CHECK(wrong_after(ends.task(d, n)) == 0);
+  CHECK(wrong_after(ends.queued_task(n / 8)) == 0);
+  Task task = ends.task(to_device, n);
+  task.launch = [&] {
+    CUDA_CHECK(cudaMemcpyAsync(ends.device, ends.on_host, n, cudaMemcpyHostToDevice, ends.up));
+  };
+  CHECK(wrong_after(task) > 0);
+  ends.up.wait();
+}
+
+TEST_CASE("transfer: registered memory is pinned as long as it is there") {
+  if (skip_without_gpu()) return;
+  const auto type_of = [](const void* data) {
+    cudaPointerAttributes attributes{};
+    CUDA_CHECK(cudaPointerGetAttributes(&attributes, data));
+    return attributes.type;
+  };
+  const HostMemory ordinary(pageable, mib), locked(registered, mib);
+  CHECK(type_of(ordinary.data()) != cudaMemoryTypeHost);
+  CHECK(type_of(locked.data()) == cudaMemoryTypeHost);
+  CHECK_THROWS_AS(Registration(locked.data(), mib), CudaError);  // twice
+  CHECK(cudaGetLastError() == cudaSuccess);
+  { const Registration brief(ordinary.data(), mib); }
+  CHECK(type_of(ordinary.data()) != cudaMemoryTypeHost);  // ended
+}
+
+TEST_CASE("transfer: memory that is refused is an error that names it, and leaves none behind") {
+  if (skip_without_gpu()) return;
+  for (const Kind kind : {pinned, portable, mapped, combined}) {
+    CHECK_THROWS_AS(HostMemory(kind, size_t(1) << 60), CudaError);  // more than there are addresses
+    CHECK(cudaGetLastError() == cudaSuccess);
+  }
+}
+
+TEST_CASE("plausible: transfer" * doctest::skip()) {
+  const Options by_default;
+  check_plausible([&](const Run& run) { transfer(run, by_default); });
 }
