@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <random>
 #include <set>
 
@@ -195,19 +194,6 @@ std::vector<CountedLaunch> counted_launches() {
   return all;
 }
 
-/// Whether a launch was counted as expected; prints what was not, as the profile preset does.
-bool as_expected(const CountedLaunch& launch) {
-  const std::string name = launch.kernel + " " + launch.parameter;
-  bool equal = true;
-  for (const Expected& each : launch.expected) {
-    const double count = count_of_this_run(launch.kernel, launch.parameter, each.metric);
-    if (count == each.value) continue;
-    equal = false;
-    std::printf("  %s %s %g %g\n", name.c_str(), each.what.c_str(), each.value, count);
-  }
-  return equal;
-}
-
 }  // namespace
 
 // ---- self-checks -------------------------------------------------------------------------------
@@ -265,9 +251,5 @@ TEST_CASE("coalescing: random patterns: profile launches") {
 }
 
 TEST_CASE("coalescing: counted sectors of random patterns equal the model") {
-  if (!counted_in_this_run()) return skip_self_check("needs counts of this run");
-  const std::vector<CountedLaunch> all = counted_launches();
-  const auto equal = std::count_if(all.begin(), all.end(), as_expected);
-  std::printf("  %zu random patterns: %zu equal the model\n", all.size(), size_t(equal));
-  CHECK(size_t(equal) == all.size());
+  compare_patterns_with_counts_of_this_run(counted_launches());
 }

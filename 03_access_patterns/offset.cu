@@ -285,7 +285,7 @@ TEST_CASE("offset: predictions, by hand") {
 }
 
 TEST_CASE("offset: the model, and what was measured on an H200") {
-  // GB/s of the first edition
+  // GB/s of an earlier run on an H200
   struct Found {
     size_t offset;
     double gbs;

@@ -239,7 +239,7 @@ TEST_CASE("stride: predictions, by hand") {
 }
 
 TEST_CASE("stride: the model, and what was measured on an H200") {
-  // GB/s of the first edition. The form of the model was chosen by them.
+  // GB/s of an earlier run on an H200. The form of the model was chosen by them.
   struct Found {
     size_t stride;
     double gbs;

@@ -327,7 +327,7 @@ TEST_CASE("word_size: an uncoalesced word takes a sector, or a piece, and the re
 }
 
 TEST_CASE("word_size: the model, and what was measured on an H200") {
-  // GB/s of the first edition
+  // GB/s of an earlier run on an H200
   const double side_by_side[] = {4486, 4603, 4627};
   const double a_line_each[] = {241.7, 484, 968.3};
   for (size_t s = 0; s < sizes; ++s) {

@@ -338,7 +338,7 @@ TEST_CASE("ladder: calibrating finds the constants that a prediction was made wi
   CHECK(calibrate(0.01, 0.001, 0.001, n, device).wait == 0);  // never less than nothing
 }
 
-TEST_CASE("ladder: regression: the rows of the first edition on an H200 stay predicted") {
+TEST_CASE("ladder: regression: the rows of an earlier run on an H200 stay predicted") {
   // no proof of the model: its form was chosen by these rows, and two of them are its constants
   Device device = made_up(132, 2048);
   device.sm_clock_khz = 1980000;

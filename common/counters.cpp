@@ -105,6 +105,24 @@ void compare_with_counts_of_this_run(const std::vector<CountedLaunch>& all) {
   compare(all, of_this_run, true);
 }
 
+void compare_patterns_with_counts_of_this_run(const std::vector<CountedLaunch>& all) {
+  if (!given) return skip_self_check("needs counts of this run: cmake --workflow --preset profile");
+  size_t equal = 0;
+  for (const CountedLaunch& launch : all) {
+    bool as_expected = true;
+    for (const Expected& expected : launch.expected) {
+      const double count = find(of_this_run, launch.kernel, launch.parameter, expected.metric);
+      if (count == expected.value) continue;
+      as_expected = false;
+      std::printf("  %s %s %s %g %g\n", launch.kernel.c_str(), launch.parameter.c_str(),
+                  expected.what.c_str(), expected.value, count);
+    }
+    equal += as_expected;
+  }
+  std::printf("  %zu random patterns: %zu equal the model\n", all.size(), equal);
+  CHECK(equal == all.size());
+}
+
 void compare_with_recorded_counts(const std::vector<CountedLaunch>& all, const std::string& file) {
   std::ifstream recorded(file);
   if (!recorded) return skip_self_check("built without " + (file.empty() ? "results/" : file));

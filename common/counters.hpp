@@ -41,6 +41,10 @@ void launch_counted(const std::vector<CountedLaunch>& all);
 /// in the file of --counters, without which the case is skipped. Prints both.
 void compare_with_counts_of_this_run(const std::vector<CountedLaunch>& all);
 
+/// The same of launches whose parameters chance made, too many to read: prints those that differ,
+/// and how many do not.
+void compare_patterns_with_counts_of_this_run(const std::vector<CountedLaunch>& all);
+
 /// All of a case named after `gpu`: the model against counts recorded on it, `file` as in
 /// results_file("<gpu>-counters.csv"). Tests the model, not the kernels of this build.
 void compare_with_recorded_counts(const std::vector<CountedLaunch>& all, const std::string& file);
