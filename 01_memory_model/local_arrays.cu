@@ -317,7 +317,8 @@ void show(const Run& run, const std::vector<std::vector<Readings>>& times_of, co
       const cudaFuncAttributes code = compiled(all_arrays[a].kernel[way]);
       const Statistics found = times_of[a][way].statistics();
       const bool in_registers = code.localSizeBytes == 0;
-      const Model model = run.device->prop.major == 9 ? Model::traffic : Model::host;
+      const Model on_9 = way == read_only ? Model::latency : Model::traffic;
+      const Model model = run.device->prop.major == 9 ? on_9 : Model::host;
       Cell time = Compared{predicted_ms(way, size, in_registers, load, c), found, model};
       if (is_calibration(way, size)) time = Calibration{found};
       Cell slowdown;

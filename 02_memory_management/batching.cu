@@ -127,6 +127,7 @@ struct Memory {
   size_t total;
   PinnedBuffer<Byte> scattered, packed;
   DeviceBuffer<Byte> device;
+  DeviceBuffer<unsigned long long> wrong_count{1};
   Stream stream;
 
   explicit Memory(size_t total)
@@ -153,7 +154,7 @@ struct Memory {
       CUDA_CHECK(cudaDeviceSynchronize());
     };
     check.wrong = [this] {
-      size_t wrong = wrong_bytes(device.data(), total, round);
+      size_t wrong = wrong_bytes(device.data(), total, round, 0, wrong_count);
       std::vector<Byte> behind(guard);
       device_memory::to_host(behind.data(), device.data() + total, guard);
       return wrong + guard - size_t(std::count(behind.begin(), behind.end(), 0x5a));

@@ -289,6 +289,25 @@ Times measure(const Run& run, size_t bytes) {
   return times;
 }
 
+/// Bytes of which the host changes any: the first word of each chain stays.
+double stepped_bytes(size_t bytes) {
+  return 4.0 * (double(bytes / 4) - double(std::min<size_t>(bytes / 4, chains)));
+}
+
+/// The host's step at the sizes that have one, predicted by the largest.
+void host_rows(Table& table, const std::vector<Times>& all) {
+  const Times& largest = all.back();
+  const double us_a_byte = largest.host.median() * 1e3 / stepped_bytes(largest.bytes);
+  for (const Times& times : all) {
+    const double bytes = stepped_bytes(times.bytes);
+    if (bytes == 0) continue;
+    const Statistics us = scaled(times.host.statistics(), 1e3);
+    const Cell cell = &times == &largest ? Cell(Calibration{us})
+                                         : Cell(Compared{bytes * us_a_byte, us, Model::host});
+    table.row({"host's step", "bytes", std::to_string(times.bytes)}, {cell, spread_text(us)});
+  }
+}
+
 /// One table: a row for each way and size, predicted between the smallest and the largest.
 void show(const Run& run, const std::vector<Times>& all) {
   Table table(run.report, "way, bytes", {compared("us", "time", "us", 1), shown("spread")});
@@ -306,13 +325,14 @@ void show(const Run& run, const std::vector<Times>& all) {
   };
   rows("one block", &Times::block, SIZE_MAX);
   rows("round trip", &Times::trip, SIZE_MAX);
-  rows("host's step", &Times::host, SIZE_MAX);
+  host_rows(table, all);
   rows("one chain: one thread", &Times::thread, longest_thread);
   rows("one chain: scan", &Times::scan, SIZE_MAX);
   rows("one chain: round trip", &Times::chain_trip, SIZE_MAX);
   table.print();
   run.report.note(
-      "each: kernel, step, kernel, wait; predicted: the smallest + bytes at the largest's rate");
+      "each: kernel, step, kernel, wait; predicted: the smallest + bytes at the largest's rate; "
+      "the host's step: bytes of chains' second words and later");
 }
 
 /// "up to 16 MiB", "at no size", or which: those at which the interval lies above the bound.
@@ -405,6 +425,9 @@ TEST_CASE("keep_on_device: runs of steps can be joined") {
 TEST_CASE("keep_on_device: predictions, by hand") {
   const Line line(10, 0, 110, 1000);
   CHECK(line.us(500) == doctest::Approx(60));
+  CHECK(stepped_bytes(4) == 0);
+  CHECK(stepped_bytes(4 * chains) == 0);
+  CHECK(stepped_bytes(4 * chains + 8) == 8);
 }
 
 TEST_CASE("keep_on_device: 02.8 goes by the block, size by size") {

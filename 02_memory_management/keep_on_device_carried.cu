@@ -284,12 +284,23 @@ Found measure_carried(const Run& run, HostWork& host, Table& table) {
   return {times[0], times[1], times[2], times[3], add_there};
 }
 
+/// Bytes of the host's last cache; 0 if it is not told.
+double host_cache() { return std::max(0.0, double(sysconf(_SC_LEVEL3_CACHE_SIZE))); }
+
+/// Words of each array: 256 MiB, or as much as the host's last cache has, so that neither stays.
+size_t most_words(const Run& run) {
+  if (run.quick) return size_t(1) << 22;
+  size_t n = size_t(1) << 26;
+  while (4.0 * double(n) < host_cache() && n < size_t(1) << 28) n *= 2;
+  return n;
+}
+
 void judge(const Run& run, const Found& found, double bytes) {
   const Part part{"02.10", "work of one operation a word is not worth carrying to the card",
                   "not much sense, no figure", "8800 GTX"};
-  const double cache = double(sysconf(_SC_LEVEL3_CACHE_SIZE));  // 0 or less if it is not told
-  if (run.device && bytes < cache)
-    return run.report.not_judged(part, "the host's cache may keep the arrays");
+  if (run.device && bytes < host_cache())
+    return run.report.not_judged(
+        part, "the host's cache of " + bytes_text(host_cache()) + " may keep the arrays");
   if (run.device && found.carried.ms.empty())
     return run.report.not_judged(part, "the system refuses to pin the arrays");
   const Interval loss = run.device ? ratio(found.carried, found.host) : Interval{};
@@ -308,7 +319,7 @@ void judge(const Run& run, const Found& found, double bytes) {
 void carried_work(const Run& run) {
   const double there =
       run.device ? std::min(double(pinned_budget()), run.memory_there()) : pinned_budget();
-  const size_t n = fitting_size("keep_on_device", 0, size_t(1) << (run.quick ? 22 : 26), there,
+  const size_t n = fitting_size("keep_on_device", 0, most_words(run), there,
                                 [](size_t words) { return 8.0 * double(words); });
   const double bytes = 4.0 * double(n);
   HostWork host(n);

@@ -32,10 +32,19 @@ inline void put_pattern(unsigned char* device, size_t n, unsigned round, size_t 
   CUDA_CHECK(cudaDeviceSynchronize());
 }
 
-/// Bytes on the device that are not the pattern's, after all that was queued has ended.
-inline size_t wrong_bytes(const unsigned char* device, size_t n, unsigned round, size_t first = 0) {
-  const DeviceBuffer<unsigned long long> wrong(std::vector<unsigned long long>{0});
-  count_wrong_bytes<<<1024, 256>>>(device, first, n, round, wrong.data());
+/// Bytes on the device that are not the pattern's at this moment. `count` is there already: to
+/// allocate or to fill it from the host would wait for copies under way, and hide those that nobody
+/// waited for.
+inline size_t wrong_bytes(const unsigned char* device, size_t n, unsigned round, size_t first,
+                          const DeviceBuffer<unsigned long long>& count) {
+  CUDA_CHECK(cudaMemsetAsync(count.data(), 0, sizeof(unsigned long long)));
+  count_wrong_bytes<<<1024, 256>>>(device, first, n, round, count.data());
   CUDA_CHECK_LAUNCH();
-  return wrong.to_host()[0];
+  return count.to_host()[0];
+}
+
+/// The same after all that was queued has ended.
+inline size_t wrong_bytes(const unsigned char* device, size_t n, unsigned round, size_t first = 0) {
+  CUDA_CHECK(cudaDeviceSynchronize());
+  return wrong_bytes(device, n, round, first, DeviceBuffer<unsigned long long>(1));
 }

@@ -128,6 +128,7 @@ struct Ends {
   Byte* on_host;  ///< where the copies begin
   Byte* device;
   Stream up, down;
+  DeviceBuffer<unsigned long long> wrong_count{1};
   unsigned round = 0;
 
   Ends(Kind kind, size_t bytes, Byte* device, size_t guard = 0)
@@ -142,7 +143,7 @@ struct Ends {
     put_pattern(device + first, n, round + 128, first);  // wrong in the next rounds, too
   }
   size_t wrong_on_device(size_t first, size_t n) const {
-    return wrong_bytes(device + first, n, round, first);
+    return wrong_bytes(device + first, n, round, first, wrong_count);
   }
   /// The host may be slow to read: the device looks at what it has.
   size_t wrong_on_host(size_t first, size_t n) {

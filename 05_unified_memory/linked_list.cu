@@ -233,6 +233,7 @@ struct Memory {
 struct Costs {
   double change[2] = {NAN, NAN};  ///< by shape: launched and waited for, nodes on the device
   double there_and_back = NAN;    ///< two copies of as many bytes between the host and the device
+  double prefetches = NAN;        ///< two prefetches of them, where nobody uses them there
   double a_node = NAN;            ///< an allocation and two small copies
   double faults = NAN;            ///< what pages on demand add
 };
@@ -242,14 +243,19 @@ double predicted_ms(const Costs& c, Shape shape, int way, unsigned n) {
   if (way == node_by_node) return change + n * c.a_node;
   if (way == managed_way) return change + c.faults;
   if (way == pageable_way) return NAN;  // how the system reaches it is its own affair
-  return change + c.there_and_back;     // the best copies and prefetches move the same bytes
+  return change + (way == prefetched_way ? c.prefetches : c.there_and_back);
 }
 
 // ---- the experiment ----
 
-/// What the change alone takes where the nodes are on the device already, and copying them alone.
-void calibrate(const Run& run, Memory& memory, Costs& costs, Statistics& change,
-               Statistics& copies) {
+/// What each shape's rows begin with; `prefetches` is empty where pages do not move on demand.
+struct Alone {
+  Statistics change, copies;
+  Readings prefetches;
+};
+
+/// What the change alone takes where the nodes are on the device already, and moving them alone.
+Alone calibrate(const Run& run, Memory& memory, Costs& costs) {
   memory.build_again();
   std::vector<Node> staged = memory.nodes;
   for (Node& node : staged) {
@@ -267,10 +273,19 @@ void calibrate(const Run& run, Memory& memory, Costs& costs, Statistics& change,
                                                      memory.copy.bytes());
                             },
                             unchecked("the ways below are checked"), true};
-  change = run.time(alone).statistics();
-  copies = run.time(there_and_back).statistics();
-  costs.change[int(memory.shape)] = change.median;
-  costs.there_and_back = copies.median;
+  Alone took{run.time(alone).statistics(), run.time(there_and_back).statistics(), {}};
+  if (memory.has(prefetched_way))
+    took.prefetches = run.time({"prefetches alone",
+                                [&] {
+                                  memory.shared.prefetch(this_device());
+                                  memory.shared_to_host();
+                                  read_every_page(memory.shared.data(), memory.n);
+                                },
+                                unchecked("the ways below are checked"), true});
+  costs.change[int(memory.shape)] = took.change.median;
+  costs.there_and_back = took.copies.median;
+  costs.prefetches = took.prefetches.median();
+  return took;
 }
 
 /// Times of all ways of one shape; empty where the device does not have one.
@@ -299,19 +314,22 @@ std::vector<Readings> time_ways(const Run& run, Memory& memory) {
 
 void measure(const Run& run, Table& table, Shape shape, unsigned n, Costs& costs) {
   Memory memory(shape, n);
-  Statistics change, copies;
-  calibrate(run, memory, costs, change, copies);
+  const Alone alone = calibrate(run, memory, costs);
   const std::vector<Readings> times = time_ways(run, memory);
   if (shape == Shape::list) {
-    costs.a_node = (times[node_by_node].median() - change.median) / n;
-    costs.faults = times[managed_way].median() - change.median;
+    costs.a_node = (times[node_by_node].median() - alone.change.median) / n;
+    costs.faults = times[managed_way].median() - alone.change.median;
   }
   const auto row = [&](const char* way, const Statistics& ms, const Cell& cell) {
     table.row({name_of(shape), "way", way}, {cell, spread_text(ms), scaled(ms, 1e3 / n),
                                              ::times(ms.median / times[one_array].median())});
   };
-  row("the change alone", change, Calibration{change});
-  row("the copies alone", copies, Calibration{copies});
+  row("the change alone", alone.change, Calibration{alone.change});
+  row("the copies alone", alone.copies, Calibration{alone.copies});
+  if (!alone.prefetches.ms.empty()) {
+    const Statistics prefetches = alone.prefetches.statistics();
+    row("the prefetches alone", prefetches, Calibration{prefetches});
+  }
   for (int way = 0; way < way_count; ++way) {
     if (times[way].ms.empty()) continue;
     const Statistics ms = times[way].statistics();
@@ -368,12 +386,13 @@ TEST_CASE("linked_list: predictions, by hand") {
   c.change[0] = 0.5;
   c.change[1] = 0.02;
   c.there_and_back = 0.05;
+  c.prefetches = 0.11;
   c.a_node = 0.016;
   c.faults = 0.2;
   CHECK(predicted_ms(c, Shape::list, one_array, 1000) == doctest::Approx(0.55));
   CHECK(predicted_ms(c, Shape::tree, node_by_node, 1000) == doctest::Approx(16.02));
   CHECK(predicted_ms(c, Shape::tree, managed_way, 1000) == doctest::Approx(0.22));
-  CHECK(predicted_ms(c, Shape::tree, prefetched_way, 1000) == doctest::Approx(0.07));
+  CHECK(predicted_ms(c, Shape::tree, prefetched_way, 1000) == doctest::Approx(0.13));
   CHECK(std::isnan(predicted_ms(c, Shape::tree, pageable_way, 1000)));
 }
 

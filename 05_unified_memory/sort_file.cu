@@ -16,7 +16,6 @@
 #include <cstdlib>
 #include <random>
 
-#include "calibration.hpp"
 #include "migrations.hpp"
 #include "options.hpp"
 
@@ -91,9 +90,9 @@ size_t differing(const Key* found, const std::vector<Key>& right) {
 
 // ---- what to expect ----
 
-/// Constants from the rows of the bytes, and the link.
+/// Constants from the rows of the bytes.
 struct Costs {
-  Link link;
+  double prefetches_ms = NAN;      ///< of as many bytes, there and back
   double comparison_ns = NAN;      ///< of qsort: n log2 n of them
   double on_demand_ms_byte = NAN;  ///< what a byte of managed memory adds that comes on demand
 };
@@ -102,10 +101,8 @@ double comparisons(double n) { return n * std::log2(std::max(n, 2.0)); }
 
 double qsort_ms(const Costs& c, double n) { return comparisons(n) * c.comparison_ns * 1e-6; }
 
-/// The sort in device memory, and all bytes over the link both ways.
-double prefetched_ms(const Costs& c, double sort_ms, double bytes) {
-  return sort_ms + c.link.ms_to_device(bytes) + c.link.ms_to_host(bytes);
-}
+/// The sort in device memory, and both prefetches.
+double prefetched_ms(const Costs& c, double sort_ms) { return sort_ms + c.prefetches_ms; }
 
 double on_demand_ms(const Costs& c, double sort_ms, double bytes) {
   return sort_ms + bytes * c.on_demand_ms_byte;
@@ -116,7 +113,7 @@ double on_demand_ms(const Costs& c, double sort_ms, double bytes) {
 /// Times of all sorts of one kind of key.
 struct Sorted {
   size_t host_keys = 0, keys = 0;
-  Readings host, on_device, managed, prefetched;
+  Readings host, on_device, managed, prefetched, prefetches;
 };
 
 /// The host's sort takes seconds: once is enough to see that, unless repeats were typed.
@@ -152,6 +149,14 @@ Prepared managed_sort(const char* name, const Managed<Key>& data, const std::vec
           [&data, &right] { return differing(data.data(), right); }};
 }
 
+/// To the device and back, with nothing done there.
+template <class Key>
+void prefetch_only(const Managed<Key>& data) {
+  data.prefetch(this_device());
+  data.prefetch(cudaCpuDeviceId);
+  wait_for_device();
+}
+
 /// Thrust in device memory, managed memory, and prefetched managed memory, in turn.
 template <class Key>
 void time_device(const Run& run, const std::vector<Key>& keys, Sorted& times) {
@@ -166,13 +171,16 @@ void time_device(const Run& run, const std::vector<Key>& keys, Sorted& times) {
                  },
                  [&] { return differing(there.to_host().data(), right); }});
   all.push_back(managed_sort("Thrust, managed memory", data, keys, right, sort_managed<Key>));
-  if (pages_on_demand())
+  if (pages_on_demand()) {
     all.push_back(managed_sort("Thrust, prefetched", data, keys, right, sort_prefetched<Key>));
+    all.push_back(managed_sort("prefetches alone", data, keys, keys, prefetch_only<Key>));
+  }
   const std::vector<Readings> took = prepared_in_turn(run.measuring, all);
   times.keys = keys.size();
   times.on_device = took[0];
   times.managed = took[1];
   if (took.size() > 2) times.prefetched = took[2];
+  if (took.size() > 3) times.prefetches = took[3];
 }
 
 /// The rows of one kind of key. Those of the bytes give the costs.
@@ -194,11 +202,13 @@ void add_rows(Table& table, const std::string& what, size_t key_bytes, const Sor
   row("qsort on the host", s.host, s.host_keys, qsort_ms(costs, double(s.host_keys)), calibrates);
   row("Thrust, device memory", s.on_device, s.keys, NAN, true);
   row("Thrust, managed memory", s.managed, s.keys, on_demand_ms(costs, sort_ms, bytes), calibrates);
-  row("Thrust, prefetched", s.prefetched, s.keys, prefetched_ms(costs, sort_ms, bytes), false);
+  if (calibrates) row("the prefetches alone", s.prefetches, s.keys, NAN, true);
+  row("Thrust, prefetched", s.prefetched, s.keys, prefetched_ms(costs, sort_ms), false);
 }
 
-Costs costs_from(const Link& link, const Sorted& bytes) {
-  Costs c{link};
+Costs costs_from(const Sorted& bytes) {
+  Costs c;
+  c.prefetches_ms = bytes.prefetches.median();
   c.comparison_ns = bytes.host.median() * 1e6 / comparisons(double(bytes.host_keys));
   c.on_demand_ms_byte = (bytes.managed.median() - bytes.on_device.median()) / double(bytes.keys);
   return c;
@@ -218,7 +228,6 @@ Bytes sort_all(const Run& run, const Bytes& bytes) {
   const std::vector<unsigned> keys = keys_of<unsigned>(bytes);
   const size_t host_keys = std::min(keys.size(), most_host_keys);
   const bool usable = run.device && has_managed_memory();
-  const Link link = usable ? measure_link(run) : Link{};
   Progress progress("sort_file", usable ? 4 : 2);
   Sorted of_bytes, of_keys;
   progress.step();
@@ -232,7 +241,7 @@ Bytes sort_all(const Run& run, const Bytes& bytes) {
     progress.step();
     if (!keys.empty()) time_device(run, keys, of_keys);
   }
-  const Costs costs = costs_from(link, of_bytes);
+  const Costs costs = costs_from(of_bytes);
   Table table(
       run.report, "what and how, bytes of a key",
       {compared("ms", "time", "ms", 2), shown("spread"),
@@ -295,19 +304,17 @@ TEST_CASE("sort_file: the host sorts, and a wrong order or set is seen") {
 }
 
 TEST_CASE("sort_file: predictions, by hand") {
-  Link link;
-  link.to_device.median = 10;  // GB/s: 1e6 bytes take 0.1 ms
-  link.to_host.median = 20;
   Sorted bytes;
   bytes.host_keys = 1024;
   bytes.keys = 1000000;
   bytes.host.ms = {1.024};  // 10240 comparisons
   bytes.on_device.ms = {0.5};
   bytes.managed.ms = {2.5};
-  const Costs c = costs_from(link, bytes);
+  bytes.prefetches.ms = {0.15};
+  const Costs c = costs_from(bytes);
   CHECK(c.comparison_ns == doctest::Approx(100));
   CHECK(qsort_ms(c, 256) == doctest::Approx(0.2048));
-  CHECK(prefetched_ms(c, 0.5, 1e6) == doctest::Approx(0.65));
+  CHECK(prefetched_ms(c, 0.5) == doctest::Approx(0.65));
   CHECK(on_demand_ms(c, 0.5, 2e6) == doctest::Approx(4.5));
 }
 

@@ -392,8 +392,8 @@ std::vector<std::string> Table::show(const Key& key, const Column& column, const
   save("measured", cell.value, cell.low, cell.high, cell.repeats);
   const double ratio = cell.value / cell.predicted;
   if (std::isfinite(ratio))
-    report_.predict(
-        {key.name + (key.at.empty() ? "" : ", " + key.at), cell.predicted, cell.value, cell.model});
+    report_.predict({key.name + (key.at.empty() ? "" : ", " + key.at), cell.predicted, cell.value,
+                     cell.model, column.unit});
   return {fixed(cell.predicted, column.decimals), value, fixed(ratio, 2)};
 }
 
@@ -486,7 +486,10 @@ void check_plausible(const Function<void(const Run&)>& experiment) {
   for (const Prediction& p : report.predictions()) {
     constexpr double launches_matter_ms = 0.02;
     if (p.model == Model::host) continue;
-    if (p.model == Model::latency && p.measured < launches_matter_ms) continue;
+    const bool in_us = p.unit == "us";
+    if (p.model == Model::latency && (in_us || p.unit == "ms") &&
+        p.measured * (in_us ? 1e-3 : 1) < launches_matter_ms)
+      continue;
     const double factor = p.model == Model::traffic ? 1.6 : 2.5;
     const double off = p.measured / p.predicted;
     CAPTURE(p.row);

@@ -104,6 +104,7 @@ struct Prediction {
   std::string row;
   double predicted, measured;
   Model model;
+  std::string unit;
 };
 
 /// Prints what a sample finds and keeps it for the CSV.

@@ -529,15 +529,21 @@ TEST_CASE("predictions: which rows are held to a factor, and to which") {
     CHECK(run.quick);
     CHECK(run.measuring.pairs == Measuring::fewest_pairs);
     run.report.begin("experiment", "3 bytes");
-    Table table(run.report, "row", {compared("ms", "time", "ms", 2)});
+    Table table(run.report, "row",
+                {compared("ms", "time", "ms", 2), compared("us", "time", "us", 2)});
     const auto row = [&](Model model, double predicted, double measured) {
-      table.row({"row"}, {Compared{predicted, {measured, measured, measured, 9}, model}});
+      table.row({"row"}, {Compared{predicted, {measured, measured, measured, 9}, model}, {}});
+    };
+    const auto row_in_us = [&](Model model, double predicted, double measured) {
+      table.row({"row"}, {{}, Compared{predicted, {measured, measured, measured, 9}, model}});
     };
     row(Model::traffic, 1, 1.59);
     row(Model::traffic, 1, 0.63);
     row(Model::latency, 1, 2.49);
     row(Model::latency, 1, 0.41);
     row(Model::latency, 0.001, 0.019);  // a launch of under 20 us
+    row_in_us(Model::latency, 1, 19);
+    row_in_us(Model::latency, 10, 24.9);
     row(Model::host, 1, 99);
     table.print();
   });
