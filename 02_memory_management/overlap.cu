@@ -15,7 +15,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
-#include <optional>
 
 #include "../common/host_threads.hpp"
 #include "host_memory.hpp"

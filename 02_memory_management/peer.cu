@@ -320,7 +320,7 @@ void measure(const Run& run, Pair& pair, Gpu& from, Gpu& to) {
 
 void show(const Run& run, const std::vector<Pair>& pairs, double bytes) {
   Table rates(run.report, "from, to",
-              {measured("copy, access off: GB/s", "rate, access off", "GB/s", 1),
+              {measured("copy, access off: GB/s", "rate without access", "GB/s", 1),
                compared("copy", "rate", "GB/s", 1), compared("loads", "rate of loads", "GB/s", 1),
                compared("stores", "rate of stores", "GB/s", 1)});
   Table latencies(
