@@ -133,6 +133,7 @@ struct Gpu {
   DeviceBuffer<uint4> target{n + canaries};
   DeviceBuffer<unsigned> chain{whole_chain()};
   DeviceBuffer<unsigned> sum_and_end{2 + canaries};
+  DeviceBuffer<unsigned long long> count{1};
 
   size_t bytes() const { return n * sizeof(uint4); }
 
@@ -149,7 +150,7 @@ struct Gpu {
   }
   size_t wrong(unsigned round) const {
     const On on(number);
-    const size_t wrong = wrong_bytes(bytes_of(target), bytes(), round);
+    const size_t wrong = wrong_bytes(bytes_of(target), bytes(), round, 0, count);
     std::vector<unsigned char> behind(canaries * sizeof(uint4));
     device_memory::to_host(behind.data(), target.data() + n, behind.size());
     return wrong + behind.size() - size_t(std::count(behind.begin(), behind.end(), 0xff));
