@@ -42,6 +42,13 @@ class Registration {
   void* data_;
 };
 
+/// Whether host memory is page-locked now.
+inline bool is_pinned(const void* data) {
+  cudaPointerAttributes attributes{};
+  CUDA_CHECK(cudaPointerGetAttributes(&attributes, data));
+  return attributes.type == cudaMemoryTypeHost;
+}
+
 // ---- the link ----
 
 /// Most that a PCIe link of so many gigatransfers a second and lanes carries each way in GB/s,

@@ -274,6 +274,8 @@ Found measure_carried(const Run& run, HostWork& host, Table& table) {
   tasks.push_back(host.sum_on_all_cores());
   tasks.push_back(card.carried_sum());
   const std::vector<Readings> times = all.time_in_turn(tasks);
+  require_right(is_pinned(host.in.get()) && is_pinned(host.out.get()),
+                "carried from pinned memory, which is pinned no more");
   add_row(table, "carried from pinned memory", 2 * bytes, times[1],
           predicted(carried_ms(way.there, add_there.median(), way.back), times[1], Model::traffic));
   add_row(table, "sum, carried from pinned memory", bytes, times[3],

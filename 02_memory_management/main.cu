@@ -1,5 +1,5 @@
-// Memory management: what it costs to allocate memory and to carry data to the GPU and back. Options and the list of
-// experiments; each stands in its own file.
+// Memory management: what it costs to allocate memory and to carry data to the GPU and back.
+// Options and the list of experiments; each stands in its own file.
 #include "../common/command_line.hpp"
 #include "options.hpp"
 
@@ -20,16 +20,21 @@ int main(int argc, char** argv) {
        .about = "What it costs to allocate memory, and to carry data to the GPU and back",
        .experiments =
            {
-               {"allocation", "allocating in the loop, reusing, and allocating from a pool", &allocation},
-               {"transfer", "copies from and to each kind of host memory, over their size", with(options, transfer)},
+               {"allocation", "allocating in the loop, reusing, and allocating from a pool",
+                &allocation},
+               {"transfer", "copies from and to each kind of host memory, over their size",
+                with(options, transfer)},
                {"batching", "many small copies, one large one, and the runtime's batched copy",
                 with(options, batching)},
-               {"keep_on_device", "a serial step and a sum: on the GPU, or on the host after a round trip",
+               {"keep_on_device",
+                "a serial step and a sum: on the GPU, or on the host after a round trip",
                 &keep_on_device},
-               {"zero_copy", "kernels that read host memory where it is, over size and re-reads", &zero_copy},
+               {"zero_copy", "kernels that read host memory where it is, over size and re-reads",
+                &zero_copy},
                {"pitch", "rows of odd widths, packed and pitched", &pitch},
-               {"overlap", "copies and a kernel in chunks over streams, against their limit", with(options, overlap)},
-               {"peer", "copies and loads between two GPUs", &peer},
+               {"overlap", "copies and a kernel in chunks over streams, against their limit",
+                with(options, overlap)},
+               {"peer", "copies, loads and stores between two GPUs", &peer},
            },
        .options =
            {
@@ -38,7 +43,8 @@ int main(int argc, char** argv) {
                 "each experiment's own",
                 {"transfer", "batching", "overlap"},
                 [&](const std::string& text) {
-                  options.size = size_t(parse_number("--size", text, 1, (long long)Options::largest_size));
+                  options.size =
+                      size_t(parse_number("--size", text, 1, (long long)Options::largest_size));
                 }},
            }},
       argc, argv);

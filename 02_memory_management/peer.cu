@@ -1,162 +1,88 @@
-// peer: unified virtual addressing gives all processors of a system one address space. So any pointer tells which GPU
-// it belongs to, and where the hardware allows it a kernel follows a pointer into another GPU's memory. Look at the
-// copies with peer access off, when the driver may take the way through the host, and on; at one kernel that loads over
-// the link when the receiver runs it, and stores over the link when the sender does; and at what one load costs there.
+// peer: from GPU to GPU. With unified addresses all processors of a system share one address space
+// [LC 2]. So a pointer tells whose memory it is, and where the hardware has a way a kernel follows
+// it into another GPU's memory; the text says nothing of time, and nothing is judged. Look at
+// copies with peer access off, when the driver may take the way through the host, and on; at loads
+// and stores over the link; and at what one load costs there.
+//   cmake -S 02_memory_management -B build/peer -DEXPERIMENTS=peer
+//   cmake --build build/peer && build/peer/02_memory_management
+//
+//   1  copy   loads over the link where the receiver runs it, stores where the sender does
+//   2  chase  one load over the link after the other
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <map>
 #include <optional>
 
-#include "../common/first_edition.hpp"
+#include "../common/report.hpp"
+#include "pattern.cuh"
 
 namespace {
 
-/// Element `i`: different for every i below 2^32, and never what poisoned memory holds.
-__host__ __device__ uint4 element(size_t i) {
-  const unsigned x = unsigned(i) * 2654435761u + 1;
-  return {x, ~x, x ^ 0x9e3779b9u, x + 1};
-}
+// ---- kernels ----
 
-__host__ __device__ bool equal(uint4 a, uint4 b) { return a.x == b.x && a.y == b.y && a.z == b.z && a.w == b.w; }
+constexpr unsigned block_threads = 256;
 
-__global__ void fill(uint4* out, size_t n) {
-  const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-  if (i < n) out[i] = element(i);
-}
-
-// Each warp loads 512 bytes in a row and stores them; either side may be another GPU's memory, or pinned host memory.
+// [copy]
+// Each warp loads 512 bytes in a row and stores them. Either side may be another GPU's memory.
 __global__ void copy(uint4* out, const uint4* in, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   if (i < n) out[i] = in[i];
 }
+// [/copy]
 
-__global__ void count_wrong(const uint4* data, size_t n, unsigned long long* wrong) {
-  const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-  if (i < n && !equal(data[i], element(i))) atomicAdd(wrong, 1ull);
-}
+constexpr unsigned links = 1024;
+constexpr unsigned line_words =
+    32;  // a link in every 128 bytes: no load finds what another brought
 
-constexpr unsigned links = 1024, line_words = 32;  // a link in every 128-byte line: no load finds what another brought
-
-/// The link after `i`; the chain visits all of them and ends where it began.
-__host__ __device__ unsigned next_link(unsigned i) { return (i + 389) % links; }
-
+// [chase]
 // One thread; each load's address is the answer of the load before.
-__global__ void chase(const unsigned* chain, unsigned* sum_and_end) {
-  unsigned at = 0, sum = 0;
-  for (unsigned i = 0; i < links; ++i) sum += at = chain[at * line_words];
-  sum_and_end[0] = sum, sum_and_end[1] = at;
+__global__ void chase(unsigned* sum_and_end, const unsigned* chain) {
+  unsigned at = 0;
+  unsigned sum = 0;
+  for (unsigned i = 0; i < links; ++i) {
+    at = chain[at * line_words];
+    sum += at;
+  }
+  sum_and_end[0] = sum;
+  sum_and_end[1] = at;
 }
+// [/chase]
+
+// ---- whose turn it is, and who may reach whom ----
 
 /// Makes a GPU the current one, and at its end the one before again.
-struct On {
-  int before = 0;
+class On {
+ public:
   explicit On(int gpu) {
-    CUDA_CHECK(cudaGetDevice(&before));
+    CUDA_CHECK(cudaGetDevice(&before_));
     CUDA_CHECK(cudaSetDevice(gpu));
   }
   On(const On&) = delete;
-  ~On() { cudaSetDevice(before); }
+  ~On() { cudaSetDevice(before_); }
+
+ private:
+  int before_ = 0;
 };
 
 /// Lets kernels and copies of `reader` use the memory of `owner`, until its end.
-struct PeerAccess {
-  const int reader, owner;
-  PeerAccess(int reader, int owner) : reader(reader), owner(owner) {
+class PeerAccess {
+ public:
+  PeerAccess(int reader, int owner) : reader_(reader), owner_(owner) {
     const On on(reader);
     CUDA_CHECK(cudaDeviceEnablePeerAccess(owner, 0));
   }
   PeerAccess(const PeerAccess&) = delete;
   ~PeerAccess() {
     int before = 0;
-    if (cudaGetDevice(&before) || cudaSetDevice(reader)) return;
-    cudaDeviceDisablePeerAccess(owner);
+    if (cudaGetDevice(&before) != cudaSuccess || cudaSetDevice(reader_) != cudaSuccess) return;
+    cudaDeviceDisablePeerAccess(owner_);
     cudaSetDevice(before);
   }
+
+ private:
+  const int reader_, owner_;
 };
-
-/// One GPU's memory: what it sends, what it receives into, and the chain. Must be made while that GPU is current.
-struct Gpu {
-  int number;
-  size_t n;
-  DeviceBuffer<uint4> source{n}, target{n};
-  DeviceBuffer<unsigned> chain{links * line_words}, sum_and_end{2};
-  DeviceBuffer<unsigned long long> wrong{1};
-};
-
-unsigned blocks(size_t n) { return unsigned((n + 255) / 256); }
-
-Gpu make_gpu(int number, size_t n) {
-  const On on(number);
-  Gpu gpu{number, n};
-  fill<<<blocks(n), 256>>>(gpu.source.data(), n);
-  CUDA_CHECK_LAUNCH();
-  std::vector<unsigned> chain(gpu.chain.size());
-  for (unsigned i = 0; i < links; ++i) chain[i * line_words] = next_link(i);
-  gpu.chain.copy_from(chain);
-  CUDA_CHECK(cudaDeviceSynchronize());
-  return gpu;
-}
-
-enum class Way { engine, loads, stores };
-
-/// The GPU that does the work: loads are the receiver's.
-int worker(Way way, const Gpu& from, const Gpu& to) { return way == Way::loads ? to.number : from.number; }
-
-/// Queues the transfer of `from.source` to `to.target` in the worker's default stream; the worker must be current.
-void carry(Way way, const Gpu& from, const Gpu& to) {
-  if (way == Way::engine) {
-    CUDA_CHECK(cudaMemcpyPeerAsync(to.target.data(), to.number, from.source.data(), from.number, from.source.bytes()));
-    return;
-  }
-  copy<<<blocks(from.n), 256>>>(to.target.data(), from.source.data(), from.n);
-  CUDA_CHECK_LAUNCH();
-}
-
-/// Elements of what a GPU received that are wrong.
-unsigned long long wrong_elements(Gpu& gpu) {
-  const On on(gpu.number);
-  CUDA_CHECK(cudaMemset(gpu.wrong.data(), 0, sizeof(unsigned long long)));
-  count_wrong<<<blocks(gpu.n), 256>>>(gpu.target.data(), gpu.n, gpu.wrong.data());
-  CUDA_CHECK_LAUNCH();
-  return gpu.wrong.to_host()[0];
-}
-
-/// True if everything arrives in poisoned memory. The GPUs wait for each other: their default streams do not.
-bool arrives(Way way, Gpu& from, Gpu& to) {
-  const On on_receiver(to.number);
-  to.target.poison();
-  CUDA_CHECK(cudaDeviceSynchronize());
-  const On on_worker(worker(way, from, to));
-  carry(way, from, to);
-  CUDA_CHECK(cudaDeviceSynchronize());
-  return wrong_elements(to) == 0;
-}
-
-/// GB/s of a way that was found right.
-Statistics bandwidth(const Measuring& measuring, Way way, Gpu& from, Gpu& to) {
-  require_right(arrives(way, from, to), "GPU " + std::to_string(from.number) + " to " + std::to_string(to.number));
-  const On on(worker(way, from, to));
-  return gigabytes_per_second(double(from.source.bytes()), time_device(measuring, [&] { carry(way, from, to); }));
-}
-
-/// Queues a chase by `reader`, the current GPU.
-void chase_chain(const Gpu& owner, const Gpu& reader) {
-  chase<<<1, 1>>>(owner.chain.data(), reader.sum_and_end.data());
-  CUDA_CHECK_LAUNCH();
-}
-
-bool chases_right(const Gpu& owner, Gpu& reader) {
-  const On on(reader.number);
-  reader.sum_and_end.poison();
-  chase_chain(owner, reader);
-  return reader.sum_and_end.to_host() == std::vector<unsigned>{links * (links - 1) / 2, 0};
-}
-
-/// Nanoseconds of one load after another.
-Statistics latency(const Measuring& measuring, const Gpu& owner, Gpu& reader) {
-  require_right(chases_right(owner, reader), "chase");
-  const On on(reader.number);
-  return scaled(time_device(measuring, [&] { chase_chain(owner, reader); }), 1e6 / links);
-}
 
 int gpu_count() {
   int count = 0;
@@ -167,19 +93,140 @@ int gpu_count() {
 bool accessible(int reader, int owner) {
   int can = 0;
   CUDA_CHECK(cudaDeviceCanAccessPeer(&can, reader, owner));
-  return can;
+  return can != 0;
 }
 
-double attribute(cudaDeviceP2PAttr which, int from, int to) {
+int attribute(cudaDeviceP2PAttr which, int from, int to) {
   int value = 0;
   CUDA_CHECK(cudaDeviceGetP2PAttribute(&value, which, from, to));
   return value;
 }
 
-/// True if every pointer tells whose it is, and every GPU reads pinned memory by the pointer that the host has.
-bool one_address_space(std::vector<Gpu>& gpus) {
-  const PinnedBuffer<uint4> pinned(1009, cudaHostAllocPortable);  // portable: for every GPU, not only the current one
-  for (size_t i = 0; i < pinned.size(); ++i) pinned[i] = element(i);
+// ---- what a GPU sends and receives, and what is right ----
+
+constexpr size_t canaries = 4;  // behind what is written, in elements; they must stay as they were
+
+/// The link after `i`; the chain visits all of them and ends where it began.
+unsigned next_link(unsigned i) { return (i + 389) % links; }
+
+std::vector<unsigned> whole_chain() {
+  std::vector<unsigned> chain((links - 1) * line_words + 1);  // and not a word more
+  for (unsigned i = 0; i < links; ++i) chain[i * line_words] = next_link(i);
+  return chain;
+}
+
+/// A number that no check has had before.
+unsigned next_round() {
+  static unsigned round = 0;
+  return ++round;
+}
+
+unsigned char* bytes_of(const DeviceBuffer<uint4>& elements) {
+  return reinterpret_cast<unsigned char*>(elements.data());
+}
+
+/// One GPU's memory. Must be made while that GPU is current.
+struct Gpu {
+  int number;
+  size_t n;  ///< elements of 16 bytes
+  DeviceBuffer<uint4> source{n};
+  DeviceBuffer<uint4> target{n + canaries};
+  DeviceBuffer<unsigned> chain{whole_chain()};
+  DeviceBuffer<unsigned> sum_and_end{2 + canaries};
+  DeviceBuffer<unsigned long long> count{1};
+
+  size_t bytes() const { return n * sizeof(uint4); }
+
+  void send(unsigned round) const {
+    const On on(number);
+    put_pattern(bytes_of(source), bytes(), round);
+  }
+  /// What is received next must differ from this everywhere.
+  void spoil(unsigned round) const {
+    const On on(number);
+    put_pattern(bytes_of(target), bytes(), round + 128);
+    CUDA_CHECK(cudaMemset(target.data() + n, 0xff, canaries * sizeof(uint4)));
+    CUDA_CHECK(cudaDeviceSynchronize());
+  }
+  size_t wrong(unsigned round) const {
+    const On on(number);
+    const size_t wrong = wrong_bytes(bytes_of(target), bytes(), round, 0, count);
+    std::vector<unsigned char> behind(canaries * sizeof(uint4));
+    device_memory::to_host(behind.data(), target.data() + n, behind.size());
+    return wrong + behind.size() - size_t(std::count(behind.begin(), behind.end(), 0xff));
+  }
+};
+
+Gpu make_gpu(int number, size_t n) {
+  const On on(number);
+  return Gpu{number, n};
+}
+
+// ---- the work: queued in the default stream of the GPU that does it, which must be current ----
+
+enum Way { engine, loads, stores, way_count };
+const char* const way_names[] = {"copy", "loads", "stores"};
+
+/// The GPU that does the work: loads are the receiver's.
+int worker(Way way, int from, int to) { return way == loads ? to : from; }
+
+unsigned blocks_for(size_t n) { return unsigned((n + block_threads - 1) / block_threads); }
+
+/// All of `from`'s source to `to`'s target. The check waits for the worker's default stream only.
+Task carrying(Way way, const Gpu& from, const Gpu& to) {
+  const unsigned round = next_round();
+  Check check;
+  check.poison = [&from, &to, round] {
+    from.send(round);
+    to.spoil(round);
+  };
+  check.wrong = [&to, round] {
+    CUDA_CHECK(cudaStreamSynchronize(nullptr));
+    return to.wrong(round);
+  };
+  const auto go = [&from, &to, way] {
+    if (way == engine) {
+      CUDA_CHECK(cudaMemcpyPeerAsync(to.target.data(), to.number, from.source.data(), from.number,
+                                     from.bytes()));
+      return;
+    }
+    copy<<<blocks_for(from.n), block_threads>>>(to.target.data(), from.source.data(), from.n);
+    CUDA_CHECK_LAUNCH();
+  };
+  const std::string name = std::string(way_names[way]) + " from GPU " +
+                           std::to_string(from.number) + " to " + std::to_string(to.number);
+  return {name, go, std::move(check)};
+}
+
+/// One thread of `reader` goes through `owner`'s chain.
+Task chasing(const Gpu& owner, Gpu& reader) {
+  Check check;
+  check.poison = [&reader] { reader.sum_and_end.poison(); };
+  check.wrong = [&reader] {
+    const std::vector<unsigned> found = reader.sum_and_end.to_host();
+    std::vector<unsigned> right(found.size(), ~0u);
+    right[0] = links * (links - 1) / 2;  // every link once
+    right[1] = 0;
+    size_t wrong = 0;
+    for (size_t i = 0; i < found.size(); ++i) wrong += found[i] != right[i];
+    return wrong;
+  };
+  const auto go = [&owner, &reader] {
+    chase<<<1, 1>>>(reader.sum_and_end.data(), owner.chain.data());
+    CUDA_CHECK_LAUNCH();
+  };
+  return {"chase by GPU " + std::to_string(reader.number), go, std::move(check)};
+}
+
+/// True if every pointer tells whose it is, and every GPU reads pinned memory by the pointer that
+/// the host has.
+bool one_address_space(const std::vector<Gpu>& gpus) {
+  constexpr size_t n = 1009;
+  constexpr unsigned round = 77;
+  // portable: for every GPU, not only the current one
+  const PinnedBuffer<uint4> pinned(n, cudaHostAllocPortable);
+  unsigned char* const on_host = reinterpret_cast<unsigned char*>(pinned.data());
+  for (size_t i = 0; i < pinned.bytes(); ++i) on_host[i] = byte_at(i, round);
   cudaPointerAttributes attributes{};
   CUDA_CHECK(cudaPointerGetAttributes(&attributes, pinned.data()));
   bool right = attributes.type == cudaMemoryTypeHost && attributes.devicePointer == pinned.data();
@@ -187,89 +234,262 @@ bool one_address_space(std::vector<Gpu>& gpus) {
     CUDA_CHECK(cudaPointerGetAttributes(&attributes, gpu.target.data()));
     right = right && attributes.type == cudaMemoryTypeDevice && attributes.device == gpu.number;
     const On on(gpu.number);
-    DeviceBuffer<uint4> read(pinned.size());
+    DeviceBuffer<uint4> read(n);
     read.poison();
-    copy<<<blocks(read.size()), 256>>>(read.data(), pinned.data(), read.size());
+    copy<<<blocks_for(n), block_threads>>>(read.data(), pinned.data(), n);
     CUDA_CHECK_LAUNCH();
-    const std::vector<uint4> host = read.to_host();
-    for (size_t i = 0; i < host.size(); ++i) right = right && equal(host[i], element(i));
+    right = right && wrong_bytes(bytes_of(read), read.bytes(), round) == 0;
   }
   return right;
+}
+
+// ---- what to expect: pairs of the same rank have the same link, either way, and a kernel gets out
+// of it what the copy engine gets ----
+
+/// What a pair is measured at. Empty: not measured.
+struct Pair {
+  int from = 0, to = 0;
+  int rank = -1;  ///< as the driver has it; -1: a GPU and itself
+  bool atomics = false;
+  Readings access_off, by[way_count], one_load;
+};
+
+/// The first pair of a rank that has been measured gives the rank's constants.
+struct Link {
+  double gbs = NAN;      ///< of the copy engine
+  double load_ns = NAN;  ///< from one load to the next
+};
+
+/// Behind a link without atomics (PCIe) others may wait, too: no row there is held to anything.
+Model model_of(const Pair& pair) {
+  return pair.atomics || pair.rank < 0 ? Model::traffic : Model::host;
+}
+
+Statistics gbs_of(const Readings& readings, double bytes) {
+  return readings.ms.empty() ? Statistics{} : gigabytes_per_second(bytes, readings.statistics());
+}
+
+Statistics nanoseconds_a_load(const Readings& readings) {
+  return scaled(readings.statistics(), 1e6 / links);
+}
+
+// ---- the experiment ----
+
+std::string pair_name(const Pair& pair) {
+  return "GPU " + std::to_string(pair.from) + " to " +
+         (pair.rank < 0 ? "itself" : std::to_string(pair.to));
+}
+
+/// A GPU and itself, then the ways from the first GPU to the others and back; `all`: every pair.
+std::vector<Pair> pairs_of(int gpus, bool all) {
+  std::vector<Pair> pairs{{}};
+  for (int a = 0; a < gpus; ++a)
+    for (int b = a + 1; b < gpus; ++b) {
+      if (a > 0 && !all) continue;
+      for (const bool back : {false, true}) {
+        Pair pair;
+        pair.from = back ? b : a;
+        pair.to = back ? a : b;
+        pair.rank = 0;
+        pairs.push_back(pair);
+      }
+    }
+  return pairs;
+}
+
+/// Times work of a GPU, which is current meanwhile: events belong to a GPU, too.
+Readings time_on(int gpu, const Run& run, const Task& task) {
+  const On on(gpu);
+  return run.time(task);
+}
+
+void measure(const Run& run, Pair& pair, Gpu& from, Gpu& to) {
+  const bool itself = pair.rank < 0;
+  if (!itself) {
+    pair.rank = attribute(cudaDevP2PAttrPerformanceRank, pair.from, pair.to);
+    pair.atomics = attribute(cudaDevP2PAttrNativeAtomicSupported, pair.from, pair.to) != 0;
+    pair.access_off = time_on(pair.from, run, carrying(engine, from, to));
+    if (!accessible(pair.from, pair.to) || !accessible(pair.to, pair.from)) return;
+  }
+  std::optional<PeerAccess> there, back;
+  if (!itself) there.emplace(pair.from, pair.to);
+  if (!itself) back.emplace(pair.to, pair.from);
+  for (const Way way : {engine, loads, stores})
+    pair.by[way] = time_on(worker(way, pair.from, pair.to), run, carrying(way, from, to));
+  pair.one_load = time_on(pair.to, run, chasing(from, to));
+}
+
+void show(const Run& run, const std::vector<Pair>& pairs, double bytes) {
+  Table rates(run.report, "from, to",
+              {measured("copy, access off: GB/s", "rate without access", "GB/s", 1),
+               compared("copy", "rate", "GB/s", 1), compared("loads", "rate of loads", "GB/s", 1),
+               compared("stores", "rate of stores", "GB/s", 1)});
+  Table latencies(
+      run.report, "from, to",
+      {compared("one load ns", "latency", "ns", 0), counted("rank", "performance rank", "", 0),
+       counted("atomics", "native atomics", "", 0)});
+  std::map<int, Link> known;
+  for (const Pair& pair : pairs) {
+    const bool itself = pair.rank < 0;
+    const Statistics copied = gbs_of(pair.by[engine], bytes);
+    const Statistics load = nanoseconds_a_load(pair.one_load);
+    const bool first = known.count(pair.rank) == 0;
+    if (first && copied.repeats > 0) known[pair.rank] = {copied.median, load.median};
+    const Link link = copied.repeats > 0 ? known[pair.rank] : Link{};
+    const Model model = model_of(pair);
+    const auto rate = [&](Way way) {
+      return Compared{link.gbs, gbs_of(pair.by[way], bytes), model};
+    };
+    rates.row({pair_name(pair)},
+              {gbs_of(pair.access_off, bytes), first ? Cell(Calibration{copied}) : rate(engine),
+               rate(loads), rate(stores)});
+    const Cell one = first ? Cell(Calibration{load}) : Cell(Compared{link.load_ns, load, model});
+    latencies.row({pair_name(pair)}, {one, itself ? Cell() : Cell(double(pair.rank)),
+                                      itself ? Cell() : Cell(double(pair.atomics))});
+  }
+  rates.print();
+  latencies.print();
+  run.report.note("calibration: the first pair of a rank; a transfer's bytes count once");
+  run.report.note("one load waits for the one before, and finds its word in the owner's L2");
+}
+
+/// The same for all GPUs: what the fullest one has room for. Both arrays of a GPU together are
+/// beyond its L2, for the row of a GPU and itself.
+size_t elements_for(const Run& run, int gpus) {
+  double room = INFINITY;
+  for (int g = 0; g < gpus; ++g) {
+    const On on(g);
+    room = std::min(room, double(Device::free_bytes()));
+  }
+  size_t wanted = size_t(run.quick ? 64 : 256) << 20;
+  if (run.device) wanted = std::max(wanted, 2 * run.device->l2_bytes());
+  const size_t bytes =
+      fitting_size("peer", 0, wanted, room, [](size_t size) { return 2.0 * double(size); });
+  return std::max<size_t>(1, bytes / sizeof(uint4));
 }
 
 }  // namespace
 
 void peer(const Run& run) {
   const int count = run.device ? gpu_count() : 0;
-  const size_t wanted = (size_t(run.quick ? 32 : count > 2 ? 64 : 256) << 20) / sizeof(uint4);  // 8 GPUs are 56 pairs
-  size_t n = wanted;
-  for (int g = 0; count > 1 && g < count; ++g) {
-    const On on(g);
-    while (n > 1 && 2 * n * sizeof(uint4) > Device::free_bytes() / 2) n /= 2;  // a source and a target
-  }
-  run.report.begin("peer", bytes_text(double(n) * sizeof(uint4)) + " from each GPU to each" +
-                               (n < wanted ? " (shrunk to fit the fullest)" : ""));
+  const size_t n = elements_for(run, count);
+  const double bytes = double(n * sizeof(uint4));
+  run.report.begin("peer", bytes_text(bytes) + " from GPU to GPU");
   if (!run.device) return run.report.left_out("copies and loads between GPUs");
   if (count < 2) return run.report.left_out("copies and loads between GPUs", "one GPU is visible");
 
   std::vector<Gpu> gpus;
   for (int g = 0; g < count; ++g) gpus.push_back(make_gpu(g, n));
-  Measuring measuring = run.measuring;
-  measuring.budget_ms = run.full ? 250 : 20;  // as a rule five repeats: there are many pairs
-  Table table(run.report, "from, to",
-              {counted("rank", "performance rank", "", 0), counted("atomics", "native atomics", "", 0),
-               measured("copy, access off GB/s", "rate, access off", "GB/s", 1),
-               measured("copy, access on GB/s", "rate", "GB/s", 1), measured("loads GB/s", "rate of loads", "GB/s", 1),
-               measured("stores GB/s", "rate of stores", "GB/s", 1), measured("one load ns", "latency", "ns", 0)});
-  for (Gpu& from : gpus)
-    for (Gpu& to : gpus) {
-      const int a = from.number, b = to.number;
-      if (a == b && a > 0) continue;  // one GPU's own memory, to compare with
-      std::vector<Cell> cells(7);
-      if (a != b) {
-        cells[0] = attribute(cudaDevP2PAttrPerformanceRank, a, b);
-        cells[1] = attribute(cudaDevP2PAttrNativeAtomicSupported, a, b);
-        cells[2] = bandwidth(measuring, Way::engine, from, to);
-      }
-      if (a == b || (accessible(a, b) && accessible(b, a))) {
-        std::optional<PeerAccess> there, back;
-        if (a != b) there.emplace(a, b), back.emplace(b, a);
-        for (Way way : {Way::engine, Way::loads, Way::stores})
-          cells[3 + int(way)] = bandwidth(measuring, way, from, to);
-        cells[6] = latency(measuring, from, to);
-      }
-      table.row({"GPU " + std::to_string(a) + " to " + (a == b ? "itself" : std::to_string(b))}, cells);
-    }
-  table.print();
+  Run brief = run;  // eight GPUs have many pairs
+  if (!run.measuring.typed && !run.full) brief.measuring.budget_ms = 20;
+  std::vector<Pair> pairs = pairs_of(count, run.full);
+  Progress progress("peer", int(pairs.size()));
+  for (Pair& pair : pairs) {
+    measure(brief, pair, gpus[pair.from], gpus[pair.to]);
+    progress.step();
+  }
+  show(run, pairs, bytes);
+  if (count > 2 && !run.full) run.report.left_out("pairs without GPU 0", "see --full");
   require_right(one_address_space(gpus), "one address space");
-  run.report.note("one address space: each pointer tells its GPU, and every GPU read the same pinned memory");
-  run.report.note("one load is dependent on the one before, and finds its word in the owner's L2");
+  run.report.note(
+      "one address space: each pointer tells its GPU, and every GPU read the same pinned memory");
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks ----
 
 TEST_CASE("peer: the chain visits every link once") {
+  const std::vector<unsigned> chain = whole_chain();
   std::vector<int> visits(links);
   unsigned at = 0;
-  for (unsigned i = 0; i < links; ++i) ++visits[at = next_link(at)];
+  for (unsigned i = 0; i < links; ++i) {
+    at = chain[at * line_words];
+    ++visits[at];
+  }
   CHECK(at == 0);
   CHECK(visits == std::vector<int>(links, 1));
 }
 
+TEST_CASE("peer: loads are the receiver's work, stores and copies the sender's") {
+  CHECK(worker(loads, 3, 5) == 5);
+  CHECK(worker(stores, 3, 5) == 3);
+  CHECK(worker(engine, 3, 5) == 3);
+}
+
+TEST_CASE("peer: pairs go from the first GPU to all, or from each to each, and back") {
+  CHECK(pairs_of(2, false).size() == 1 + 2);
+  CHECK(pairs_of(8, false).size() == 1 + 14);
+  CHECK(pairs_of(8, true).size() == 1 + 56);
+  const std::vector<Pair> two = pairs_of(2, false);
+  CHECK(pair_name(two[0]) == "GPU 0 to itself");
+  CHECK(pair_name(two[1]) == "GPU 0 to 1");
+  CHECK(pair_name(two[2]) == "GPU 1 to 0");
+}
+
+TEST_CASE("peer: the first pair of a rank predicts its kernels, and the pairs after it") {
+  std::string printed;
+  Report report("peer", &printed);
+  const auto always = [](double ms) { return Readings{std::vector<double>(5, ms)}; };
+  std::vector<Pair> pairs = pairs_of(2, false);
+  for (Pair& pair : pairs) {
+    const double ms = pair.rank < 0 ? 1 : pair.from == 0 ? 4 : 5;
+    for (Readings& by : pair.by) by = always(ms);
+    pair.by[loads] = always(2 * ms);
+    pair.one_load = always(ms);
+    pair.atomics = true;
+  }
+  show({report, nullptr, {}}, pairs, 400e6);
+  // loads and stores of three rows, and the last pair's copy and load
+  REQUIRE(report.predictions().size() == 8);
+  for (const Prediction& p : report.predictions()) CHECK(p.model == Model::traffic);
+  const auto ratio_of = [&](size_t i) {
+    return report.predictions()[i].measured / report.predictions()[i].predicted;
+  };
+  CHECK(ratio_of(0) == doctest::Approx(0.5));  // loads of a GPU's own memory
+  CHECK(ratio_of(1) == doctest::Approx(1));
+  CHECK(ratio_of(2) == doctest::Approx(0.5));  // loads from GPU 0 to 1
+  CHECK(ratio_of(4) == doctest::Approx(0.8));  // the copy from GPU 1 to 0
+  CHECK(ratio_of(5) == doctest::Approx(0.4));
+  CHECK(ratio_of(7) == doctest::Approx(1.25));  // one load
+}
+
 TEST_CASE("peer: kernels and checks are right on one GPU") {
   if (skip_without_gpu()) return;
-  for (size_t n : {1, 31, 1009, 65537, (1 << 20) + 3}) {
+  const int current = Device::current().number;
+  for (const size_t n : {1, 31, 1009, 65537, (1 << 20) + 3}) {
     CAPTURE(n);
     std::vector<Gpu> gpus;
-    gpus.push_back(make_gpu(0, n));
+    gpus.push_back(make_gpu(current, n));
     Gpu& gpu = gpus[0];
-    gpu.target.poison();
-    CHECK(wrong_elements(gpu) == n);
-    for (Way way : {Way::engine, Way::loads, Way::stores}) CHECK(arrives(way, gpu, gpu));
-    CUDA_CHECK(cudaMemset(gpu.target.data() + n - 1, 0, 1));  // one byte of the last element; it is not zero there
-    CHECK(wrong_elements(gpu) == (element(n - 1).x % 256 != 0));
-    CHECK(chases_right(gpu, gpu));
+    for (const Way way : {engine, loads, stores}) {
+      const Task task = carrying(way, gpu, gpu);
+      CHECK(wrong_after(task) == 0);
+      Task idle = task;  // after a right transfer: what it left must be wrong now
+      idle.launch = [] {};
+      CHECK(wrong_after(idle) == n * sizeof(uint4));
+    }
+    CHECK(wrong_after(chasing(gpu, gpu)) == 0);
+    Task idle = chasing(gpu, gpu);
+    idle.launch = [] {};
+    CHECK(wrong_after(idle) == 2);
     CHECK(one_address_space(gpus));
+  }
+}
+
+TEST_CASE("peer: one wrong byte is found, and one behind the end") {
+  if (skip_without_gpu()) return;
+  constexpr size_t n = 1009;
+  const Gpu gpu = make_gpu(Device::current().number, n);
+  const Task task = carrying(stores, gpu, gpu);
+  for (const size_t at : {size_t(0), n * sizeof(uint4) - 1, n * sizeof(uint4)}) {
+    Task careless = task;
+    careless.launch = [&] {
+      task.launch();
+      unsigned char byte = 0;
+      device_memory::to_host(&byte, bytes_of(gpu.target) + at, 1);
+      byte ^= 1;
+      device_memory::to_device(bytes_of(gpu.target) + at, &byte, 1);
+    };
+    CHECK(wrong_after(careless) == 1);
   }
 }
 
@@ -278,21 +498,33 @@ TEST_CASE("peer: copies and loads and stores are right at awkward sizes") {
   if (gpu_count() < 2) return skip_self_check("needs two GPUs");
   int before = -1;
   CUDA_CHECK(cudaGetDevice(&before));
-  for (size_t n : {1, 31, 1009, 65537, (1 << 20) + 3}) {
+  for (const size_t n : {1, 31, 1009, 65537, (1 << 20) + 3}) {
     CAPTURE(n);
     std::vector<Gpu> gpus;
-    for (int g : {0, 1}) gpus.push_back(make_gpu(g, n));
-    for (int sender : {0, 1}) {
-      Gpu &from = gpus[sender], &to = gpus[1 - sender];
-      CHECK(arrives(Way::engine, from, to));
+    for (const int g : {0, 1}) gpus.push_back(make_gpu(g, n));
+    for (const int sender : {0, 1}) {
+      Gpu& from = gpus[sender];
+      Gpu& to = gpus[1 - sender];
+      const auto right = [&](Way way) {
+        const On on(worker(way, from.number, to.number));
+        return wrong_after(carrying(way, from, to)) == 0;
+      };
+      CHECK(right(engine));  // access off
       if (!accessible(0, 1) || !accessible(1, 0)) continue;
       const PeerAccess there(0, 1), back(1, 0);
-      for (Way way : {Way::engine, Way::loads, Way::stores}) CHECK(arrives(way, from, to));
-      CHECK(chases_right(from, to));
+      for (const Way way : {engine, loads, stores}) CHECK(right(way));
+      const On on(to.number);
+      CHECK(wrong_after(chasing(from, to)) == 0);
     }
     CHECK(one_address_space(gpus));
     int current = -1;
     CUDA_CHECK(cudaGetDevice(&current));
     CHECK(current == before);
   }
+}
+
+TEST_CASE("plausible: peer" * doctest::skip()) {
+  if (skip_without_gpu()) return;
+  if (gpu_count() < 2) return skip_self_check("needs two GPUs");
+  check_plausible([](const Run& run) { peer(run); });
 }

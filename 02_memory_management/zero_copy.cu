@@ -88,6 +88,31 @@ void fill(unsigned* words, size_t n) {
   for (size_t i = 0; i < n; ++i) words[i] = word_at(i);
 }
 
+// Each warp looks at 32 neighbouring words and counts those that are not `added` more than they
+// began with.
+__global__ void count_wrong_words(const unsigned* words, size_t n, unsigned added,
+                                  unsigned long long* wrong) {
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
+    if (words[i] != word_at(i) + added) atomicAdd(wrong, 1ull);
+}
+
+/// Words of the device, counted there: that is faster than to fetch them.
+size_t wrong_words(const unsigned* words, size_t n, unsigned added) {
+  const DeviceBuffer<unsigned long long> wrong(std::vector<unsigned long long>{0});
+  count_wrong_words<<<1024, 256>>>(words, n, added, wrong.data());
+  CUDA_CHECK_LAUNCH();
+  return wrong.to_host()[0];
+}
+
+/// Words of the host, as the host sees them.
+size_t wrong_words_on_host(const unsigned* words, size_t n, unsigned added) {
+  CUDA_CHECK(cudaDeviceSynchronize());
+  size_t wrong = 0;
+  for (size_t i = 0; i < n; ++i) wrong += words[i] != word_at(i) + added;
+  return wrong;
+}
+
 // ---- the work ----
 
 using Words = DeviceBuffer<unsigned>;
@@ -148,12 +173,7 @@ Task reading(const char* name, Sums& sums, const unsigned* in, size_t n, unsigne
 Task copy_alone(Words& to, const unsigned* host, size_t n) {
   Check check;
   check.poison = [&to] { to.poison(); };
-  check.wrong = [&to, n] {
-    const std::vector<unsigned> found = to.to_host();
-    size_t wrong = 0;
-    for (size_t i = 0; i < n; ++i) wrong += found[i] != word_at(i);
-    return wrong;
-  };
+  check.wrong = [&to, n] { return wrong_words(to.data(), n, 0); };
   const auto launch = [&to, host, n] {
     CUDA_CHECK(cudaMemcpyAsync(to.data(), host, 4 * n, cudaMemcpyHostToDevice));
   };
@@ -183,17 +203,15 @@ Task copying_pieces(Sums& sums, const Words& buffer, const unsigned* host, size_
   return {"copied in pieces", launch, sums.check(sum_of_passes(n, 1), pieces)};
 }
 
+/// Counts the wrong words of an array where it lies.
+using CountWrong = size_t (*)(const unsigned* words, size_t n, unsigned added);
+
 /// Writes an array of the host's or of the device's, all of which is looked at.
-Task writing(const char* name, Grid grid, unsigned* out, size_t n, unsigned passes) {
+Task writing(const char* name, Grid grid, unsigned* out, size_t n, unsigned passes,
+             CountWrong count_wrong) {
   Check check;
   check.poison = [out, n] { CUDA_CHECK(cudaMemset(out, 0xff, 4 * n)); };
-  check.wrong = [out, n, passes] {
-    std::vector<unsigned> found(n);
-    CUDA_CHECK(cudaMemcpy(found.data(), out, 4 * n, cudaMemcpyDefault));
-    size_t wrong = 0;
-    for (size_t i = 0; i < n; ++i) wrong += found[i] != word_at(i) + passes;
-    return wrong;
-  };
+  check.wrong = [out, n, passes, count_wrong] { return count_wrong(out, n, passes); };
   const auto launch = [grid, out, n, passes] {
     write_passes<<<grid.blocks, grid.threads>>>(out, n, passes);
   };
@@ -361,8 +379,9 @@ Passes over_writes(const Run& run, const HostWords& host, size_t n, Grid grid, R
   Passes last;
   for (const unsigned passes : {1u, 8u}) {
     std::vector<Task> tasks;
-    tasks.push_back(writing("device memory, written", grid, device.data(), n, passes));
-    tasks.push_back(writing("zero-copy, written", grid, host.data(), n, passes));
+    tasks.push_back(writing("device memory, written", grid, device.data(), n, passes, wrong_words));
+    tasks.push_back(
+        writing("zero-copy, written", grid, host.data(), n, passes, wrong_words_on_host));
     const std::vector<Readings> times = run.time_in_turn(tasks);
     const double all = bytes * passes;
     const bool first = passes == 1;
@@ -609,13 +628,20 @@ TEST_CASE("zero_copy: every pass reads and writes every word once") {
     device_memory::to_host(end.data(), sums.of(4), end.size() * sizeof(unsigned));
     CHECK(std::count(end.begin(), end.end(), ~0u) == long(end.size()));
 
+    REQUIRE(wrong_words(device.data(), n, 0) == 0);
+    REQUIRE(wrong_words_on_host(host.data(), n, 0) == 0);
+    const unsigned off_by_one = word_at(n - 1) + 1;
+    device_memory::to_device(device.data() + n - 1, &off_by_one, sizeof off_by_one);
+    CHECK(wrong_words(device.data(), n, 0) == 1);
+    CHECK(wrong_words(device.data(), n, 1) == n - 1);
+
     host[n / 2] += 1;  // the check finds one wrong word
     CHECK(wrong_after(reading("host", sums, host.data(), n, 1)) == 1);
     DeviceBuffer<unsigned> out(n + 64);
     out.poison();
     for (const unsigned passes : {1u, 5u}) {
-      CHECK(wrong_after(writing("device", grid, out.data(), n, passes)) == 0);
-      CHECK(wrong_after(writing("host", grid, host.data(), n, passes)) == 0);
+      CHECK(wrong_after(writing("device", grid, out.data(), n, passes, wrong_words)) == 0);
+      CHECK(wrong_after(writing("host", grid, host.data(), n, passes, wrong_words_on_host)) == 0);
     }
     const std::vector<unsigned> all = out.to_host();
     CHECK(std::count(all.begin() + long(n), all.end(), ~0u) == 64);
