@@ -266,8 +266,8 @@ Found measure_carried(const Run& run, HostWork& host, Table& table) {
     return found;
   }
   const Way way = measure_way(run, card, table, "pinned");
-  Run all = run;  // fifteen rounds of some 10 ms each
-  if (!run.measuring.typed && !run.quick) all.measuring.budget_ms = 1e3;
+  Run all = run;  // fifteen rounds of some 20 ms each
+  if (!run.measuring.typed && !run.quick) all.measuring.budget_ms = 500;
   std::vector<Task> tasks;
   tasks.push_back(host.on_all_cores());
   tasks.push_back(card.there_and_back("there and back, pinned"));

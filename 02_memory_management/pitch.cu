@@ -197,7 +197,7 @@ constexpr unsigned byte_width = 4096;    // words: the memory's rate
 std::vector<unsigned> widths_of(const Run& run) {
   std::vector<unsigned> widths{row_width, request_width, byte_width};
   if (run.quick) {
-    widths.insert(widths.end(), {1, 129, 1028, 4092, 4095});
+    widths.insert(widths.end(), {129, 4092});
     std::sort(widths.begin(), widths.end());
     return widths;
   }

@@ -333,7 +333,7 @@ class CopyTable {
 
 /// The texts' pair, at the largest size: pageable and pinned memory, both ways, in turn.
 Largest measure_largest(const Run& run, Ends& ordinary, Ends& locked, size_t n) {
-  // fifteen rounds whatever they take: with 1 GiB, pageable, about three seconds
+  // fifteen rounds whatever they take: with 512 MiB, pageable, about two seconds
   Measuring measuring = run.measuring;
   if (!measuring.typed && !run.quick) measuring.budget_ms = 1e4;
   std::vector<Task> tasks;
@@ -570,9 +570,12 @@ void measure(const Run& run, const Sizes& sizes) {
 
 void transfer(const Run& run, const Options& options) {
   const double room = run.device ? std::min(run.memory_there(), double(pinned_budget())) : INFINITY;
-  const size_t largest =
-      fitting_size("--size, pinned and on the GPU,", options.size, (run.quick ? 64 : 1024) * mib,
-                   room, [](size_t n) { return double(n); });
+  const size_t largest = fitting_size("--size, pinned and on the GPU,", options.size,
+                                      (run.quick  ? 64
+                                       : run.full ? 1024
+                                                  : 512) *
+                                          mib,
+                                      room, [](size_t n) { return double(n); });
   run.report.begin("transfer", "copies of up to " + bytes_text(double(largest)) + " (" +
                                    std::to_string(largest) + " bytes); both ways: half each way");
   show_links(run);

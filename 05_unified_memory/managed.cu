@@ -259,8 +259,8 @@ double predicted_ms(int way, const Costs& c) {
       return std::max(c.pinned, 3 * c.host_copy);
     case zero_copy:  // two arrays come in while the third goes out
       return c.pinned * 2 / 3;
-    case on_demand:  // the driver cannot know that the old values of c are not wanted
-      return 3 * c.one_on_demand;
+    case on_demand:  // the driver cannot know that c's old values are not wanted; the sums return
+      return 3 * c.one_on_demand + c.prefetch_back;
     case prefetched:
       return 3 * c.prefetch_there + c.prefetch_back;
     default:
@@ -448,7 +448,7 @@ TEST_CASE("managed: predictions, by hand") {
   CHECK(predicted_ms(pageable, c) == 3);
   CHECK(predicted_ms(pageable, {3, 4, 2, 1.5, 5}) == 12);
   CHECK(predicted_ms(zero_copy, c) == 2);
-  CHECK(predicted_ms(on_demand, c) == 15);
+  CHECK(predicted_ms(on_demand, c) == 16.5);
   CHECK(predicted_ms(prefetched, c) == 7.5);
   CHECK(std::isnan(predicted_ms(mixed, c)));
 }

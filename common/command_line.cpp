@@ -245,6 +245,7 @@ class CommandLine {
       measuring.repeats = 5;
       measuring.pairs = 7;
       measuring.budget_ms = 50;
+      measuring.warm_up_ms = 10;
     }
     if (typed.has("--repeats")) {
       measuring.repeats =

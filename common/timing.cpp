@@ -37,13 +37,13 @@ double timed(const Task& task, int launches) {
 }
 
 /// Runs the work twice, or for as long as a cold GPU takes to warm up.
-void warm_up(const Task& task) {
+void warm_up(const Task& task, const Measuring& measuring) {
   const bool warm = device_is_warm();
   timed(task, 1);  // loads the code, fills translation buffers
   const double ms = timed(task, 1);
   if (warm) return;
   const int launches = std::max(1, static_cast<int>(5 / std::max(ms, 1e-3)));
-  for (double done = 0; done < warming_ms;) done += timed(task, launches);
+  for (double done = 0; done < measuring.warm_up_ms;) done += timed(task, launches);
 }
 
 /// Launches between two events, so that they are far enough apart.
@@ -88,7 +88,7 @@ std::vector<Readings> time_queued(int rounds, const std::vector<Task>& tasks,
 
 /// Where the host tasks too, each is waited for, and the device is warm again before its turn.
 std::vector<Readings> time_waiting(int rounds, const std::vector<Task>& tasks,
-                                   const std::vector<int>& launches) {
+                                   const std::vector<int>& launches, const Measuring& measuring) {
   const size_t n = tasks.size();
   std::vector<Readings> times(n);
   for (int r = 0; r < rounds; ++r) {
@@ -97,7 +97,7 @@ std::vector<Readings> time_waiting(int rounds, const std::vector<Task>& tasks,
       if (tasks[w].on_host) {
         times[w].ms.push_back(host_ms(tasks[w].launch));
       } else {
-        warm_up(tasks[w]);
+        warm_up(tasks[w], measuring);
         tasks[w].launch();  // untimed, so that the device is at work when the first event comes
         times[w].ms.push_back(timed(tasks[w], launches[w]) / launches[w]);
       }
@@ -175,7 +175,7 @@ Readings time_alone(const Measuring& measuring, const Task& task) {
     for (int r = 0; r < repeats; ++r) times.ms.push_back(host_ms(task.launch));
     return times;
   }
-  warm_up(task);
+  warm_up(task, measuring);
   const int launches = launches_for(task);
   const int repeats = measuring.repeats_for(timed(task, launches));
   std::vector<Event> start(repeats), stop(repeats);
@@ -205,10 +205,11 @@ std::vector<Readings> time_in_turn(const Measuring& measuring, const std::vector
       slowest_ms = std::max(slowest_ms, host_ms(task.launch));
       continue;
     }
-    warm_up(task);
+    warm_up(task, measuring);
     launches.push_back(launches_for(task));
     slowest_ms = std::max(slowest_ms, timed(task, launches.back()));
   }
   const int rounds = measuring.rounds_for(slowest_ms);
-  return host_works ? time_waiting(rounds, tasks, launches) : time_queued(rounds, tasks, launches);
+  return host_works ? time_waiting(rounds, tasks, launches, measuring)
+                    : time_queued(rounds, tasks, launches);
 }

@@ -111,12 +111,16 @@ struct Readings {
   double median() const { return statistics().median; }
 };
 
+/// After the host was busy the same work runs for so many milliseconds before it is measured.
+inline constexpr double warming_ms = 50;
+
 /// How often to measure.
 struct Measuring {
   int repeats = 20;        ///< of work that is timed by itself, at most
   bool typed = false;      ///< the user typed `repeats`: exactly so many of both, however long
   double budget_ms = 250;  ///< unless typed: fewer, once one piece of work would take longer
   int pairs = 15;          ///< rounds of work that is timed in turn, at most
+  double warm_up_ms = warming_ms;  ///< --quick warms up for less, and may find lower clocks
 
   static constexpr int fewest_repeats = 5;
   static constexpr int fewest_pairs = 6;  ///< fewer leave no 95% range of their median
@@ -131,9 +135,6 @@ struct Measuring {
 /// are at least this many milliseconds apart. A pair of events shows about 1 us more than the work
 /// (01_memory_model timing: "events" against "events, 100 launches"), 2% of 0.05 ms.
 inline constexpr double shortest_measurement_ms = 0.2;
-
-/// After the host was busy the same work runs for so many milliseconds before it is measured.
-inline constexpr double warming_ms = 50;
 
 /// Poisons the output, does the work once and compares: the number of wrong elements.
 size_t wrong_after(const Task& task);
