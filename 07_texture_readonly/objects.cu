@@ -23,6 +23,8 @@
 #include "../common/report.hpp"
 #include "texture.cuh"
 
+namespace {
+
 // ---- kernels: one read ----
 
 // The least that a kernel can do with a pointer.
@@ -159,8 +161,6 @@ __global__ void gather(unsigned* out, const cudaTextureObject_t* table, unsigned
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = tex1Dfetch<unsigned>(table[i % count], int(i / count));
 }
-
-namespace {
 
 // ---- what lies in memory ----
 

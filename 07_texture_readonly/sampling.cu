@@ -23,6 +23,8 @@
 #include "sampling_rounding.hpp"
 #include "texture.cuh"
 
+namespace {
+
 // ---- kernels: thread i reads at place i; places of neighbours need not lie near each other ----
 
 // [read_row]
@@ -48,8 +50,6 @@ __global__ void read_volume(float* out, cudaTextureObject_t volume, const float3
 __global__ void fetch_by_index(float* out, cudaTextureObject_t texels) {
   out[threadIdx.x] = tex1Dfetch<float>(texels, int(threadIdx.x));
 }
-
-namespace {
 
 // ---- what the modes do ----
 
@@ -95,6 +95,8 @@ Pick by_linear(double u) {
 }
 // [/filter]
 
+using rounding::Image, rounding::Kind, rounding::Place, rounding::Sampling;
+
 constexpr auto wrap = cudaAddressModeWrap, clamp = cudaAddressModeClamp,
                mirror = cudaAddressModeMirror, border = cudaAddressModeBorder;
 constexpr auto point = cudaFilterModePoint, linear = cudaFilterModeLinear;
@@ -109,13 +111,18 @@ int addressed(const Sampling& s, int i, int n) {
 /// Coordinate `x` as a place: widths times texels.
 double place_of(const Sampling& s, double x, int n) { return s.normalized ? x * n : x; }
 
-/// A texel as it is read: integers as fractions of their largest, at least -1.
+/// A texel as it goes into a blend: integers as fractions of their largest.
 double texel_at(const Image& image, const Sampling& s, const std::array<int, 3>& i) {
   std::array<int, 3> at;
   for (int d = 0; d < 3; ++d) at[d] = addressed(s, i[d], image.size[d]);
   if (*std::min_element(at.begin(), at.end()) == border_texel) return image.border;
   const double stored = image.stored_at(at);
-  return image.kind.largest ? std::max(-1.0, stored / image.kind.largest) : stored;
+  return image.kind.largest ? stored / image.kind.largest : stored;
+}
+
+/// A fraction that is read is never below -1, though the most negative texel is: -128 of 127.
+double as_read(const Image& image, double value) {
+  return image.kind.largest ? std::max(-1.0, value) : value;
 }
 
 /// What is read at a place by the rules above, in exact numbers: blended along each dimension.
@@ -136,7 +143,7 @@ double by_the_rules(const Image& image, const Sampling& s, const Place& at) {
     }
     if (weight != 0) sum += weight * texel_at(image, s, i);
   }
-  return sum;
+  return as_read(image, sum);
 }
 
 // ---- what is right: the rules, with the documented precision ----
@@ -174,7 +181,7 @@ Texels texels_in(const Image& image, const Sampling& s, const Near& near, double
         const double texel = texel_at(image, s, {x, y, z});
         all.smallest = std::min(all.smallest, texel);
         all.largest = std::max(all.largest, texel);
-        const double away = std::abs(texel - read);
+        const double away = std::abs(as_read(image, texel) - read);
         all.has_read = all.has_read || away <= (image.kind.largest ? one_rounding : 0);
       }
   return all;
@@ -182,13 +189,15 @@ Texels texels_in(const Image& image, const Sampling& s, const Near& near, double
 
 /// Point: one of the texels in which the place may lie. Linear: interpolated, where each of the 2,
 /// 4 or 8 weights may be 1/256 off (what one gets another loses, so half of them count). How a
-/// blend of fractions is rounded is not documented: it may be off by one of 16 bits.
+/// blend of fractions is rounded is not documented: it may be off by one of 16 bits, and the most
+/// negative texel may have become -1 before or after.
 bool is_as_documented(const Image& image, const Sampling& s, const Place& at, double read) {
   const Texels texels = texels_in(image, s, near(image, s, at), read);
   if (s.filter == point) return texels.has_read;
   const double of_weights =
       fraction_unit * (1 << image.dims) / 2 * (texels.largest - texels.smallest);
-  const double of_result = image.kind.largest ? 1 / 32767. : image.largest * 0x1p-20;
+  double of_result = image.largest * 0x1p-20;
+  if (image.kind.largest) of_result = 1 / 32767. + std::max(0.0, -1 - texels.smallest);
   return std::abs(by_the_rules(image, s, at) - read) <= of_weights + of_result;
 }
 

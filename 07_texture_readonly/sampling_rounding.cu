@@ -184,6 +184,8 @@ bool unlike_exact_weights(const Image& image, const Sampling& s, const Place& at
 
 namespace {
 
+using rounding::Image, rounding::Place, rounding::Sampling;
+
 constexpr auto wrap = cudaAddressModeWrap, clamp = cudaAddressModeClamp,
                mirror = cudaAddressModeMirror, border = cudaAddressModeBorder;
 constexpr auto point = cudaFilterModePoint, linear = cudaFilterModeLinear;

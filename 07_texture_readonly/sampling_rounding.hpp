@@ -9,6 +9,8 @@
 #include <array>
 #include <vector>
 
+namespace rounding {
+
 /// How a texture is read, the same along all of its dimensions.
 struct Sampling {
   cudaTextureAddressMode address = cudaAddressModeClamp;
@@ -43,8 +45,6 @@ struct Image {
 };
 
 using Place = std::array<float, 3>;  ///< the coordinates of one reading
-
-namespace rounding {
 
 /// What is rounded to what; 0 means not at all. The defaults are the hardware's, others serve to
 /// show that they matter.
