@@ -370,7 +370,7 @@ void show_specials(const Run& run) {
     std::vector<Cell> cells;
     for (const std::vector<float>& of_mode : values)
       cells.push_back(std::isnan(of_mode[i]) ? Cell("NaN") : Cell(double(of_mode[i])));
-    table.row({std::string("x = ") + specials[i].name}, cells);
+    table.row({specials[i].name}, cells);
   }
   table.print();
 }
@@ -507,15 +507,15 @@ std::vector<Place> random_places(const Image& image, bool normalized, bool own_p
 /// What comparing found.
 struct Tally {
   size_t readings = 0;
-  size_t beyond_8_bits = 0;  ///< not as documented
-  size_t off_model = 0;      ///< not as the model of rounding says
-  size_t unlike_exact = 0;   ///< not explained by weights that are not rounded
-  double worst_ulp = 0;      ///< largest deviation from the model
-  std::string first;         ///< the first that is not as documented, in words
+  size_t undocumented = 0;  ///< not as documented
+  size_t off_model = 0;     ///< not as the model of rounding says
+  size_t unlike_exact = 0;  ///< not explained by weights that are not rounded
+  double worst_ulp = 0;     ///< largest deviation from the model
+  std::string first;        ///< the first that is not as documented, in words
 
   void add(const Tally& t) {
     readings += t.readings;
-    beyond_8_bits += t.beyond_8_bits;
+    undocumented += t.undocumented;
     off_model += t.off_model;
     unlike_exact += t.unlike_exact;
     worst_ulp = std::max(worst_ulp, t.worst_ulp);
@@ -539,7 +539,7 @@ Tally compare(const Image& image, const Sampling& s, const std::vector<Place>& a
     const bool documented = is_as_documented(image, s, at[i], read[i]);
     const rounding::Deviation deviation = rounding::deviation(image, s, at[i], read[i]);
     ++tally.readings;
-    tally.beyond_8_bits += !documented;
+    tally.undocumented += !documented;
     tally.off_model += deviation.off;
     tally.unlike_exact += rounding::unlike_exact_weights(image, s, at[i], read[i]);
     tally.worst_ulp = std::max(tally.worst_ulp, deviation.ulp);
@@ -603,16 +603,16 @@ struct Found {
 };
 
 void show_tallies(const Run& run, const char* heading, const Tallies& tallies) {
-  Table table(
-      run.report, heading,
-      {counted("readings", "readings", "", 0), counted("beyond 8 bits", "beyond 8 bits", "", 0),
-       counted("off the rounding model", "off the rounding model", "", 0),
-       counted("unlike exact weights", "unlike exact weights", "", 0),
-       saved_only(counted("deviation, ulp", "deviation", "ulp", 2))});
+  Table table(run.report, heading,
+              {counted("readings", "readings", "", 0),
+               counted("not as documented", "not as documented", "", 0),
+               counted("off the rounding model", "off the rounding model", "", 0),
+               counted("unlike exact weights", "unlike exact weights", "", 0),
+               saved_only(counted("deviation, ulp", "deviation", "ulp", 2))});
   for (const auto& [name, t] : tallies.all) {
-    table.row({name}, {double(t.readings), double(t.beyond_8_bits), double(t.off_model),
+    table.row({name}, {double(t.readings), double(t.undocumented), double(t.off_model),
                        double(t.unlike_exact), t.worst_ulp});
-    if (t.beyond_8_bits) run.report.note("not as documented: " + t.first);
+    if (t.undocumented) run.report.note("not as documented: " + t.first);
   }
   table.print();
 }
@@ -687,21 +687,20 @@ void judge(const Run& run, const Found& found, const Steps& steps) {
     return run.report.not_judged(folds, "no GPU");
   }
   constexpr size_t values = 257;  // multiples of 1/256 from 0 to 1
-  run.report.judge_fact(
-      interpolates, found.blends.beyond_8_bits == 0 && steps.values == values,
-      count_text(found.blends.beyond_8_bits, found.blends.readings, "beyond that; ") +
-          std::to_string(steps.values) + " values from one texel to the next");
+  run.report.judge_fact(interpolates, found.blends.undocumented == 0 && steps.values == values,
+                        count_text(found.blends.undocumented, found.blends.readings, "not so; ") +
+                            std::to_string(steps.values) + " values from one texel to the next");
   run.report.finding("07.4a",
                      "the rounding model, fitted to an H200: " +
                          count_text(found.model_fitted.off_model, found.model_fitted.readings,
                                     "off it; of those it was not fitted to, ") +
                          count_text(found.model_new.off_model, found.model_new.readings, ""));
-  run.report.judge_fact(folds, found.outside.beyond_8_bits == 0,
-                        count_text(found.outside.beyond_8_bits, found.outside.readings,
-                                   "by point are another texel"));
+  run.report.judge_fact(
+      folds, found.outside.undocumented == 0,
+      count_text(found.outside.undocumented, found.outside.readings, "by point are another texel"));
   run.report.finding(
       "07.4b", "in mirror and border mode " +
-                   count_text(found.other_modes.beyond_8_bits, found.other_modes.readings, "are"));
+                   count_text(found.other_modes.undocumented, found.other_modes.readings, "are"));
 }
 
 }  // namespace
@@ -754,9 +753,9 @@ std::vector<float> as_the_model(const Image& image, const Sampling& s,
   return values;
 }
 
-size_t beyond_8_bits(const Image& image, const Sampling& s, const std::vector<Place>& places,
-                     const std::vector<float>& values) {
-  return compare(image, s, places, values).beyond_8_bits;
+size_t count_undocumented(const Image& image, const Sampling& s, const std::vector<Place>& places,
+                          const std::vector<float>& values) {
+  return compare(image, s, places, values).undocumented;
 }
 
 }  // namespace
@@ -830,8 +829,8 @@ TEST_CASE("sampling: the documented precision takes what an H200 rounds, and not
           CAPTURE(size[1]);
           CAPTURE(std::string(image.kind.name));
           const rounding::Precision exact{0, 0, false};
-          CHECK(beyond_8_bits(image, s, places, as_the_model(image, s, places, {})) == 0);
-          CHECK(beyond_8_bits(image, s, places, as_the_model(image, s, places, exact)) == 0);
+          CHECK(count_undocumented(image, s, places, as_the_model(image, s, places, {})) == 0);
+          CHECK(count_undocumented(image, s, places, as_the_model(image, s, places, exact)) == 0);
         }
       }
     }
@@ -848,7 +847,8 @@ TEST_CASE("sampling: the documented precision refuses other modes and coarser we
         CAPTURE(normalized);
         CAPTURE(image.dims);
         const auto beyond = [&](const Sampling& other, const rounding::Precision& precision) {
-          return beyond_8_bits(image, s, places, as_the_model(image, other, places, precision));
+          return count_undocumented(image, s, places,
+                                    as_the_model(image, other, places, precision));
         };
         // 5 bits; of several dimensions' errors some cancel
         const rounding::Precision coarse{image.dims == 1 ? 1 / 32. : 1 / 8., 0x1p-21, true};
@@ -864,10 +864,10 @@ TEST_CASE("sampling: the documented precision refuses other modes and coarser we
         }
         Image changed = image;
         for (double& texel : changed.stored) texel += 0.1;
-        CHECK(beyond_8_bits(changed, s, places, as_the_model(image, s, places, {})) > 0);
+        CHECK(count_undocumented(changed, s, places, as_the_model(image, s, places, {})) > 0);
         std::vector<float> with_nan = as_the_model(image, s, places, {});
         with_nan[7] = NAN;
-        CHECK(beyond_8_bits(image, s, places, with_nan) == 1);
+        CHECK(count_undocumented(image, s, places, with_nan) == 1);
       }
     }
   }
@@ -896,7 +896,7 @@ TEST_CASE("sampling: each part is judged by its own readings") {
   const Group fitted{"a", {}, true, true}, other{"b", {}, false, true}, wide{"c", {}, false, false};
   Tally right, wrong;
   right.readings = wrong.readings = 10;
-  wrong.beyond_8_bits = 1;
+  wrong.undocumented = 1;
   wrong.off_model = 2;
   const auto verdicts = [&](const Found& found, size_t values) {
     printed.clear();
@@ -941,7 +941,7 @@ TEST_CASE("sampling: every mode and kind on every size is as documented") {
     CAPTURE(name);
     CAPTURE(t.first);
     CHECK(t.readings > 7000);
-    CHECK(t.beyond_8_bits == 0);
+    CHECK(t.undocumented == 0);
   }
 }
 
