@@ -528,7 +528,7 @@ void show_making(const Run& run) {
       run.time_in_turn({task_of_making("an object of linear memory", linear),
                         task_of_making("an object of pitched memory", pitched_resource(pitched)),
                         task_of_making("an object of an array", array_resource(array))});
-  Table table(run.report, "once", {compared("us", "made and freed", "us", 2), shown("spread")});
+  Table table(run.report, "made and freed", {compared("us", "cost", "us", 2), shown("spread")});
   const char* const names[] = {"object of linear memory", "object of pitched memory",
                                "object of an array"};
   const Statistics first = scaled(times[0].statistics(), 1e3 / objects_at_once);
@@ -544,7 +544,7 @@ void show_copies(const Run& run, size_t side) {
   Copies copies(side);
   const std::vector<Readings> times = run.time_in_turn({copies.plain_task(), copies.array_task()});
   Table table(run.report, "a copy of " + bytes_text(double(side * copies.row_bytes())),
-              {compared("us", "copied", "us", 1), shown("spread")});
+              {compared("us", "cost", "us", 1), shown("spread")});
   const Statistics plain = scaled(times[0].statistics(), 1e3);
   const Statistics array = scaled(times[1].statistics(), 1e3);
   table.row({"into plain memory"}, {Calibration{plain}, spread_text(plain)});
@@ -561,7 +561,7 @@ struct Launches {
 Launches show_launches(const Run& run) {
   OneRead one;
   const std::vector<Readings> times = run.time_in_turn({one.task(false), one.task(true)});
-  Table table(run.report, "each launch", {compared("us", "launch", "us", 2), shown("spread")});
+  Table table(run.report, "each launch", {compared("us", "cost", "us", 2), shown("spread")});
   const Statistics pointer = scaled(times[0].statistics(), 1e3);
   const Statistics object = scaled(times[1].statistics(), 1e3);
   table.row({"with a pointer"}, {Calibration{pointer}, spread_text(pointer)});
