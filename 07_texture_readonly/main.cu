@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
            {
                {"read_only", "plain loads, const __restrict__, __ldg and cache hints", with(options, read_only)},
                {"dimensions", "all kinds of texture, created, read back and compared", &dimensions},
-               {"sampling", "address, filter, coordinate and read modes against a model of the hardware", &sampling},
+               {"sampling", "what clamp, wrap, mirror, border, point and linear make of a coordinate", &sampling},
                {"locality", "walks over an image through textures, the read-only path and plain loads",
                 with(options, locality)},
                {"objects", "what texture references were, and what a texture object costs", &objects},

@@ -1,310 +1,899 @@
-// objects: the lectures bind a texture reference to memory, then show objects, which need no binding and cost the
-// kernel little. References are gone since CUDA 12 (a test of the build shows that they do not compile), so what
-// binding cost cannot be measured any more. Look at what an object costs once, and each time: as an argument, and by a
-// fetch.
+// objects: what a texture costs. The lecture binds a texture reference to memory before a launch,
+// then shows objects: made once, "no need for binding", "better performance than binding", "small
+// kernel overhead" [PR]. References are gone since CUDA 12 (a test of the build shows that they do
+// not compile), so what binding cost cannot be measured any more. Look at what an object costs
+// once, as an argument of each launch, and at each read: there the texture unit takes longer than a
+// load, always by the same cycles, and answers only so many lanes a cycle.
+//   cmake -S 07_texture_readonly -B build/objects -DEXPERIMENTS=objects
+//   cmake --build build/objects && build/objects/07_texture_readonly
+//
+//   1  one_load      a launch whose argument is a pointer
+//   2  one_fetch     a launch whose argument is an object
+//   3  walk_loads    one thread: each word says where the next one stands
+//   4  walk_fetches  the same through an object
+//   5  add_loads     all words are added up, in words of 4 bytes
+//   6  add_fetches   through an object
+//   7  add_loads4    in words of 16 bytes
+//   8  add_fetches4  through an object
+//   9  gather        each lane reads through another object: no reference could do that
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "../common/first_edition.hpp"
+#include "../common/report.hpp"
 #include "texture.cuh"
 
 namespace {
 
-/// Word `i`; the first n add up to sum_of(n), modulo 2^32.
-__host__ __device__ unsigned word_at(size_t i) { return 0x9e3779b1u * unsigned(i + 1); }
-unsigned sum_of(size_t n) { return 0x9e3779b1u * unsigned(n % 2 ? (n + 1) / 2 * n : n / 2 * (n + 1)); }
+// ---- kernels: one read ----
 
-__device__ unsigned total(unsigned v) { return v; }
-__device__ unsigned total(uint4 v) { return v.x + v.y + v.z + v.w; }
+// The least that a kernel can do with a pointer.
+__global__ void one_load(unsigned* out, const unsigned* words, unsigned i) { *out = words[i]; }
 
-// ---- one read after another, and many at once -----------------------------------------------------------------------
+// The same with an object: a number of 64 bits, handed over like any other argument.
+__global__ void one_fetch(unsigned* out, cudaTextureObject_t words, unsigned i) {
+  *out = tex1Dfetch<unsigned>(words, int(i));
+}
 
-constexpr unsigned ring_words = 256;  // 1 KiB: all of it stays in L1
+// ---- kernels: one read after the other ----
 
-/// Where the walk goes from `i`: through all words (a full-period generator: factor 4 m + 1, odd addend).
-__host__ __device__ unsigned next_of(unsigned i) { return (5 * i + 77) % ring_words; }
-struct Walk {
-  long long cycles;
-  unsigned end;
-};
-// One thread; each read's index is the answer of the read before. The second time round everything is in L1.
-template <class Read>
-__device__ void walk(Walk* result, unsigned steps, Read read) {
-  for (int turn = 0; turn < 2; ++turn) {
-    unsigned at = 0;
-    const long long start = clock64();
-    for (unsigned i = 0; i < steps; ++i) at = read(at);
-    *result = {clock64() - start, at};
+// Each word says where the next one stands, so that no two loads overlap. Every answer is stored,
+// for which nobody waits. The walk goes on from where the last one ended.
+__global__ void walk_loads(unsigned* answers, unsigned* at, long long* cycles, const unsigned* ring,
+                           unsigned untimed, unsigned timed) {
+  unsigned word = *at;
+#pragma unroll 1
+  for (unsigned step = 0; step < untimed; ++step) word = __ldg(&ring[word]);
+  const long long start = clock64();
+#pragma unroll 8
+  for (unsigned step = 0; step < timed; ++step) {
+    word = __ldg(&ring[word]);
+    answers[step] = word;
   }
-}
-__global__ void walk_loads(Walk* result, const unsigned* ring, unsigned steps) {
-  walk(result, steps, [&](unsigned i) { return __ldg(&ring[i]); });
-}
-__global__ void walk_fetches(Walk* result, cudaTextureObject_t ring, unsigned steps) {
-  walk(result, steps, [&](unsigned i) { return tex1Dfetch<unsigned>(ring, int(i)); });
+  *cycles = clock64() - start;
+  *at = word;
 }
 
-constexpr unsigned threads = 256, at_once = 8;
-
-// The whole grid steps on together; each thread has 8 reads under way. A warp reads 32 neighbours.
-template <class Word, class Read>
-__device__ void add_up(unsigned* sum, size_t n, Read read) {
-  const size_t grid = size_t(gridDim.x) * threads;
-  unsigned mine = 0;
-  for (size_t first = blockIdx.x * size_t(threads) + threadIdx.x; first < n; first += at_once * grid) {
-    Word v[at_once] = {};
-    for (unsigned k = 0; k < at_once; ++k)
-      if (first + k * grid < n) v[k] = read(first + k * grid);
-    for (unsigned k = 0; k < at_once; ++k) mine += total(v[k]);
+// [walk_fetches]
+// The same through the texture unit: the address comes out of the object and the index.
+__global__ void walk_fetches(unsigned* answers, unsigned* at, long long* cycles,
+                             cudaTextureObject_t ring, unsigned untimed, unsigned timed) {
+  unsigned word = *at;
+#pragma unroll 1
+  for (unsigned step = 0; step < untimed; ++step) word = tex1Dfetch<unsigned>(ring, int(word));
+  const long long start = clock64();
+#pragma unroll 8
+  for (unsigned step = 0; step < timed; ++step) {
+    word = tex1Dfetch<unsigned>(ring, int(word));
+    answers[step] = word;
   }
-  for (int lanes = 16; lanes > 0; lanes /= 2) mine += __shfl_down_sync(0xffffffffu, mine, lanes);
-  if (threadIdx.x % 32 == 0) atomicAdd(sum, mine);
+  *cycles = clock64() - start;
+  *at = word;
 }
-template <class Word>
-__global__ void add_loads(unsigned* sum, const Word* __restrict__ in, size_t n) {
-  add_up<Word>(sum, n, [&](size_t i) { return in[i]; });
+// [/walk_fetches]
+
+// ---- kernels: n reads; thread t adds up what it reads into sums[t]. Read i takes word i & mask:
+// all of the words in turn, or, with a small mask, the same few again and again ----
+
+// A warp's load takes 32 neighbours; eight loads of each thread are under way at once.
+__global__ void add_loads(unsigned* sums, const unsigned* words, unsigned n, unsigned mask) {
+  const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned threads = gridDim.x * blockDim.x;
+  unsigned sum = 0;
+  unsigned i = tid;
+  for (; i + 7 * threads < n; i += 8 * threads) {
+    unsigned word[8];
+#pragma unroll
+    for (unsigned k = 0; k < 8; ++k) word[k] = words[(i + k * threads) & mask];
+#pragma unroll
+    for (unsigned k = 0; k < 8; ++k) sum += word[k];
+  }
+  for (; i < n; i += threads) sum += words[i & mask];  // what is left, one at a time
+  sums[tid] = sum;
 }
-template <class Word>
-__global__ void add_fetches(unsigned* sum, cudaTextureObject_t in, size_t n) {
-  add_up<Word>(sum, n, [&](size_t i) { return tex1Dfetch<Word>(in, int(i)); });
+
+// [add_fetches]
+// A warp's fetch takes 32 neighbours; the texture units answer a few lanes a cycle.
+__global__ void add_fetches(unsigned* sums, cudaTextureObject_t words, unsigned n, unsigned mask) {
+  const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned threads = gridDim.x * blockDim.x;
+  unsigned sum = 0;
+  unsigned i = tid;
+  for (; i + 7 * threads < n; i += 8 * threads) {
+    unsigned word[8];
+#pragma unroll
+    for (unsigned k = 0; k < 8; ++k)
+      word[k] = tex1Dfetch<unsigned>(words, int((i + k * threads) & mask));
+#pragma unroll
+    for (unsigned k = 0; k < 8; ++k) sum += word[k];
+  }
+  for (; i < n; i += threads) sum += tex1Dfetch<unsigned>(words, int(i & mask));
+  sums[tid] = sum;
 }
-// What no reference could do: objects come out of memory, and each lane reads through another one.
-__global__ void gather(unsigned* out, const cudaTextureObject_t* table, unsigned count, unsigned n) {
-  const unsigned i = blockIdx.x * threads + threadIdx.x;
+// [/add_fetches]
+
+// Kernel 5 in words of 16 bytes.
+__global__ void add_loads4(unsigned* sums, const uint4* words, unsigned n, unsigned mask) {
+  const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned threads = gridDim.x * blockDim.x;
+  unsigned sum = 0;
+  unsigned i = tid;
+  for (; i + 3 * threads < n; i += 4 * threads) {
+    uint4 word[4];
+#pragma unroll
+    for (unsigned k = 0; k < 4; ++k) word[k] = words[(i + k * threads) & mask];
+#pragma unroll
+    for (unsigned k = 0; k < 4; ++k) sum += word[k].x + word[k].y + word[k].z + word[k].w;
+  }
+  for (; i < n; i += threads) {
+    const uint4 word = words[i & mask];
+    sum += word.x + word.y + word.z + word.w;
+  }
+  sums[tid] = sum;
+}
+
+// Kernel 6 with texels of 16 bytes: a fetch brings four times as much.
+__global__ void add_fetches4(unsigned* sums, cudaTextureObject_t words, unsigned n, unsigned mask) {
+  const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned threads = gridDim.x * blockDim.x;
+  unsigned sum = 0;
+  unsigned i = tid;
+  for (; i + 3 * threads < n; i += 4 * threads) {
+    uint4 word[4];
+#pragma unroll
+    for (unsigned k = 0; k < 4; ++k)
+      word[k] = tex1Dfetch<uint4>(words, int((i + k * threads) & mask));
+#pragma unroll
+    for (unsigned k = 0; k < 4; ++k) sum += word[k].x + word[k].y + word[k].z + word[k].w;
+  }
+  for (; i < n; i += threads) {
+    const uint4 word = tex1Dfetch<uint4>(words, int(i & mask));
+    sum += word.x + word.y + word.z + word.w;
+  }
+  sums[tid] = sum;
+}
+
+// ---- kernel: a table of objects in memory ----
+
+// Neighbouring lanes read through different objects.
+__global__ void gather(unsigned* out, const cudaTextureObject_t* table, unsigned count,
+                       unsigned n) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = tex1Dfetch<unsigned>(table[i % count], int(i / count));
 }
 
-__global__ void fill(unsigned* in, size_t n) {
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x)
-    in[i] = word_at(i);
+// ---- what lies in memory ----
+
+constexpr size_t canaries = 32;  // behind what the threads of any kernel write
+
+/// Word i: without pattern, so that no two words stand in for two others.
+__host__ __device__ unsigned word_at(size_t i) {
+  unsigned x = unsigned(i) ^ unsigned(i >> 32) * 0x9e3779b1u;
+  x = (x ^ x >> 16) * 0x85ebca6bu;
+  x = (x ^ x >> 13) * 0xc2b2ae35u;
+  return x ^ x >> 16;
 }
 
-// ---- the host's side ------------------------------------------------------------------------------------------------
+__global__ void fill(unsigned* words, size_t n) {
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
+    words[i] = word_at(i);
+}
 
+/// Words that differ from those that fill() leaves.
+__global__ void count_changed(const unsigned* words, size_t n, unsigned* wrong) {
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
+    if (words[i] != word_at(i)) atomicAdd(wrong, 1u);
+}
+
+DeviceBuffer<unsigned> filled(size_t n) {
+  DeviceBuffer<unsigned> words(n);
+  fill<<<1024, 256>>>(words.data(), n);
+  CUDA_CHECK_LAUNCH();
+  return words;
+}
+
+/// A texture of plain memory, for tex1Dfetch<Word>.
 template <class Word>
-Texture texture_of(const DeviceBuffer<unsigned>& data) {
-  return Texture(linear_resource(data.data(), cudaCreateChannelDesc<Word>(), data.bytes()));
+Texture texture_of(const DeviceBuffer<unsigned>& words) {
+  return Texture(linear_resource(words.data(), cudaCreateChannelDesc<Word>(), words.bytes()));
 }
+
+size_t count_wrong(const std::vector<unsigned>& found, const std::vector<unsigned>& right) {
+  size_t wrong = found.size() != right.size();
+  for (size_t i = 0; i < std::min(found.size(), right.size()); ++i) wrong += found[i] != right[i];
+  return wrong;
+}
+
+// ---- once: objects, and the memory that they read ----
+
+/// Makes and frees so many objects in a row: a call is short beside what a clock shows.
+constexpr int objects_at_once = 16;
+
+Task task_of_making(const std::string& name, const cudaResourceDesc& resource) {
+  Task task{name,
+            [resource] {
+              const cudaTextureDesc desc = texture_desc();
+              cudaTextureObject_t made[objects_at_once] = {};
+              for (cudaTextureObject_t& each : made)
+                CUDA_CHECK(cudaCreateTextureObject(&each, &resource, &desc, nullptr));
+              for (const cudaTextureObject_t each : made)
+                CUDA_CHECK(cudaDestroyTextureObject(each));
+            },
+            unchecked("objects that are made and freed: the other tables read through some")};
+  task.on_host = true;
+  return task;
+}
+
+/// A square of words that is copied into plain memory, and into an array, which keeps its texels in
+/// another order.
+struct Copies {
+  size_t side;
+  DeviceBuffer<unsigned> source, plain;
+  CudaArray array;
+  DeviceBuffer<unsigned> wrong_words{1};
+
+  explicit Copies(size_t side)
+      : side(side),
+        source(filled(side * side)),
+        plain(side * side),
+        array(CudaArray::of<unsigned>(make_cudaExtent(side, side, 0))) {}
+
+  size_t row_bytes() const { return side * sizeof(unsigned); }
+  void fill_plain(const DeviceBuffer<unsigned>& from) {
+    CUDA_CHECK(cudaMemcpyAsync(plain.data(), from.data(), from.bytes(), cudaMemcpyDeviceToDevice));
+  }
+  void fill_array(const DeviceBuffer<unsigned>& from) {
+    CUDA_CHECK(cudaMemcpy2DToArrayAsync(array, 0, 0, from.data(), row_bytes(), row_bytes(), side,
+                                        cudaMemcpyDeviceToDevice));
+  }
+  void read_array() {
+    CUDA_CHECK(cudaMemcpy2DFromArrayAsync(plain.data(), row_bytes(), array, 0, 0, row_bytes(), side,
+                                          cudaMemcpyDeviceToDevice));
+  }
+  size_t wrong() {
+    wrong_words.copy_from({0});
+    count_changed<<<1024, 256>>>(plain.data(), plain.size(), wrong_words.data());
+    CUDA_CHECK_LAUNCH();
+    return wrong_words.to_host()[0];
+  }
+  Task plain_task() {
+    Check check;
+    check.poison = [this] { plain.poison(); };
+    check.wrong = [this] { return wrong(); };
+    return {"a copy into plain memory", [this] { fill_plain(source); }, std::move(check)};
+  }
+  Task array_task() {
+    Check check;
+    check.poison = [this] {
+      plain.poison();
+      fill_array(plain);
+    };
+    check.wrong = [this] {
+      plain.poison();
+      read_array();
+      return wrong();
+    };
+    return {"a copy into an array", [this] { fill_array(source); }, std::move(check)};
+  }
+};
+
+// ---- each launch ----
+
+struct OneRead {
+  static constexpr unsigned at = 77;  ///< the word that is read
+
+  DeviceBuffer<unsigned> words = filled(128);
+  Texture texture = texture_of<unsigned>(words);
+  DeviceBuffer<unsigned> out{1 + canaries};
+
+  size_t wrong() const {
+    std::vector<unsigned> right(out.size(), ~0u);  // as poisoned
+    right[0] = word_at(at);
+    return count_wrong(out.to_host(), right);
+  }
+  Task task(bool by_object) {
+    Check check;
+    check.poison = [this] { out.poison(); };
+    check.wrong = [this] { return wrong(); };
+    return {by_object ? "a launch with an object" : "a launch with a pointer",
+            [this, by_object] {
+              if (by_object)
+                one_fetch<<<1, 1>>>(out.data(), texture, at);
+              else
+                one_load<<<1, 1>>>(out.data(), words.data(), at);
+            },
+            std::move(check)};
+  }
+};
+
+// ---- each read ----
+
+/// A ring of slots, of which each says where the next one stands.
+struct RingShape {
+  unsigned slots, slot_words;  ///< a power of two; from slot to slot
+  unsigned untimed, timed;     ///< steps of a launch
+};
+
+/// 1 KiB, and once round it first: all timed reads find it in L1.
+constexpr RingShape in_l1{256, 1, 256, 4096};
+/// 1 MiB of lines of 128 bytes, of which a launch visits half: L1 never has the next one any more.
+constexpr RingShape in_l2{8192, 32, 0, 4096};
+
+/// Through all slots (a full-period generator: factor 4 m + 1, odd addend), as words.
+unsigned next_of(const RingShape& ring, unsigned word) {
+  const unsigned slot = word / ring.slot_words;
+  return (5 * slot + 77) % ring.slots * ring.slot_words;
+}
+
+std::vector<unsigned> words_of(const RingShape& ring) {
+  std::vector<unsigned> words(size_t(ring.slots) * ring.slot_words, ~0u);
+  for (unsigned word = 0; word < words.size(); word += ring.slot_words)
+    words[word] = next_of(ring, word);
+  return words;
+}
+
+/// What a walk from slot 0 is answered, step by step.
+std::vector<unsigned> answers_by_host(const RingShape& ring) {
+  unsigned word = 0;
+  for (unsigned step = 0; step < ring.untimed; ++step) word = next_of(ring, word);
+  std::vector<unsigned> answers;
+  for (unsigned step = 0; step < ring.timed; ++step) {
+    word = next_of(ring, word);
+    answers.push_back(word);
+  }
+  return answers;
+}
+
+struct Ring {
+  RingShape shape;
+  DeviceBuffer<unsigned> words{words_of(shape)};
+  Texture texture = texture_of<unsigned>(words);
+  DeviceBuffer<unsigned> answers{shape.timed + canaries};
+  DeviceBuffer<unsigned> at{1};
+  DeviceBuffer<long long> cycles{1};
+
+  explicit Ring(const RingShape& shape) : shape(shape) {}
+
+  void launch(bool by_object) const {
+    if (by_object)
+      walk_fetches<<<1, 1>>>(answers.data(), at.data(), cycles.data(), texture, shape.untimed,
+                             shape.timed);
+    else
+      walk_loads<<<1, 1>>>(answers.data(), at.data(), cycles.data(), words.data(), shape.untimed,
+                           shape.timed);
+  }
+  size_t wrong() const {
+    std::vector<unsigned> right = answers_by_host(shape);
+    const bool ends_elsewhere = at.to_host()[0] != right.back();
+    right.resize(answers.size(), ~0u);  // as poisoned
+    return count_wrong(answers.to_host(), right) + ends_elsewhere;
+  }
+  Task task(bool by_object) {
+    Check check;
+    check.poison = [this] {
+      answers.poison();
+      cycles.poison();
+      at.copy_from({0});
+    };
+    check.wrong = [this] { return wrong(); };
+    return {by_object ? "a walk by fetches" : "a walk by loads",
+            [this, by_object] { launch(by_object); }, std::move(check)};
+  }
+};
+
+/// Cycles of a read, by the multiprocessor's own clock.
+Statistics cycles_a_read(const Run& run, Ring& ring, bool by_object) {
+  require_right(ring.task(by_object));
+  ring.launch(by_object);  // all slots have been visited, and are in L2
+  std::vector<double> each;
+  for (int r = 0; r < run.measuring.repeats; ++r) {
+    ring.cycles.poison();
+    ring.launch(by_object);
+    CUDA_CHECK_LAUNCH();
+    const double cycles = double(ring.cycles.to_host()[0]);
+    require_right(cycles > 0, "objects: the cycles of a walk");
+    each.push_back(cycles / ring.shape.timed);
+  }
+  return summarize(each);
+}
+
+// ---- all of it read ----
+
+struct Grid {
+  unsigned blocks, threads;
+  unsigned total() const { return blocks * threads; }
+};
+
+constexpr unsigned all_words = ~0u;   // as a mask
+constexpr unsigned few_words = 2047;  // 8 KiB, which L1 keeps
+
+/// A way to read.
+struct Way {
+  const char* name;
+  unsigned wide;  ///< words of 4 bytes in a read
+  bool by_object;
+  unsigned mask;
+};
+constexpr Way ways[] = {{"4-byte fetches, all in L1", 1, true, few_words},
+                        {"16-byte loads", 4, false, all_words},
+                        {"4-byte loads", 1, false, all_words},
+                        {"4-byte fetches", 1, true, all_words},
+                        {"16-byte fetches", 4, true, all_words}};
+enum { unit, loads16, loads4, fetches4, fetches16 };
+
+/// Adds each read to the sum of the thread that has to take it: reads go round the threads in turn.
+__global__ void add_to_takers(unsigned* right, unsigned takers, unsigned reads, unsigned wide,
+                              unsigned mask) {
+  const unsigned threads = gridDim.x * blockDim.x;
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < reads; i += threads) {
+    unsigned sum = 0;
+    for (unsigned k = 0; k < wide; ++k) sum += word_at(size_t(i & mask) * wide + k);
+    atomicAdd(&right[i % takers], sum);
+  }
+}
+
+__global__ void count_unequal(const unsigned* found, const unsigned* right, unsigned n,
+                              unsigned* wrong) {
+  for (unsigned t = blockIdx.x * blockDim.x + threadIdx.x; t < n; t += gridDim.x * blockDim.x)
+    if (found[t] != right[t]) atomicAdd(wrong, 1u);
+}
+
+/// n words, a multiple of 4, and what the threads of a grid find in them.
+struct Words {
+  Grid grid;
+  DeviceBuffer<unsigned> words;
+  Texture texture, texture4;
+  DeviceBuffer<unsigned> sums, right;
+  DeviceBuffer<unsigned> wrong_sums{1};
+
+  Words(size_t n, Grid grid)
+      : grid(grid),
+        words(filled(n)),
+        texture(texture_of<unsigned>(words)),
+        texture4(texture_of<uint4>(words)),
+        sums(grid.total() + canaries),
+        right(grid.total() + canaries) {}
+
+  unsigned reads(const Way& way) const { return unsigned(words.size() / way.wide); }
+
+  void launch(const Way& way) const {
+    const auto [blocks, threads] = grid;
+    const unsigned n = reads(way);
+    if (way.wide == 1 && way.by_object)
+      add_fetches<<<blocks, threads>>>(sums.data(), texture, n, way.mask);
+    else if (way.wide == 1)
+      add_loads<<<blocks, threads>>>(sums.data(), words.data(), n, way.mask);
+    else if (way.by_object)
+      add_fetches4<<<blocks, threads>>>(sums.data(), texture4, n, way.mask);
+    else
+      add_loads4<<<blocks, threads>>>(sums.data(), reinterpret_cast<const uint4*>(words.data()), n,
+                                      way.mask);
+  }
+  /// Threads whose sum is not that of their words, and canaries that are gone.
+  size_t wrong(const Way& way) {
+    right.poison();
+    CUDA_CHECK(cudaMemset(right.data(), 0, grid.total() * sizeof(unsigned)));
+    add_to_takers<<<1024, 256>>>(right.data(), grid.total(), reads(way), way.wide, way.mask);
+    wrong_sums.copy_from({0});
+    count_unequal<<<256, 256>>>(sums.data(), right.data(), unsigned(sums.size()),
+                                wrong_sums.data());
+    CUDA_CHECK_LAUNCH();
+    return wrong_sums.to_host()[0];
+  }
+  Task task(const Way& way) {
+    Check check;
+    check.poison = [this] { sums.poison(); };
+    check.wrong = [this, &way] { return wrong(way); };
+    return {way.name, [this, &way] { launch(way); }, std::move(check)};
+  }
+};
 
 /// The most words that textures of words and of four words reach.
 size_t most_words(int device) {
   size_t words = 0, fours = 0;
-  const cudaChannelFormatDesc word = cudaCreateChannelDesc<unsigned>(), four = cudaCreateChannelDesc<uint4>();
+  const cudaChannelFormatDesc word = cudaCreateChannelDesc<unsigned>();
+  const cudaChannelFormatDesc four = cudaCreateChannelDesc<uint4>();
   CUDA_CHECK(cudaDeviceGetTexture1DLinearMaxWidth(&words, &word, device));
   CUDA_CHECK(cudaDeviceGetTexture1DLinearMaxWidth(&fours, &four, device));
   return std::min(words, 4 * fours);
 }
-/// n words, a multiple of 4, and textures that read them.
-struct Words {
-  DeviceBuffer<unsigned> data, sum{1};
-  Texture words, fours;
-  explicit Words(size_t n) : data(n), words(texture_of<unsigned>(data)), fours(texture_of<uint4>(data)) {
-    fill<<<1024, 256>>>(data.data(), n);
-  }
-};
 
-void launch(int way, unsigned blocks, const Words& w) {
-  const size_t n = w.data.size();
-  if (way == 0) add_loads<<<blocks, threads>>>(w.sum.data(), w.data.data(), n);
-  if (way == 1) add_fetches<unsigned><<<blocks, threads>>>(w.sum.data(), w.words, n);
-  if (way == 2) add_loads<<<blocks, threads>>>(w.sum.data(), reinterpret_cast<const uint4*>(w.data.data()), n / 4);
-  if (way == 3) add_fetches<uint4><<<blocks, threads>>>(w.sum.data(), w.fours, n / 4);
-}
-const char* const ways[] = {"4-byte loads", "4-byte fetches", "16-byte loads", "16-byte fetches"};
+// ---- what to expect ----
 
-bool right(int way, unsigned blocks, Words& w) {
-  w.sum.copy_from({0});
-  launch(way, blocks, w);
-  CUDA_CHECK_LAUNCH();
-  return w.sum.to_host()[0] == sum_of(w.data.size());
+/// Cycles of a fetch that L2 answers: the unit's way is longer than a load's by as much as where L1
+/// answers.
+double predicted_fetch_from_l2(double load_from_l2, double load, double fetch) {
+  return load_from_l2 + (fetch - load);
 }
 
-/// The ring, and where a walk round it ended. A walk of one step is as good as an empty kernel.
-struct Ring {
-  DeviceBuffer<unsigned> words{ring_words};
-  DeviceBuffer<Walk> answer{1};
-  Texture texture = texture_of<unsigned>(words);
-  Ring() {
-    std::vector<unsigned> next(ring_words);
-    for (unsigned i = 0; i < ring_words; ++i) next[i] = next_of(i);
-    words.copy_from(next);
-  }
-  void launch(bool fetch, unsigned steps) const {
-    if (fetch) return walk_fetches<<<1, 1>>>(answer.data(), texture, steps);
-    walk_loads<<<1, 1>>>(answer.data(), words.data(), steps);
-  }
-  /// Cycles of a read, or 0 if the walk ended where it should not.
-  double cycles(bool fetch, unsigned steps) {
-    answer.poison();
-    launch(fetch, steps);
-    CUDA_CHECK_LAUNCH();
-    const Walk walk = answer.to_host()[0];
-    unsigned end = 0;
-    for (unsigned i = 0; i < steps; ++i) end = next_of(end);
-    return walk.end == end ? double(walk.cycles) / steps : 0;
-  }
-};
-
-/// Milliseconds that one call of `make` and one of `free` take the host, each called for so many things in a row.
-struct Cost {
-  Statistics make, free;
-};
-template <class Thing, class Make, class Free>
-Cost cost_of(const Run& run, Make make, Free free) {
-  constexpr int things = 16;
-  std::vector<double> made, freed;
-  for (int r = 0; r < run.measuring.repeats; ++r) {
-    Thing thing[things]{};
-    if (r == 0) std::for_each(thing, thing + things, make), std::for_each(thing, thing + things, free);  // to warm up
-    made.push_back(host_ms([&] { std::for_each(thing, thing + things, make); }) / things);
-    freed.push_back(host_ms([&] { std::for_each(thing, thing + things, free); }) / things);
-  }
-  return {summarize(made), summarize(freed)};
+/// Time of reading all words: as long as the memory takes for the bytes, or the texture units for
+/// the fetches, whichever is longer. Both constants are of this run: the time of 16-byte loads,
+/// and that of as many 4-byte fetches as there are words, all answered by L1.
+double predicted_ms(const Way& way, double bytes_ms, double fetches_ms) {
+  return way.by_object ? std::max(bytes_ms, fetches_ms / way.wide) : bytes_ms;
 }
 
-const Claim cost_claim{"07.5", "objects need no binding and cost a small overhead in the kernel", "lecture",
-                       "no figure"};
-constexpr double small_overhead = 1.10;  // "small": less than a tenth, of a launch and of a kernel that only reads
+// ---- the experiment ----
+
+void show_making(const Run& run) {
+  constexpr size_t side = 1024;
+  const DeviceBuffer<float> plain(side * side);
+  const PitchedBuffer<float> pitched(side - 3, side);
+  const CudaArray array = CudaArray::of<float>(make_cudaExtent(side, side, 0));
+  const cudaResourceDesc linear =
+      linear_resource(plain.data(), cudaCreateChannelDesc<float>(), plain.bytes());
+  const std::vector<Readings> times =
+      run.time_in_turn({task_of_making("an object of linear memory", linear),
+                        task_of_making("an object of pitched memory", pitched_resource(pitched)),
+                        task_of_making("an object of an array", array_resource(array))});
+  Table table(run.report, "made and freed", {compared("us", "cost", "us", 2), shown("spread")});
+  const char* const names[] = {"object of linear memory", "object of pitched memory",
+                               "object of an array"};
+  const Statistics first = scaled(times[0].statistics(), 1e3 / objects_at_once);
+  for (int i = 0; i < 3; ++i) {
+    const Statistics us = scaled(times[i].statistics(), 1e3 / objects_at_once);
+    table.row({names[i]}, {i ? Cell(Compared{first.median, us, Model::host}) : Calibration{us},
+                           spread_text(us)});
+  }
+  table.print();
+}
+
+void show_copies(const Run& run, size_t side) {
+  Copies copies(side);
+  const std::vector<Readings> times = run.time_in_turn({copies.plain_task(), copies.array_task()});
+  Table table(run.report, "a copy of " + bytes_text(double(side * copies.row_bytes())),
+              {compared("us", "cost", "us", 1), shown("spread")});
+  const Statistics plain = scaled(times[0].statistics(), 1e3);
+  const Statistics array = scaled(times[1].statistics(), 1e3);
+  table.row({"into plain memory"}, {Calibration{plain}, spread_text(plain)});
+  // in which order an array keeps its texels is not documented
+  table.row({"into an array"}, {Compared{plain.median, array, Model::host}, spread_text(array)});
+  table.print();
+}
+
+/// What the claim compares.
+struct Launches {
+  Readings pointer, object;
+};
+
+Launches show_launches(const Run& run) {
+  OneRead one;
+  const std::vector<Readings> times = run.time_in_turn({one.task(false), one.task(true)});
+  Table table(run.report, "each launch", {compared("us", "cost", "us", 2), shown("spread")});
+  const Statistics pointer = scaled(times[0].statistics(), 1e3);
+  const Statistics object = scaled(times[1].statistics(), 1e3);
+  table.row({"with a pointer"}, {Calibration{pointer}, spread_text(pointer)});
+  table.row({"with an object"},
+            {Compared{pointer.median, object, Model::latency}, spread_text(object)});
+  table.print();
+  return {times[0], times[1]};
+}
+
+/// Cycles of a read.
+struct Cycles {
+  Statistics load, fetch, load_from_l2, fetch_from_l2;
+};
+
+void show_walks(const Run& run, const Cycles& c) {
+  Table table(run.report, "each read, by one thread",
+              {compared("cycles", "cycles a read", "cycles", 1), shown("spread")});
+  table.row({"load, from L1"}, {Calibration{c.load}, spread_text(c.load)});
+  table.row({"fetch, from L1"}, {Calibration{c.fetch}, spread_text(c.fetch)});
+  table.row({"load, from L2"}, {Calibration{c.load_from_l2}, spread_text(c.load_from_l2)});
+  const double expected =
+      predicted_fetch_from_l2(c.load_from_l2.median, c.load.median, c.fetch.median);
+  table.row({"fetch, from L2"},
+            {Compared{expected, c.fetch_from_l2, Model::latency}, spread_text(c.fetch_from_l2)});
+  table.print();
+}
+
+Cycles measure_walks(const Run& run) {
+  Ring near(in_l1), far(in_l2);
+  Cycles c;
+  c.load = cycles_a_read(run, near, false);
+  c.fetch = cycles_a_read(run, near, true);
+  c.load_from_l2 = cycles_a_read(run, far, false);
+  c.fetch_from_l2 = cycles_a_read(run, far, true);
+  show_walks(run, c);
+  return c;
+}
+
+void show_reads(const Run& run, const std::vector<Readings>& times, double bytes) {
+  Table table(
+      run.report, "all of it read",
+      {compared("ms", "time", "ms", 4), shown("spread"), measured("GB/s", "rate", "GB/s", 0)});
+  for (size_t i = 0; i < times.size(); ++i) {
+    const Statistics ms = times[i].statistics();
+    Cell time = Calibration{ms};
+    if (i > loads16)
+      time = Compared{predicted_ms(ways[i], times[loads16].median(), times[unit].median()), ms};
+    table.row({ways[i].name}, {time, spread_text(ms), gigabytes_per_second(bytes, ms)});
+  }
+  table.print();
+}
+
+void judge(const Run& run, const Launches& launches) {
+  const Interval r = ratio(launches.object, launches.pointer);
+  run.report.judge(
+      {"07.5a", "objects cost a kernel a small overhead", "no figure", "lecture"}, at_most(1), r,
+      "a launch with an object takes " + range_text(r, 2) + " times as long as one with a pointer");
+  run.report.not_judged({"07.5b", "objects perform better than binding", "no figure", "lecture"},
+                        "what would be bound, texture references, is gone since CUDA 12");
+}
+
+/// What a lecture's "kernel overhead" may also mean: nobody says how much is small.
+void add_finding(const Run& run, const Cycles& c, const std::vector<Readings>& times) {
+  run.report.finding("07.5a", "a fetch that L1 answers takes " + fixed(c.fetch.median, 0) +
+                                  " cycles, a load " + fixed(c.load.median, 0) +
+                                  "; read by 4-byte fetches all of it takes " +
+                                  factor_text(ratio(times[fetches4], times[loads4]).value) +
+                                  " the loads' time, by 16-byte fetches " +
+                                  factor_text(ratio(times[fetches16], times[loads16]).value));
+}
+
+/// Words that are read: more than the L2 can keep, where that fits.
+size_t words_that_fit(const Run& run) {
+  size_t n = size_t(1) << (run.quick ? 26 : 28);
+  if (!run.device) return n;
+  while (!beyond_l2(*run.device, 4.0 * double(n))) n *= 2;
+  while (n > most_words(run.device->number) || 4.0 * double(n) > 0.4 * run.memory_there()) n /= 2;
+  return n;
+}
+
+/// Side of the square that is copied: three buffers and an array.
+size_t side_that_fits(const Run& run) {
+  size_t side = 4096;
+  while (4 * 4.0 * double(side * side) > 0.4 * run.memory_there()) side /= 2;
+  return side;
+}
 
 }  // namespace
 
 void objects(const Run& run) {
-  size_t n = size_t(1) << (run.quick ? 22 : 28);  // 1 GiB: a launch's own time is small beside that of reading it
-  while (run.device && (n > most_words(run.device->number) || 5 * n > Device::free_bytes())) n /= 2;
-  run.report.begin("objects", bytes_text(4.0 * double(n)) + " read by loads and through texture objects");
-  run.report.note("then: a texture reference, a variable of the file, which the host bound to memory before a launch;");
-  run.report.note("it was no argument, and there was no array of them. CUDA 12 has neither the type nor the calls.");
-  if (!run.device) return run.report.left_out("what objects cost", {cost_claim});
+  const size_t n = words_that_fit(run);
+  const double bytes = 4.0 * double(n);
+  run.report.begin("objects", bytes_text(bytes) + " read by loads and through texture objects");
+  run.report.note("then: a reference, a variable of the file, was bound to memory before a launch");
+  if (!run.device) {
+    run.report.left_out("what objects cost");
+    return judge(run, {});
+  }
+  show_making(run);
+  show_copies(run, side_that_fits(run));
+  const Launches launches = show_launches(run);
+  const Cycles cycles = measure_walks(run);
+  std::vector<Readings> times;
+  {
+    const cudaDeviceProp& prop = run.device->prop;
+    constexpr unsigned threads = 256;
+    const unsigned resident = unsigned(prop.maxThreadsPerMultiProcessor) / threads;
+    Words words(n, {unsigned(prop.multiProcessorCount) * resident, threads});
+    std::vector<Task> tasks;
+    for (const Way& way : ways) tasks.push_back(words.task(way));
+    times = run.time_in_turn(tasks);
+  }
+  show_reads(run, times, bytes);
+  if (!beyond_l2(*run.device, bytes))
+    run.report.note("that is less than four times the L2: the cache's rates");
+  judge(run, launches);
+  add_finding(run, cycles, times);
+}
 
-  // once: the object, and the memory that it reads
-  constexpr size_t side = 1024, width = side * sizeof(float), bytes = side * width;
-  const cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
-  const cudaTextureDesc desc = texture_desc();
-  DeviceBuffer<float> plain(side * side), source(side * side);
-  source.poison();
-  PitchedBuffer<float> pitched(side - 3, side);
-  CudaArray array(format, {side, side, 0});
-  Table once(run.report, "once",
-             {measured("make us", "make", "us", 2), measured("free us", "free", "us", 2),
-              measured("fill us (from device memory)", "fill", "us", 2)});
-  const auto row = [&](const char* name, const Cost& c, const Cell& fill) {
-    once.row({name}, {scaled(c.make, 1e3), scaled(c.free, 1e3), fill});
-  };
-  const auto object_cost = [&](const cudaResourceDesc& resource) {
-    return cost_of<cudaTextureObject_t>(
-        run, [&](auto& t) { CUDA_CHECK(cudaCreateTextureObject(&t, &resource, &desc, nullptr)); },
-        [](auto t) { CUDA_CHECK(cudaDestroyTextureObject(t)); });
-  };
-  const Cost linear = object_cost(linear_resource(plain.data(), format, bytes));
-  row("object of linear memory", linear, {});
-  row("object of pitched memory", object_cost(pitched_resource(pitched)), {});
-  row("object of an array", object_cost(array_resource(array)), {});
-  const auto fill_plain = [&] {
-    CUDA_CHECK(cudaMemcpyAsync(plain.data(), source.data(), bytes, cudaMemcpyDeviceToDevice));
-  };
-  const auto fill_array = [&] {
-    CUDA_CHECK(cudaMemcpy2DToArrayAsync(array, 0, 0, source.data(), width, width, side, cudaMemcpyDeviceToDevice));
-  };
-  const Cost plain_cost = cost_of<void*>(
-      run, [&](auto& p) { CUDA_CHECK(cudaMalloc(&p, bytes)); }, [](auto p) { CUDA_CHECK(cudaFree(p)); });
-  const Cost array_cost = cost_of<cudaArray_t>(
-      run, [&](auto& a) { CUDA_CHECK(cudaMallocArray(&a, &format, side, side)); },
-      [](auto a) { CUDA_CHECK(cudaFreeArray(a)); });
-  row("4 MiB of plain memory", plain_cost, scaled(time_device(run.measuring, fill_plain), 1e3));
-  row("4 MiB as an array", array_cost, scaled(time_device(run.measuring, fill_array), 1e3));
-  once.print();
+// ---- self-checks ----
 
-  Ring ring;
-  constexpr int launches = 100;
-  Statistics launching[2];
-  Table each(run.report, "each time",
-             {measured("launch us, host", "launch on the host", "us", 2),
-              measured("launch us, device", "launch on the device", "us", 2), shown("spread"),
-              measured("cycles a read from L1", "cycles a read", "cycles", 1)});
-  for (bool fetch : {false, true}) {
-    const auto some = [&] {
-      for (int i = 0; i < launches; ++i) ring.launch(fetch, 1);
-    };
-    std::vector<double> us, cycles;
-    for (int r = 0; r < run.measuring.repeats; ++r) {
-      cycles.push_back(ring.cycles(fetch, 4096));  // waits for all launches before
-      require_right(cycles.back() > 0, "a walk by single reads");
-      us.push_back(1e3 / launches * host_ms(some));
+namespace {
+
+/// What every thread must find, by turns of reads, on the host: from threads to words.
+std::vector<unsigned> sums_by_host(size_t words, const Way& way, Grid grid) {
+  std::vector<unsigned> sums;
+  for (unsigned thread = 0; thread < grid.total(); ++thread) {
+    unsigned sum = 0;
+    for (size_t read = thread; read < words / way.wide; read += grid.total())
+      for (unsigned k = 0; k < way.wide; ++k) sum += word_at((read & way.mask) * way.wide + k);
+    sums.push_back(sum);
+  }
+  sums.resize(sums.size() + canaries, ~0u);
+  return sums;
+}
+
+/// A GPU that there is not, for what is printed and judged.
+Device made_up_device() {
+  Device device;
+  device.number = -1;
+  return device;
+}
+
+Readings always(double ms) { return Readings{std::vector<double>(15, ms)}; }
+
+Statistics exactly_cycles(double cycles) { return {cycles, cycles, cycles, 1}; }
+
+}  // namespace
+
+TEST_CASE("objects: a ring visits every slot once, and the walk through it by hand") {
+  for (const RingShape& ring : {in_l1, in_l2, RingShape{8, 3, 0, 1}}) {
+    unsigned word = next_of(ring, 0);
+    unsigned count = 1;
+    for (; word != 0 && count < ring.slots; word = next_of(ring, word)) ++count;
+    CHECK(count == ring.slots);
+    CHECK(word == 0);
+    const std::vector<unsigned> words = words_of(ring);
+    CHECK(words.size() == size_t(ring.slots) * ring.slot_words);
+    CHECK(words[0] == 77 % ring.slots * ring.slot_words);
+  }
+  // slots 0, 5, 6, 3, 4 ...
+  CHECK(answers_by_host({8, 10, 0, 4}) == std::vector<unsigned>{50, 60, 30, 40});
+  CHECK(answers_by_host({8, 10, 2, 2}) == std::vector<unsigned>{30, 40});
+}
+
+TEST_CASE("objects: predictions by hand") {
+  CHECK(predicted_fetch_from_l2(260, 40, 88) == 308);
+  CHECK(predicted_ms(ways[loads4], 2, 3) == 2);
+  CHECK(predicted_ms(ways[fetches4], 2, 3) == 3);
+  CHECK(predicted_ms(ways[fetches4], 4, 3) == 4);
+  CHECK(predicted_ms(ways[fetches16], 2, 3) == 2);
+  CHECK(predicted_ms(ways[fetches16], 2, 12) == 3);
+}
+
+TEST_CASE("objects: what calibrates is neither predicted nor measured") {
+  const Device device = made_up_device();
+  std::string printed;
+  Report report("objects", &printed);
+  const Run run{report, &device, {}};
+  show_reads(run, {always(4), always(2), always(2), always(5), always(2.5)}, 1e9);
+  show_walks(run,
+             {exactly_cycles(40), exactly_cycles(88), exactly_cycles(260), exactly_cycles(308)});
+  const double expected[] = {2, 4, 2, 308};
+  const double found[] = {2, 5, 2.5, 308};
+  REQUIRE(report.predictions().size() == 4);
+  for (int i = 0; i < 4; ++i) {
+    CHECK(report.predictions()[i].predicted == doctest::Approx(expected[i]));
+    CHECK(report.predictions()[i].measured == doctest::Approx(found[i]));
+  }
+}
+
+TEST_CASE("objects: the claim compares launches, and nothing else") {
+  const Device device = made_up_device();
+  std::string printed;
+  Report report("objects", &printed);
+  const Run run{report, &device, {}};
+  const auto verdict_is = [&](double pointer, double object, const char* line) {
+    printed.clear();
+    judge(run, {always(pointer), always(object)});
+    return printed.find(line) != std::string::npos;
+  };
+  CHECK(verdict_is(1, 1, "07.5a  holds  "));
+  CHECK(verdict_is(1, 1.2, "07.5a  holds  "));
+  CHECK(verdict_is(1, 0.5, "07.5a  holds  "));
+  CHECK(verdict_is(1, 1.25, "07.5a  too close"));
+  CHECK(verdict_is(1, 1.5, "07.5a  does not hold"));
+  CHECK(printed.find("1.50 (") != std::string::npos);
+  CHECK(verdict_is(1, 1, "07.5b  not judged"));
+}
+
+TEST_CASE("objects: a launch with a pointer and one with an object read the same word") {
+  if (skip_without_gpu()) return;
+  OneRead one;
+  for (const bool by_object : {false, true}) {
+    const Task task = one.task(by_object);
+    CHECK(wrong_after(task) == 0);
+    task.check.poison();
+    CHECK(task.check.wrong() == 1);
+  }
+}
+
+TEST_CASE("objects: every answer of a walk is right, at awkward lengths") {
+  if (skip_without_gpu()) return;
+  for (const RingShape& shape : {in_l1, in_l2, RingShape{256, 1, 0, 1}, RingShape{256, 1, 3, 31},
+                                 RingShape{64, 5, 100, 257}, RingShape{1024, 32, 1, 1009}}) {
+    Ring ring(shape);
+    for (const bool by_object : {false, true}) {
+      CAPTURE(by_object);
+      CAPTURE(shape.timed);
+      const Task task = ring.task(by_object);
+      CHECK(wrong_after(task) == 0);
+      std::vector<unsigned> answers = ring.answers.to_host();
+      answers[shape.timed / 2] ^= 4;
+      ring.answers.copy_from(answers);
+      CHECK(task.check.wrong() == 1);
+      task.check.poison();
+      CHECK(task.check.wrong() >= shape.timed);
     }
-    const Statistics& ms = launching[fetch] =
-        time_device(run.measuring, [&] { ring.launch(fetch, 1); }, {.launches = launches});
-    each.row({fetch ? "object, fetch" : "pointer, load"},
-             {summarize(us), scaled(ms, 1e3), spread_text(ms), summarize(cycles)});
   }
-  each.print();
+}
 
-  Words words(n);
-  Statistics ms[4];
-  Table reads(run.report, "all of it read",
-              {measured("median ms", "time", "ms", 4), shown("spread"), measured("GB/s", "rate", "GB/s", 0),
-               shown("time, to the load's")});
-  const unsigned blocks = unsigned(8 * run.device->prop.multiProcessorCount);
-  for (int way = 0; way < 4; ++way) {
-    require_right(right(way, blocks, words), ways[way]);
-    ms[way] = time_device(run.measuring, [&] { launch(way, blocks, words); });
-    reads.row({ways[way]}, {ms[way], spread_text(ms[way]), gigabytes_per_second(4.0 * double(n), ms[way]),
-                            times(ms[way].median / ms[way / 2 * 2].median)});
-  }
+TEST_CASE("objects: a walk goes on where the last one ended") {
+  if (skip_without_gpu()) return;
+  Ring ring({8, 10, 0, 2});
+  const Task task = ring.task(true);
+  CHECK(wrong_after(task) == 0);
+  task.launch();  // 50 and 60 were first
   CUDA_CHECK_LAUNCH();
-  reads.print();
-
-  run.report.claim(cost_claim, [&] {
-    if (4.0 * double(n) < 2.0 * double(run.device->l2_bytes())) return not_judged("the data fits in L2");
-    const double launch_ratio = launching[1].median / launching[0].median, read_ratio = ms[1].median / ms[0].median;
-    return judge_fact(std::max(launch_ratio, read_ratio) < small_overhead,
-                      "a launch takes " + times(launch_ratio) + ", a kernel that only reads words " +
-                          times(read_ratio) + "; making one, " + fixed(1e3 * linear.make.median, 1) + " us, once",
-                      read_ratio, "x");
-  }());
+  std::vector<unsigned> answers = ring.answers.to_host();
+  answers.resize(2);
+  CHECK(answers == std::vector<unsigned>{30, 40});
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
-
-TEST_CASE("objects: the models of sum and ring") {
-  unsigned sum = 0;
-  for (size_t n = 0; n < 1000; sum += word_at(n++)) CHECK(sum_of(n) == sum);
-  unsigned at = next_of(0), count = 1;
-  for (; at != 0 && count < ring_words; at = next_of(at)) ++count;
-  CHECK((count == ring_words && at == 0));
-}
-
-TEST_CASE("objects: loads and fetches are right at awkward sizes") {
+TEST_CASE("objects: every thread's sum is right at awkward sizes and grids") {
   if (skip_without_gpu()) return;
-  for (size_t n : {4, 36, 4 * 257, 4 * 1009, 4 * 65537}) {
-    Words words(n);
-    for (int way = 0; way < 4; ++way)
-      for (unsigned blocks : {1u, 7u, 300u}) CHECK_MESSAGE(right(way, blocks, words), ways[way], ", ", n, ", ", blocks);
+  for (const size_t n : {4, 36, 4 * 257, 4 * 1009, 4 * 65537})
+    for (const Grid grid : {Grid{1, 256}, Grid{7, 33}, Grid{300, 64}}) {
+      Words words(n, grid);
+      for (const Way& way : ways) {
+        CAPTURE(std::string(way.name));
+        CAPTURE(n);
+        CAPTURE(grid.blocks);
+        const Task task = words.task(way);
+        task.check.poison();
+        task.launch();
+        CUDA_CHECK_LAUNCH();
+        CHECK(words.sums.to_host() == sums_by_host(n, way, grid));
+        CHECK(task.check.wrong() == 0);
+        task.check.poison();
+        CHECK(task.check.wrong() == grid.total());
+      }
+    }
+}
+
+TEST_CASE("objects: the check finds a word left out, one taken twice, and a store too far") {
+  if (skip_without_gpu()) return;
+  const Grid grid{3, 96};
+  Words words(4 * 1009, grid);
+  const Task task = words.task(ways[fetches4]);
+  std::vector<unsigned> sums = sums_by_host(4 * 1009, ways[fetches4], grid);
+  words.sums.copy_from(sums);
+  CHECK(task.check.wrong() == 0);
+  sums[5] += word_at(1) - word_at(2);
+  words.sums.copy_from(sums);
+  CHECK(task.check.wrong() == 1);
+  sums[grid.total()] = 0;
+  words.sums.copy_from(sums);
+  CHECK(task.check.wrong() == 2);
+}
+
+TEST_CASE("objects: copies into plain memory and into an array are whole") {
+  if (skip_without_gpu()) return;
+  for (const size_t side : {1, 33, 100, 257}) {
+    CAPTURE(side);
+    Copies copies(side);
+    for (const Task& task : {copies.plain_task(), copies.array_task()}) {
+      CAPTURE(task.name);
+      CHECK(wrong_after(task) == 0);
+      task.check.poison();
+      CHECK(task.check.wrong() == side * side);
+    }
+    copies.array_task().launch();
+    const std::vector<unsigned> other{word_at(0) + 1};
+    CUDA_CHECK(
+        cudaMemcpy2DToArray(copies.array, 0, 0, other.data(), 4, 4, 1, cudaMemcpyHostToDevice));
+    CHECK(copies.array_task().check.wrong() == 1);
   }
-}
-
-TEST_CASE("objects: walks of awkward lengths end where they should") {
-  if (skip_without_gpu()) return;
-  Ring ring;
-  for (unsigned steps : {1u, 2u, 31u, 257u, 4096u})
-    for (bool fetch : {false, true}) CHECK(ring.cycles(fetch, steps) > 0);
 }
 
 TEST_CASE("objects: each lane reads through another object") {
   if (skip_without_gpu()) return;
-  constexpr unsigned count = 33, part = 128;  // words apart: 512 bytes, at which a linear texture may begin
-  const Words words(count * part);
+  constexpr unsigned count = 33, part = 128;  // words: 512 bytes, where a linear texture may begin
+  const DeviceBuffer<unsigned> words = filled(count * part);
   std::vector<Texture> textures;
-  std::vector<cudaTextureObject_t> objects;
+  std::vector<cudaTextureObject_t> table;
   for (unsigned t = 0; t < count; ++t) {
-    textures.emplace_back(linear_resource(words.data.data() + t * part, cudaCreateChannelDesc<unsigned>(), part * 4));
-    objects.push_back(textures.back());
+    textures.emplace_back(
+        linear_resource(words.data() + t * part, cudaCreateChannelDesc<unsigned>(), part * 4));
+    table.push_back(textures.back());
   }
-  const DeviceBuffer<cudaTextureObject_t> table(objects);
-  DeviceBuffer<unsigned> out(1009);
+  constexpr unsigned n = 1009;
+  const DeviceBuffer<cudaTextureObject_t> on_device(table);
+  DeviceBuffer<unsigned> out(n + canaries);
   out.poison();
-  gather<<<4, threads>>>(out.data(), table.data(), count, unsigned(out.size()));
+  gather<<<4, 256>>>(out.data(), on_device.data(), count, n);
   CUDA_CHECK_LAUNCH();
-  const std::vector<unsigned> got = out.to_host();
-  for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == word_at(i % count * part + i / count));
+  std::vector<unsigned> right;
+  for (unsigned i = 0; i < n; ++i) right.push_back(word_at(i % count * part + i / count));
+  right.resize(n + canaries, ~0u);
+  CHECK(out.to_host() == right);
+}
+
+TEST_CASE("plausible: objects" * doctest::skip()) {
+  check_plausible([](const Run& run) { objects(run); });
 }

@@ -1,9 +1,11 @@
-// Owners of what a texture is made of: the memory (a CUDA array, or pitched rows) and the texture object itself.
+// Owners of what a texture is made of: the memory (a CUDA array, or pitched rows) and the texture
+// object itself.
 //
 //   CudaArray array = CudaArray::of<float>({width, height, 0});
 //   array.copy_from(texels);
-//   Texture texture(array_resource(array), texture_desc(cudaAddressModeClamp, cudaFilterModeLinear));
-//   kernel<<<grid, block>>>(texture, ...);  // a cudaTextureObject_t in the kernel
+//   Texture texture(array_resource(array), texture_desc(cudaAddressModeClamp,
+//   cudaFilterModeLinear)); kernel<<<grid, block>>>(texture, ...);  // a cudaTextureObject_t in the
+//   kernel
 #pragma once
 
 #include <algorithm>
@@ -14,13 +16,14 @@
 
 /// Owns a CUDA array (cudaMalloc3DArray), in the GPU's own order of texels. Moves, never copies.
 ///
-/// The extent, in elements, tells the kind: {w, 0, 0} is 1D, {w, h, 0} 2D, {w, h, d} 3D; with cudaArrayLayered in
-/// `flags` the depth counts layers ({w, 0, layers}, {w, h, layers}), with cudaArrayCubemap it is {w, w, 6}, with both
-/// {w, w, 6 x cubemaps}.
+/// The extent, in elements, tells the kind: {w, 0, 0} is 1D, {w, h, 0} 2D, {w, h, d} 3D; with
+/// cudaArrayLayered in `flags` the depth counts layers ({w, 0, layers}, {w, h, layers}), with
+/// cudaArrayCubemap it is {w, w, 6}, with both {w, w, 6 x cubemaps}.
 class CudaArray {
  public:
   /// Throws CudaError where the device refuses the element type or the extent.
-  CudaArray(const cudaChannelFormatDesc& desc, cudaExtent extent, unsigned flags = cudaArrayDefault) : extent_(extent) {
+  CudaArray(const cudaChannelFormatDesc& desc, cudaExtent extent, unsigned flags = cudaArrayDefault)
+      : extent_(extent) {
     CUDA_CHECK(cudaMalloc3DArray(&array_, &desc, extent, flags));
   }
   /// An array of elements of type T: char, short, int, float and their vectors of 2 and 4.
@@ -28,7 +31,8 @@ class CudaArray {
   static CudaArray of(cudaExtent extent, unsigned flags = cudaArrayDefault) {
     return {cudaCreateChannelDesc<T>(), extent, flags};
   }
-  CudaArray(CudaArray&& other) noexcept : array_(std::exchange(other.array_, nullptr)), extent_(other.extent_) {}
+  CudaArray(CudaArray&& other) noexcept
+      : array_(std::exchange(other.array_, nullptr)), extent_(other.extent_) {}
   CudaArray& operator=(CudaArray&&) = delete;
   ~CudaArray() { cudaFreeArray(array_); }
 
@@ -43,7 +47,8 @@ class CudaArray {
     if (host.size() != size())
       throw std::length_error("CudaArray::copy_from: the array holds another number of texels");
     cudaMemcpy3DParms copy{};
-    copy.srcPtr = make_cudaPitchedPtr(const_cast<T*>(host.data()), extent_.width * sizeof(T), extent_.width, rows());
+    copy.srcPtr = make_cudaPitchedPtr(const_cast<T*>(host.data()), extent_.width * sizeof(T),
+                                      extent_.width, rows());
     copy.dstArray = array_;
     copy.extent = make_cudaExtent(extent_.width, rows(), slices());
     copy.kind = cudaMemcpyHostToDevice;
@@ -57,7 +62,8 @@ class CudaArray {
   cudaExtent extent_;
 };
 
-/// Owns rows of `width` elements in plain device memory (cudaMallocPitch), each row beginning where a texture may.
+/// Owns rows of `width` elements in plain device memory (cudaMallocPitch), each row beginning where
+/// a texture may.
 template <class T>
 class PitchedBuffer {
  public:
@@ -91,7 +97,8 @@ class PitchedBuffer {
 };
 
 /// Plain device memory of `bytes` bytes as what a texture reads (by tex1Dfetch alone).
-inline cudaResourceDesc linear_resource(void* data, const cudaChannelFormatDesc& desc, size_t bytes) {
+inline cudaResourceDesc linear_resource(void* data, const cudaChannelFormatDesc& desc,
+                                        size_t bytes) {
   cudaResourceDesc resource{};
   resource.resType = cudaResourceTypeLinear;
   resource.res.linear.devPtr = data;
@@ -101,8 +108,8 @@ inline cudaResourceDesc linear_resource(void* data, const cudaChannelFormatDesc&
 }
 
 /// Pitched rows as what a 2D texture reads; `width` and `height` in elements, `pitch` in bytes.
-inline cudaResourceDesc pitched_resource(void* data, const cudaChannelFormatDesc& desc, size_t width, size_t height,
-                                         size_t pitch) {
+inline cudaResourceDesc pitched_resource(void* data, const cudaChannelFormatDesc& desc,
+                                         size_t width, size_t height, size_t pitch) {
   cudaResourceDesc resource{};
   resource.resType = cudaResourceTypePitch2D;
   resource.res.pitch2D.devPtr = data;
@@ -114,7 +121,8 @@ inline cudaResourceDesc pitched_resource(void* data, const cudaChannelFormatDesc
 }
 template <class T>
 cudaResourceDesc pitched_resource(const PitchedBuffer<T>& rows) {
-  return pitched_resource(rows.data(), cudaCreateChannelDesc<T>(), rows.width(), rows.height(), rows.pitch());
+  return pitched_resource(rows.data(), cudaCreateChannelDesc<T>(), rows.width(), rows.height(),
+                          rows.pitch());
 }
 
 /// A CUDA array as what a texture reads.
@@ -125,12 +133,15 @@ inline cudaResourceDesc array_resource(cudaArray_t array) {
   return resource;
 }
 
-/// How a texture reads; `address` goes for its `dims` dimensions, and should not go for more: 1D textures are read as
-/// 2D ones at y = 0, and with linear filtering a border mode for y shows. As it stands: texel by texel, clamped at the
-/// edges, coordinates counted in texels, values as they are stored.
+/// How a texture reads; `address` goes for its `dims` dimensions, and should not go for more: 1D
+/// textures are read as 2D ones at y = 0, and with linear filtering a border mode for y shows. As
+/// it stands: texel by texel, clamped at the edges, coordinates counted in texels, values as they
+/// are stored.
 inline cudaTextureDesc texture_desc(cudaTextureAddressMode address = cudaAddressModeClamp,
-                                    cudaTextureFilterMode filter = cudaFilterModePoint, bool normalized = false,
-                                    cudaTextureReadMode read = cudaReadModeElementType, int dims = 3) {
+                                    cudaTextureFilterMode filter = cudaFilterModePoint,
+                                    bool normalized = false,
+                                    cudaTextureReadMode read = cudaReadModeElementType,
+                                    int dims = 3) {
   cudaTextureDesc desc{};
   std::fill_n(desc.addressMode, dims, address);
   desc.filterMode = filter;
