@@ -555,14 +555,38 @@ Contest best_of(const Results& found, const std::vector<int>& numbers, bool ldg_
   return best;
 }
 
+/// A part of 07.6 and what was measured for it.
+struct Answer {
+  Part part;
+  Interval gain;
+  std::string here;
+};
+
 /// A winner that was picked is measured again, in fresh pairs.
-void judge_contest(const Run& run, Work& work, const Part& part, const Contest& contest) {
+Answer measure_again(const Run& run, Work& work, const Part& part, const Contest& contest) {
   const std::vector<Readings> times =
       run.time_in_turn({work.task(contest.slower), work.task(contest.faster)});
   const Interval gain = ratio(times[0], times[1]);
-  run.report.judge(
-      part, beats(), gain,
-      contest.faster.name() + " " + faster(gain) + " than " + path_names[contest.slower.path]);
+  return {part, gain,
+          contest.faster.name() + " " + faster(gain) + " than " + path_names[contest.slower.path]};
+}
+
+/// 07.6, as far as this file measures it. `why_not`: of an image that was too small.
+std::vector<Answer> unanswered(const std::string& why_not) {
+  std::vector<Answer> all;
+  for (const Part& part : {mixed_part, plane_part, words_part})
+    all.push_back({part, not_measured(why_not), ""});
+  return all;
+}
+std::vector<Answer> answered(const Run& run, Work& work, const Results& found) {
+  const auto again = [&](const Part& part, const std::vector<int>& numbers, bool ldg_wins) {
+    return measure_again(run, work, part, best_of(found, numbers, ldg_wins));
+  };
+  return {again(mixed_part, {bilinear}, false), again(plane_part, {p8x4, p4x8, p16x16}, false),
+          again(words_part, {row, p8x4, p4x8, p16x16}, true)};
+}
+void judge_kinds(const Run& run, const std::vector<Answer>& answers) {
+  for (const Answer& a : answers) run.report.judge(a.part, beats(), a.gain, a.here);
 }
 
 double bytes_needed(double n) {  // rows, array, sums and what they must be
@@ -616,8 +640,7 @@ void locality(const Run& run, const Options& options) {
     show_costs(run, n);
     run.report.left_out("the walks on a GPU");
     judge_local(run, {}, "");
-    for (const Part& part : {mixed_part, plane_part, words_part})
-      run.report.judge(part, beats(), {}, "");
+    judge_kinds(run, unanswered(""));
     return locality_kinds(run, n, {});
   }
 
@@ -626,33 +649,28 @@ void locality(const Run& run, const Options& options) {
   const bool beyond = beyond_l2(*run.device, 4.0 * n * n);
   const std::string small = "the image is less than four times the L2";
   std::vector<Judged> images;
+  std::vector<Answer> answers = unanswered(small);
   {
     Work work(n, even_stride(n));
     const Results found =
         measure(run, work, From::memory, beyond ? "beyond the L2" : "not beyond the L2", true);
     if (beyond) calibrate(c, found);
-    show(run, found, c, true);
-    images.push_back(ratios_of(found));
-    if (beyond) {
-      judge_contest(run, work, mixed_part, best_of(found, {bilinear}, false));
-      judge_contest(run, work, plane_part, best_of(found, {p8x4, p4x8, p16x16}, false));
-      judge_contest(run, work, words_part, best_of(found, {row, p8x4, p4x8, p16x16}, true));
-    } else {
-      for (const Part& part : {mixed_part, plane_part, words_part})
-        run.report.not_judged(part, small);
-    }
+    show(run, found, c, beyond);
+    if (beyond) images.push_back(ratios_of(found));
+    if (beyond) answers = answered(run, work, found);
   }
   if (takes_odd_rows(*run.device)) {
     Work work(n, odd_stride(n));
     const Results found = measure(run, work, From::memory, "odd rows", false);
     show(run, found, c, false);
-    images.push_back(ratios_of(found));
+    if (beyond) images.push_back(ratios_of(found));
   } else {
     run.report.left_out("rows that lie an odd number of sectors apart", "no texture takes them");
   }
   run.report.note("calibration: loads and random words from L2 and from memory, fetches by rows");
-  judge_local(run, beyond ? images : std::vector<Judged>{}, small);
-  locality_kinds(run, n, beyond ? c : Calibrated{});
+  judge_local(run, images, small);
+  judge_kinds(run, answers);
+  locality_kinds(run, n, c);
 }
 
 // ---- self-checks ----

@@ -196,8 +196,8 @@ struct Case {
 };
 
 const Case<Colours> colour_cases[] = {
-    {in_image<taker_by_row>("colours by row", 2048, 1, by_row), 42, read_colours<by_row>},
-    {in_image<taker_by_8x4>("colours 8 x 4", 32, 64, by_8x4), 42, read_colours<by_8x4>},
+    {in_image<taker_by_row>("row", 2048, 1, by_row), 42, read_colours<by_row>},
+    {in_image<taker_by_8x4>("8 x 4", 32, 64, by_8x4), 42, read_colours<by_8x4>},
 };
 const Case<Volume> volume_cases[] = {
     {in_volume<taker_by_8x2x2>("8 x 2 x 2", by_8x2x2), 0, read_volume<by_8x2x2>},
