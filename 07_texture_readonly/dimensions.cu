@@ -404,11 +404,10 @@ void dimensions(const Run& run) {
     numbers.row({k.name}, {hex, std::to_string(k.text), k.fetch});
   }
   numbers.print();
-  run.report.note(
-      "z counts layers, of cubemaps faces (+x, -x, +y, -y, +z, -z); by the rule of the largest "
-      "component " +
-      std::to_string(led_back(17)) + " of the " + std::to_string(6 * 17 * 17) +
-      " directions to the texels of a 17 x 17 cubemap lead back to them");
+  run.report.note("z counts layers, of cubemaps faces: +x, -x, +y, -y, +z, -z");
+  run.report.note("by the rule of the largest component " + std::to_string(led_back(17)) + " of " +
+                  std::to_string(6 * 17 * 17) +
+                  " directions to texels of a 17 x 17 cubemap lead back");
   if (!run.device)
     return run.report.left_out("the textures, what comes back of them, and the device's limits");
 
