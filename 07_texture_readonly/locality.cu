@@ -619,7 +619,8 @@ unsigned fitting_side(const Run& run, size_t typed) {
 
 /// A texture cannot stand on rows of any stride.
 bool takes_odd_rows(const Device& device) {
-  return device.prop.texturePitchAlignment <= 32 && 32 % device.prop.texturePitchAlignment == 0;
+  const size_t alignment = device.prop.texturePitchAlignment;
+  return alignment > 0 && 32 % alignment == 0;
 }
 
 /// An image of a quarter of the L2, over and over: L2's rates, which calibrate.
