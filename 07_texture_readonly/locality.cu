@@ -868,7 +868,11 @@ TEST_CASE("locality: all rows of a made-up device but those that calibrate are p
   size_t predicted = 0;
   for (const From from : {From::l2, From::memory}) {
     Results found{from, "somewhere", 2048, 2048, 4e9, rows_of(false), {}};
-    found.times.assign(found.rows.size(), always(1));
+    for (const Row& r : found.rows) {
+      const bool lone = r.number == random_reads && r.path == plain;
+      const bool fetched = r.number == row && r.path == pitched_texture;
+      found.times.push_back(always(lone ? 4 : fetched ? 2 : 1));
+    }
     calibrate(c, found);
     show(run, found, c, true);
     for (const Row& r : found.rows) predicted += !calibrates(r, from);
@@ -877,7 +881,9 @@ TEST_CASE("locality: all rows of a made-up device but those that calibrate are p
   CHECK(predicted == 2 * 27 - 5);
   CHECK(c.memory_gbs == doctest::Approx(4000));
   CHECK(c.l2_gbs == doctest::Approx(4000));
-  CHECK(c.requests_ns == doctest::Approx(1000).epsilon(0.01));
+  CHECK(c.lone_gbs == doctest::Approx(1000));
+  CHECK(c.fetch_gbs == doctest::Approx(2000));
+  CHECK(c.requests_ns == doctest::Approx(250).epsilon(0.01));
   for (const Prediction& p : report.predictions()) CHECK(std::isfinite(p.predicted));
 }
 
