@@ -1,56 +1,171 @@
-// dimensions: the lectures list seven types of texture. Here each is made, 1D and 2D from both kinds of memory that
-// they can stand on, filled, and read back texel by texel: what comes back equals the source bit for bit. Look at how a
-// kernel's coordinates reach a texel, at what each kind may measure at most, and at what the wrong calls answer. Set
-// right: the header numbers the types otherwise; textures of double or long long do not exist (such a value travels as
-// an int2); and an object has no member addressMode, which is part of its description.
+// dimensions: the lectures list seven types of texture [PR]. Here each is made, 1D and 2D from both
+// kinds of memory that they can stand on, filled, and read back texel by texel. Look at how a
+// kernel's coordinates reach a texel, at how large each may be, and at what wrong calls answer. Set
+// right: the header numbers the types otherwise; textures of double or long long do not exist (such
+// a value travels as an int2); and an object has no member addressMode.
+//   cmake -S 07_texture_readonly -B build/dimensions -DEXPERIMENTS=dimensions
+//   cmake --build build/dimensions && build/dimensions/07_texture_readonly
+//
+//   1  read_linear           1D, plain memory: an index
+//   2  read_1d               1D, array: a coordinate
+//   3  read_2d               2D, pitched memory or array
+//   4  read_3d               3D
+//   5  read_1d_layered       rows that are numbered
+//   6  read_2d_layered       planes that are numbered
+//   7  read_cubemap          six faces, by a direction
+//   8  read_cubemap_layered  numbered cubemaps
 #include <doctest/doctest.h>
 
-#include <numeric>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <utility>
 
-#include "../common/first_edition.hpp"
+#include "../common/report.hpp"
 #include "texture.cuh"
 
 namespace {
 
-/// 1D and 2D from linear and from pitched memory, the others from arrays; lines and planes are layered.
-enum class Kind { line_in_memory, line, plane_in_memory, plane, volume, lines, planes, cube, cubes };
-
 struct Extent {
-  int width, height, depth;  ///< depth: slices, layers or faces, six to a cube; what a kind lacks is 1
+  int width, height, depth;  ///< depth: slices, layers or faces, six to a cube; what lacks is 1
   __host__ __device__ int texels() const { return width * height * depth; }
 };
 
+// ---- kernels: a warp reads 32 texels that follow each other in the source's order, x fastest, and
+// writes them in that order. Texel i reaches from i to i + 1, so that its centre is at i + 0.5.
+// ----
+
+// Plain memory is counted, not measured: no filter, no edge.
+template <class T>
+__global__ void read_linear(T* out, cudaTextureObject_t tex, Extent size) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < size.texels();
+       i += gridDim.x * blockDim.x)
+    out[i] = tex1Dfetch<T>(tex, i);
+}
+
+// A row in the GPU's own order.
+template <class T>
+__global__ void read_1d(T* out, cudaTextureObject_t tex, Extent size) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < size.texels();
+       i += gridDim.x * blockDim.x)
+    out[i] = tex1D<T>(tex, i + 0.5f);
+}
+
+// [read_2d]
+// The lanes' texels lie in a row of the image, and at its end in the next.
+template <class T>
+__global__ void read_2d(T* out, cudaTextureObject_t tex, Extent size) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < size.texels();
+       i += gridDim.x * blockDim.x) {
+    const int x = i % size.width, y = i / size.width;
+    out[i] = tex2D<T>(tex, x + 0.5f, y + 0.5f);
+  }
+}
+// [/read_2d]
+
+// Slice z is measured, too: a filter would blend two of them.
+template <class T>
+__global__ void read_3d(T* out, cudaTextureObject_t tex, Extent size) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < size.texels();
+       i += gridDim.x * blockDim.x) {
+    const int x = i % size.width, y = i / size.width % size.height;
+    const int z = i / size.width / size.height;
+    out[i] = tex3D<T>(tex, x + 0.5f, y + 0.5f, z + 0.5f);
+  }
+}
+
+// A layer is counted: an integer.
+template <class T>
+__global__ void read_1d_layered(T* out, cudaTextureObject_t tex, Extent size) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < size.texels();
+       i += gridDim.x * blockDim.x)
+    out[i] = tex1DLayered<T>(tex, i % size.width + 0.5f, i / size.width);
+}
+
+// [read_2d_layered]
+template <class T>
+__global__ void read_2d_layered(T* out, cudaTextureObject_t tex, Extent size) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < size.texels();
+       i += gridDim.x * blockDim.x) {
+    const int x = i % size.width, y = i / size.width % size.height;
+    const int layer = i / size.width / size.height;
+    out[i] = tex2DLayered<T>(tex, x + 0.5f, y + 0.5f, layer);
+  }
+}
+// [/read_2d_layered]
+
 /// Where to look from the middle of a cube to see place (u, v) of a face, each from -1 to 1.
 __host__ __device__ float3 face_direction(int face, float u, float v) {
-  const float3 to[] = {{1, -v, -u}, {-1, -v, u}, {u, 1, v}, {u, -1, -v}, {u, -v, 1}, {-u, -v, -1}};  // +x, -x, +y ...
+  const float3 to[] = {{1, -v, -u}, {-1, -v, u}, {u, 1, v},      // +x, -x, +y
+                       {u, -1, -v}, {u, -v, 1},  {-u, -v, -1}};  // -y, +z, -z
   return to[face];
 }
 
 /// Centre of texel `i` of `width`, from -1 to 1.
-__host__ __device__ float centre(int i, int width) { return float(2 * i + 1) / float(width) - 1.0f; }
-
-/// Texel (x, y, z) of any kind. Texel i reaches from i to i + 1, so its centre is at i + 0.5; linear memory and layers
-/// are counted, not measured.
-template <class T>
-__device__ T texel(cudaTextureObject_t tex, Kind kind, int width, int x, int y, int z) {
-  const float cx = x + 0.5f, cy = y + 0.5f, cz = z + 0.5f;
-  if (kind == Kind::line_in_memory) return tex1Dfetch<T>(tex, x);
-  if (kind == Kind::line) return tex1D<T>(tex, cx);
-  if (kind == Kind::plane_in_memory || kind == Kind::plane) return tex2D<T>(tex, cx, cy);
-  if (kind == Kind::volume) return tex3D<T>(tex, cx, cy, cz);
-  if (kind == Kind::lines) return tex1DLayered<T>(tex, cx, z);
-  if (kind == Kind::planes) return tex2DLayered<T>(tex, cx, cy, z);
-  const float3 to = face_direction(z % 6, centre(x, width), centre(y, width));
-  if (kind == Kind::cube) return texCubemap<T>(tex, to.x, to.y, to.z);
-  return texCubemapLayered<T>(tex, to.x, to.y, to.z, z / 6);
+__host__ __device__ float centre(int i, int width) {
+  return float(2 * i + 1) / float(width) - 1.0f;
 }
 
-// A warp reads 32 texels that follow each other in the source's order, and writes them in that order.
+// A texel of a cubemap has no coordinates: the kernel looks where it is.
 template <class T>
-__global__ void read_back(T* out, cudaTextureObject_t tex, Kind kind, Extent size) {
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < size.texels(); i += gridDim.x * blockDim.x)
-    out[i] =
-        texel<T>(tex, kind, size.width, i % size.width, i / size.width % size.height, i / size.width / size.height);
+__global__ void read_cubemap(T* out, cudaTextureObject_t tex, Extent size) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < size.texels();
+       i += gridDim.x * blockDim.x) {
+    const int x = i % size.width, y = i / size.width % size.width;
+    const int face = i / size.width / size.width;
+    const float3 to = face_direction(face, centre(x, size.width), centre(y, size.width));
+    out[i] = texCubemap<T>(tex, to.x, to.y, to.z);
+  }
+}
+
+template <class T>
+__global__ void read_cubemap_layered(T* out, cudaTextureObject_t tex, Extent size) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < size.texels();
+       i += gridDim.x * blockDim.x) {
+    const int x = i % size.width, y = i / size.width % size.width;
+    const int face = i / size.width / size.width % 6, layer = i / size.width / size.width / 6;
+    const float3 to = face_direction(face, centre(x, size.width), centre(y, size.width));
+    out[i] = texCubemapLayered<T>(tex, to.x, to.y, to.z, layer);
+  }
+}
+
+// ---- the story in order ----
+
+/// 1D and 2D from linear and from pitched memory, the others from arrays; lines and planes are
+/// layered.
+enum class Kind {
+  line_in_memory,
+  line,
+  plane_in_memory,
+  plane,
+  volume,
+  lines,
+  planes,
+  cube,
+  cubes
+};
+
+template <class T>
+void read_back(Kind kind, T* out, cudaTextureObject_t tex, Extent size) {
+  switch (kind) {
+    case Kind::line_in_memory:
+      return read_linear<<<3, 96>>>(out, tex, size);
+    case Kind::line:
+      return read_1d<<<3, 96>>>(out, tex, size);
+    case Kind::plane_in_memory:
+    case Kind::plane:
+      return read_2d<<<3, 96>>>(out, tex, size);
+    case Kind::volume:
+      return read_3d<<<3, 96>>>(out, tex, size);
+    case Kind::lines:
+      return read_1d_layered<<<3, 96>>>(out, tex, size);
+    case Kind::planes:
+      return read_2d_layered<<<3, 96>>>(out, tex, size);
+    case Kind::cube:
+      return read_cubemap<<<3, 96>>>(out, tex, size);
+    case Kind::cubes:
+      return read_cubemap_layered<<<3, 96>>>(out, tex, size);
+  }
 }
 
 struct KindOfTexture {
@@ -60,31 +175,54 @@ struct KindOfTexture {
   const char* fetch;          ///< what reaches texel (x, y, z)
   std::vector<Extent> sizes;  ///< one texel, odd, prime; one layer and several
 };
-const std::vector<Extent> rows{{1, 1, 1}, {7, 1, 1}, {1009, 1, 1}}, images{{1, 1, 1}, {5, 3, 1}, {33, 17, 1}},
-    layers{{1, 1, 1}, {5, 3, 1}, {33, 17, 3}}, faces{{1, 1, 6}, {8, 8, 6}, {17, 17, 12}};
+const std::vector<Extent> rows{{1, 1, 1}, {7, 1, 1}, {1009, 1, 1}},
+    images{{1, 1, 1}, {5, 3, 1}, {33, 17, 1}}, layers{{1, 1, 1}, {5, 3, 1}, {33, 17, 3}},
+    faces{{1, 1, 6}, {8, 8, 6}, {17, 17, 12}};
 const KindOfTexture kinds[] = {
     {Kind::line_in_memory, "1D, linear memory", cudaTextureType1D, 1, "tex1Dfetch(x)", rows},
     {Kind::line, "1D, array", cudaTextureType1D, 1, "tex1D(x + 0.5)", rows},
-    {Kind::plane_in_memory, "2D, pitched memory", cudaTextureType2D, 2, "tex2D(x + 0.5, y + 0.5)", images},
+    {Kind::plane_in_memory, "2D, pitched memory", cudaTextureType2D, 2, "tex2D(x + 0.5, y + 0.5)",
+     images},
     {Kind::plane, "2D, array", cudaTextureType2D, 2, "tex2D(x + 0.5, y + 0.5)", images},
-    {Kind::volume, "3D", cudaTextureType3D, 3, "tex3D(x + 0.5, y + 0.5, z + 0.5)", {{1, 1, 1}, {5, 3, 7}}},
-    {Kind::lines, "1D layered", cudaTextureType1DLayered, 4, "tex1DLayered(x + 0.5, z)", {{7, 1, 1}, {1009, 1, 3}}},
-    {Kind::planes, "2D layered", cudaTextureType2DLayered, 5, "tex2DLayered(x + 0.5, y + 0.5, z)", layers},
-    {Kind::cube, "cubemap", cudaTextureTypeCubemap, 6, "texCubemap(face z)", {{1, 1, 6}, {8, 8, 6}, {17, 17, 6}}},
-    {Kind::cubes, "cubemap layered", cudaTextureTypeCubemapLayered, 7, "texCubemapLayered(face z % 6, z / 6)", faces}};
+    {Kind::volume,
+     "3D",
+     cudaTextureType3D,
+     3,
+     "tex3D(x + 0.5, y + 0.5, z + 0.5)",
+     {{1, 1, 1}, {5, 3, 7}}},
+    {Kind::lines,
+     "1D layered",
+     cudaTextureType1DLayered,
+     4,
+     "tex1DLayered(x + 0.5, z)",
+     {{7, 1, 1}, {1009, 1, 3}}},
+    {Kind::planes, "2D layered", cudaTextureType2DLayered, 5, "tex2DLayered(x + 0.5, y + 0.5, z)",
+     layers},
+    {Kind::cube,
+     "cubemap",
+     cudaTextureTypeCubemap,
+     6,
+     "texCubemap(face z)",
+     {{1, 1, 6}, {8, 8, 6}, {17, 17, 6}}},
+    {Kind::cubes, "cubemap layered", cudaTextureTypeCubemapLayered, 7,
+     "texCubemapLayered(face z % 6, z / 6)", faces}};
 
 bool is_cube(Kind kind) { return kind == Kind::cube || kind == Kind::cubes; }
-/// Makes a texture of this kind and hands it to `use`. It holds `texels`, x fastest, unless there are none.
+/// Makes a texture of this kind and hands it to `use`. It holds `texels`, x fastest, unless there
+/// are none.
 template <class T, class Use>
 void with_texture(Kind kind, Extent e, const std::vector<T>& texels, Use&& use) {
   const auto go = [&](auto& memory, auto&& resource_of) {
     if (!texels.empty()) memory.copy_from(texels);
     // a direction is not counted in texels: cubemaps want the normalised kind of coordinates
-    use(Texture(resource_of(memory), texture_desc(cudaAddressModeClamp, cudaFilterModePoint, is_cube(kind))));
+    use(Texture(resource_of(memory),
+                texture_desc(cudaAddressModeClamp, cudaFilterModePoint, is_cube(kind))));
   };
   if (kind == Kind::line_in_memory) {
     DeviceBuffer<T> memory(e.texels());
-    return go(memory, [](auto& m) { return linear_resource(m.data(), cudaCreateChannelDesc<T>(), m.bytes()); });
+    return go(memory, [](auto& m) {
+      return linear_resource(m.data(), cudaCreateChannelDesc<T>(), m.bytes());
+    });
   }
   if (kind == Kind::plane_in_memory) {
     PitchedBuffer<T> memory(e.width, e.height);
@@ -92,13 +230,16 @@ void with_texture(Kind kind, Extent e, const std::vector<T>& texels, Use&& use) 
   }
   // in an array's extent a dimension that it lacks is 0; layers and faces are counted in the depth
   const bool layered = kind == Kind::lines || kind == Kind::planes || kind == Kind::cubes;
-  const bool thin = kind == Kind::line || kind == Kind::lines, flat = kind == Kind::line || kind == Kind::plane;
-  CudaArray array = CudaArray::of<T>({size_t(e.width), thin ? 0 : size_t(e.height), flat ? 0 : size_t(e.depth)},
-                                     (layered ? cudaArrayLayered : 0) | (is_cube(kind) ? cudaArrayCubemap : 0));
+  const bool thin = kind == Kind::line || kind == Kind::lines,
+             flat = kind == Kind::line || kind == Kind::plane;
+  CudaArray array =
+      CudaArray::of<T>({size_t(e.width), thin ? 0 : size_t(e.height), flat ? 0 : size_t(e.depth)},
+                       (layered ? cudaArrayLayered : 0) | (is_cube(kind) ? cudaArrayCubemap : 0));
   go(array, [](auto& m) { return array_resource(m); });
 }
 
-/// Texels whose every channel is a hash of its place: all bits of an integer, a whole number of 24 bits as a float.
+/// Texels whose every channel is a hash of its place: all bits of an integer, a whole number of 24
+/// bits as a float.
 template <class T>
 std::vector<T> source(size_t n) {
   const cudaChannelFormatDesc desc = cudaCreateChannelDesc<T>();
@@ -107,36 +248,57 @@ std::vector<T> source(size_t n) {
   for (unsigned i = 0; i < n * sizeof(T) / bytes; ++i) {
     const unsigned mixed = (i + 1) * 0x9e3779b1u, word = mixed ^ mixed >> 15;
     const float number = float(int(word) >> 8);
-    const void* from = desc.f == cudaChannelFormatKindFloat ? static_cast<const void*>(&number) : &word;
+    const void* from =
+        desc.f == cudaChannelFormatKindFloat ? static_cast<const void*>(&number) : &word;
     std::memcpy(reinterpret_cast<char*>(texels.data()) + i * bytes, from, bytes);
   }
   return texels;
 }
 
-/// How many texels of all sizes come back as they went in.
+/// How many of what came back equal what was sent, bit for bit.
+template <class T>
+int count_equal(const std::vector<T>& sent, const std::vector<T>& read) {
+  int equal = 0;
+  for (size_t i = 0; i < sent.size(); ++i) equal += std::memcmp(&read[i], &sent[i], sizeof(T)) == 0;
+  return equal;
+}
+
+constexpr size_t canaries = 64;  // elements behind the output
+
+/// Whether all bytes are those of a poisoned buffer.
+template <class T>
+bool still_poisoned(const T* first, size_t count) {
+  const unsigned char* bytes = reinterpret_cast<const unsigned char*>(first);
+  return std::count(bytes, bytes + count * sizeof(T), 0xff) == long(count * sizeof(T));
+}
+
+/// How many texels of all sizes come back as they went in. None of a size behind which something
+/// was written.
 template <class T>
 int equal_texels(const KindOfTexture& k) {
   int equal = 0;
   for (const Extent& size : k.sizes) {
     const std::vector<T> sent = source<T>(size.texels());
-    DeviceBuffer<T> out(sent.size());
+    DeviceBuffer<T> out(sent.size() + canaries);
     out.poison();
     with_texture(k.kind, size, sent, [&](cudaTextureObject_t tex) {
-      read_back<<<3, 96>>>(out.data(), tex, k.kind, size);
+      read_back(k.kind, out.data(), tex, size);
       CUDA_CHECK_LAUNCH();
       const std::vector<T> read = out.to_host();
-      for (size_t i = 0; i < sent.size(); ++i) equal += std::memcmp(&read[i], &sent[i], sizeof(T)) == 0;
+      if (still_poisoned(read.data() + sent.size(), canaries)) equal += count_equal(sent, read);
     });
   }
   return equal;
 }
 int all_texels(const KindOfTexture& k) {
-  return std::accumulate(k.sizes.begin(), k.sizes.end(), 0, [](int sum, Extent e) { return sum + e.texels(); });
+  int all = 0;
+  for (const Extent& size : k.sizes) all += size.texels();
+  return all;
 }
 
 struct ElementType {
   const char* name;
-  int (*equal[3])(const KindOfTexture&);  ///< as itself, in twos and in fours; threes do not exist
+  int (*equal[3])(const KindOfTexture&);  ///< one, two and four channels; three do not exist
 };
 const ElementType element_types[] = {
     {"char", {equal_texels<signed char>, equal_texels<char2>, equal_texels<char4>}},
@@ -157,16 +319,20 @@ Extent largest(Kind kind, const cudaDeviceProp& p, int device) {
   if (kind == Kind::plane_in_memory) return {p.maxTexture2DLinear[0], p.maxTexture2DLinear[1], 1};
   if (kind == Kind::plane) return {p.maxTexture2D[0], p.maxTexture2D[1], 1};
   if (kind == Kind::volume)
-    return {p.maxTexture3D[0], p.maxTexture3D[1], std::max(p.maxTexture3D[2], p.maxTexture3DAlt[2])};
+    return {p.maxTexture3D[0], p.maxTexture3D[1],
+            std::max(p.maxTexture3D[2], p.maxTexture3DAlt[2])};
   if (kind == Kind::lines) return {p.maxTexture1DLayered[0], 1, p.maxTexture1DLayered[1]};
-  if (kind == Kind::planes) return {p.maxTexture2DLayered[0], p.maxTexture2DLayered[1], p.maxTexture2DLayered[2]};
+  if (kind == Kind::planes)
+    return {p.maxTexture2DLayered[0], p.maxTexture2DLayered[1], p.maxTexture2DLayered[2]};
   if (kind == Kind::cube) return {p.maxTextureCubemap, p.maxTextureCubemap, 6};
-  return {p.maxTextureCubemapLayered[0], p.maxTextureCubemapLayered[0], p.maxTextureCubemapLayered[1] / 6 * 6};
+  return {p.maxTextureCubemapLayered[0], p.maxTextureCubemapLayered[0],
+          p.maxTextureCubemapLayered[1] / 6 * 6};
 }
 
 /// `more` than the largest in one dimension, and in the others as little as can be.
 std::vector<Extent> near_limit(Kind kind, Extent most, int more) {
-  if (is_cube(kind)) return {{most.width + more, most.width + more, 6}, {1, 1, most.depth + 6 * more}};
+  if (is_cube(kind))
+    return {{most.width + more, most.width + more, 6}, {1, 1, most.depth + 6 * more}};
   std::vector<Extent> extents{{most.width + more, 1, 1}};
   if (most.height > 1) extents.push_back({1, most.height + more, 1});
   if (most.depth > 1) extents.push_back({1, 1, most.depth + more});
@@ -189,22 +355,29 @@ std::string answer_to(Kind kind, Extent e) {
 /// Calls that no device takes, and their answers.
 std::vector<std::pair<std::string, std::string>> wrong_calls() {
   const DeviceBuffer<float> memory(4096);
-  const cudaChannelFormatDesc one = cudaCreateChannelDesc<float>(), three{32, 32, 32, 0, cudaChannelFormatKindFloat};
+  const cudaChannelFormatDesc one = cudaCreateChannelDesc<float>(),
+                              three{32, 32, 32, 0, cudaChannelFormatKindFloat};
   const auto array = [](const cudaChannelFormatDesc& desc, cudaExtent extent, unsigned flags) {
     return answer([&] { CudaArray(desc, extent, flags); });
   };
   return {{"texels of double", array(cudaCreateChannelDesc<double>(), {8, 0, 0}, 0)},
           {"texels of three floats", array(three, {8, 0, 0}, 0)},
           {"a cubemap that is not square", array(one, {8, 4, 6}, cudaArrayCubemap)},
-          {"linear memory off its alignment", answer([&] { Texture(linear_resource(memory.data() + 1, one, 64)); })},
-          {"a pitch off its alignment", answer([&] { Texture(pitched_resource(memory.data(), one, 8, 2, 516)); })}};
+          {"linear memory off its alignment",
+           answer([&] { Texture(linear_resource(memory.data() + 1, one, 64)); })},
+          {"a pitch off its alignment",
+           answer([&] { Texture(pitched_resource(memory.data(), one, 8, 2, 516)); })}};
 }
 
-/// Which texel a direction meets, counted over all faces: the component of the largest magnitude tells the face, the
-/// two others, divided by it, the place on the face.
+/// Which texel a direction meets, counted over all faces: the component of the largest magnitude
+/// tells the face, the two others, divided by it, the place on the face.
 int texel_seen(float3 d, int width) {
-  const float ax = std::abs(d.x), ay = std::abs(d.y), az = std::abs(d.z), most = std::max({ax, ay, az});
-  const int face = most == ax ? (d.x > 0 ? 0 : 1) : most == ay ? (d.y > 0 ? 2 : 3) : d.z > 0 ? 4 : 5;
+  const float ax = std::abs(d.x), ay = std::abs(d.y), az = std::abs(d.z),
+              most = std::max({ax, ay, az});
+  const int face = most == ax   ? (d.x > 0 ? 0 : 1)
+                   : most == ay ? (d.y > 0 ? 2 : 3)
+                   : d.z > 0    ? 4
+                                : 5;
   const float u[] = {-d.z, d.z, d.x, d.x, d.x, -d.x}, v[] = {-d.y, -d.y, d.z, -d.z, -d.y, -d.y};
   const auto at = [&](float place) { return int((place / most + 1) / 2 * float(width)); };
   return (face * width + at(v[face])) * width + at(u[face]);
@@ -223,20 +396,24 @@ int led_back(int width) {  // how many directions to texels do
 
 void dimensions(const Run& run) {
   run.report.begin("dimensions", "all kinds of texture, each with 21 types of element");
-  Table numbers(run.report, "kind", {shown("type's number"), shown("in the text"), shown("texel (x, y, z) is at")});
+  Table numbers(run.report, "kind",
+                {shown("type's number"), shown("in the text"), shown("texel (x, y, z) is at")});
   for (const KindOfTexture& k : kinds) {
     char hex[8];
     std::snprintf(hex, sizeof hex, "0x%02x", unsigned(k.header));
     numbers.row({k.name}, {hex, std::to_string(k.text), k.fetch});
   }
   numbers.print();
-  run.report.note("z counts layers, of cubemaps faces (+x, -x, +y, -y, +z, -z); by the rule of the largest component " +
-                  std::to_string(led_back(17)) + " of the " + std::to_string(6 * 17 * 17) +
-                  " directions to the texels of a 17 x 17 cubemap lead back to them");
-  if (!run.device) return run.report.left_out("the textures, what comes back of them, and the device's limits");
+  run.report.note("z counts layers, of cubemaps faces: +x, -x, +y, -y, +z, -z");
+  run.report.note("by the rule of the largest component " + std::to_string(led_back(17)) + " of " +
+                  std::to_string(6 * 17 * 17) +
+                  " directions to texels of a 17 x 17 cubemap lead back");
+  if (!run.device)
+    return run.report.left_out("the textures, what comes back of them, and the device's limits");
 
   std::vector<Column> columns{counted("texels", "texels", "", 0)};
-  for (const ElementType& type : element_types) columns.push_back(counted(type.name, type.name, "", 0));
+  for (const ElementType& type : element_types)
+    columns.push_back(counted(type.name, type.name, "", 0));
   Table equal(run.report, "come back equal, as 1, 2 and 4", columns);
   for (const KindOfTexture& k : kinds) {
     const double texels = 3.0 * all_texels(k);
@@ -251,28 +428,53 @@ void dimensions(const Run& run) {
   equal.print();
 
   const cudaDeviceProp& p = run.device->prop;
-  Table limits(run.report, "at most, each by itself",
-               {counted("width", "largest width", "", 0), counted("height", "largest height", "", 0),
-                counted("depth", "largest depth", "", 0), shown("one more")});
+  Table limits(
+      run.report, "at most, each by itself",
+      {counted("width", "largest width", "", 0), counted("height", "largest height", "", 0),
+       counted("depth", "largest depth", "", 0), shown("one more")});
   for (const KindOfTexture& k : kinds) {
     const Extent most = largest(k.kind, p, run.device->number);
     std::string answers;
-    for (const Extent& e : near_limit(k.kind, most, 1)) answers += (answers.empty() ? "" : ", ") + answer_to(k.kind, e);
+    for (const Extent& e : near_limit(k.kind, most, 1))
+      answers += (answers.empty() ? "" : ", ") + answer_to(k.kind, e);
     limits.row({k.name}, {double(most.width), double(most.height), double(most.depth), answers});
   }
   limits.print();
   Table wrong(run.report, "wrong calls", {shown("answer")});
   for (const auto& [what, said] : wrong_calls()) wrong.row({what}, {said});
   wrong.print();
-  run.report.note("linear and pitched memory begins at a multiple of " + std::to_string(p.textureAlignment) +
-                  " bytes, pitches are multiples of " + std::to_string(p.texturePitchAlignment));
+  run.report.note("linear and pitched memory begins at a multiple of " +
+                  std::to_string(p.textureAlignment) + " bytes, pitches are multiples of " +
+                  std::to_string(p.texturePitchAlignment));
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks ----
 
 TEST_CASE("dimensions: the direction to a texel leads back to it") {
   for (int width : {1, 2, 3, 8, 17, 64, 101}) CHECK(led_back(width) == 6 * width * width);
   CHECK(texel_seen({0.9f, -1, 0.9f}, 2) == (3 * 2 + 0) * 2 + 1);  // face -y: u = x, v = -z
+}
+
+TEST_CASE("dimensions: the check finds a texel that is wrong, and one too many") {
+  const std::vector<float> sent = source<float>(100);
+  std::vector<float> read = sent;
+  CHECK(count_equal(sent, read) == 100);
+  std::swap(read[3], read[4]);
+  CHECK(count_equal(sent, read) == 98);
+  std::vector<unsigned> behind(canaries, ~0u);
+  CHECK(still_poisoned(behind.data(), canaries));
+  behind.back() = 0xffffff00u;
+  CHECK_FALSE(still_poisoned(behind.data(), canaries));
+}
+
+TEST_CASE("dimensions: no texel of the source is like the one beside it") {
+  const std::vector<unsigned char> bytes = source<unsigned char>(1009);
+  const std::vector<float4> wide = source<float4>(1009);
+  int alike = 0;
+  for (size_t i = 1; i < wide.size(); ++i)
+    alike += std::memcmp(&wide[i], &wide[i - 1], sizeof wide[i]) == 0;
+  CHECK(alike == 0);
+  CHECK(std::count(bytes.begin(), bytes.end(), bytes[0]) < 20);  // 4 of 1009 by chance
 }
 
 TEST_CASE("dimensions: every texel comes back bit for bit") {
@@ -286,11 +488,11 @@ TEST_CASE("dimensions: every texel comes back bit for bit") {
 
 TEST_CASE("dimensions: limits are accepted and what lies beyond is refused") {
   if (skip_without_gpu()) return;
-  const cudaDeviceProp prop = Device::current().prop;
+  const Device device = Device::current();
   for (const KindOfTexture& k : kinds) {
     if (k.kind == Kind::line_in_memory) continue;  // hundreds of megabytes
     CAPTURE(k.name);
-    const Extent most = largest(k.kind, prop, 0);
+    const Extent most = largest(k.kind, device.prop, device.number);
     for (const Extent& e : near_limit(k.kind, most, 1)) CHECK(answer_to(k.kind, e) != "accepted");
     if (is_cube(k.kind)) continue;  // gigabytes
     for (const Extent& e : near_limit(k.kind, most, 0)) CHECK(answer_to(k.kind, e) == "accepted");

@@ -1,291 +1,992 @@
-// locality: the wiki says that textures are best where a warp reads what lies close together in two dimensions; the
-// 2007 study expected columns to be read far faster through them, and left it open; the lectures name interpolation and
-// 2D reads as the texture's, 4-byte reads as the read-only path's. Here an image is read by seven walks, each by plain
-// loads, by __ldg, through a texture of an array (whose texels the GPU keeps in its own order) and through a texture of
-// the same pitched rows. Look at how many 32-byte sectors a warp wants, and at the texture unit's own rate.
+// locality: "threads in a warp that use texture memory to access 2D data will achieve the best
+// performance", says the wiki [LC]; the study of 2007 [BW] hoped that textures would read columns
+// far faster; the lectures [PR] give interpolation and 2D reads to textures, 4-byte reads to the
+// read-only path. Here an image is read by nine walks, each by loads, through a texture of an array
+// (whose texels the GPU keeps in an order of its own) and through one of the same rows. Look at
+// what limits each: banks of L1, requests to L2, or the texture units.
+//   cmake -S 07_texture_readonly -B build/locality -DEXPERIMENTS=locality
+//   cmake --build build/locality && build/locality/07_texture_readonly
+//
+//   1  read_rows             loads, by any walk (by_row, by_column ...: in walks.cuh)
+//   2  read_rows_ldg         1 by __ldg
+//   3  fetch                 1 through a texture
+//   4  stencil_rows          nine loads for each texel
+//   5  stencil_fetch         4 through a texture
+//   6  interpolate_rows      four loads, and the interpolation, for each texel
+//   7  interpolate_rows_ldg  6 by __ldg
+//   8  interpolate_fetch     6 by one filtered fetch
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <array>
-#include <numeric>
+#include <initializer_list>
 
-#include "../common/first_edition.hpp"
+#include "../common/counters.hpp"
 #include "options.hpp"
 #include "texture.cuh"
-#include "walks.hpp"
+#include "walks.cuh"
 
 namespace {
 
-// Loads: the edge and the interpolation are the kernel's work.
-template <bool read_only>
-struct Loads {
-  static constexpr unsigned corners = 4;  // reads that an interpolation takes
-  const float* rows;
-  size_t stride;
-  int n;
-  __device__ float texel(int x, int y) const { return read_only ? __ldg(rows + y * stride + x) : rows[y * stride + x]; }
-  __device__ float at_edge(int x, int y) const { return texel(clamped(x, n), clamped(y, n)); }
-  __device__ float interpolated(int x, int y, float right, float down) const {
-    return between(between(at_edge(x, y), at_edge(x + 1, y), right),
-                   between(at_edge(x, y + 1), at_edge(x + 1, y + 1), right), down);
-  }
-};
-// Textures: both are the texture unit's.
-struct Textured {
-  static constexpr unsigned corners = 1;
-  cudaTextureObject_t point, linear;
-  __device__ float texel(int x, int y) const { return tex2D<float>(point, x + 0.5f, y + 0.5f); }
-  __device__ float at_edge(int x, int y) const { return texel(x, y); }
-  __device__ float interpolated(int x, int y, float right, float down) const {
-    return tex2D<float>(linear, x + 0.5f + right, y + 0.5f + down);
-  }
-};
+// ---- kernels: a thread adds up what it reads at its eight places, into out[tile * threads + tid].
+// A place outside of the image, where a tile hangs over, is read at the edge and not added, so that
+// no read waits for a condition. ----
 
-template <Walk w, class Path>
-__device__ float read(const Path& image, Texel p, unsigned n) {
-  if (w == bilinear) return image.interpolated(p.x, p.y, beyond_texel(p.x), beyond_texel(p.y));
-  if (w != stencil) return image.texel(min(p.x, n - 1), min(p.y, n - 1));
+// [read_rows]
+// All eight loads are under way before the first addition. What a warp's 32 lanes want is the
+// walk's: by_row 4 sectors of 32 bytes, by_column 32.
+template <Place walk>
+__global__ void read_rows(float* out, const float* rows, size_t stride, unsigned n,
+                          unsigned tiles) {
+  const unsigned tile = tile_of(blockIdx.x, tiles);
+  float word[steps];
+#pragma unroll
+  for (unsigned k = 0; k < steps; ++k) {
+    const Texel p = walk(tile, threadIdx.x, k, n);
+    word[k] = rows[min(p.y, n - 1) * stride + min(p.x, n - 1)];
+  }
   float sum = 0;
-  for (int k = 0; k < 9; ++k) sum += image.at_edge(int(p.x) + k % 3 - 1, int(p.y) + k / 3 - 1);
-  return sum;
+#pragma unroll
+  for (unsigned k = 0; k < steps; ++k) {
+    const Texel p = walk(tile, threadIdx.x, k, n);
+    if (p.x < n && p.y < n) sum += word[k];
+  }
+  out[size_t(tile) * threads + threadIdx.x] = sum;
 }
-// Each thread adds up what it reads in its steps. 8 reads are under way at once, in the stencil 9, on every path: to
-// that end what lies outside of the image is read from its edge and not added. (Under a condition nvcc 13 lets plain
-// loads wait together, but has each __ldg wait for the one before.)
-template <Walk w, class Path>
-__global__ void walk(float* out, Path image, unsigned n, unsigned tiles) {
-  constexpr unsigned at_once = w == stencil ? 1 : w == bilinear ? 8 / Path::corners : 8;
+// [/read_rows]
+
+// The same on the read-only path.
+template <Place walk>
+__global__ void read_rows_ldg(float* out, const float* rows, size_t stride, unsigned n,
+                              unsigned tiles) {
+  const unsigned tile = tile_of(blockIdx.x, tiles);
+  float word[steps];
+#pragma unroll
+  for (unsigned k = 0; k < steps; ++k) {
+    const Texel p = walk(tile, threadIdx.x, k, n);
+    word[k] = __ldg(&rows[min(p.y, n - 1) * stride + min(p.x, n - 1)]);
+  }
+  float sum = 0;
+#pragma unroll
+  for (unsigned k = 0; k < steps; ++k) {
+    const Texel p = walk(tile, threadIdx.x, k, n);
+    if (p.x < n && p.y < n) sum += word[k];
+  }
+  out[size_t(tile) * threads + threadIdx.x] = sum;
+}
+
+// [fetch]
+// The texture unit takes four lanes at a time: eight requests of a warp. Texel i reaches from i to
+// i + 1, so its centre is at i + 0.5.
+template <Place walk>
+__global__ void fetch(float* out, cudaTextureObject_t image, unsigned n, unsigned tiles) {
+  const unsigned tile = tile_of(blockIdx.x, tiles);
+  float word[steps];
+#pragma unroll
+  for (unsigned k = 0; k < steps; ++k) {
+    const Texel p = walk(tile, threadIdx.x, k, n);
+    word[k] = tex2D<float>(image, min(p.x, n - 1) + 0.5f, min(p.y, n - 1) + 0.5f);
+  }
+  float sum = 0;
+#pragma unroll
+  for (unsigned k = 0; k < steps; ++k) {
+    const Texel p = walk(tile, threadIdx.x, k, n);
+    if (p.x < n && p.y < n) sum += word[k];
+  }
+  out[size_t(tile) * threads + threadIdx.x] = sum;
+}
+// [/fetch]
+
+// A place's nine texels, of which those outside are the edge's: three rows of three. A warp wants
+// 32 texels of a row, three times, one texel further each time.
+template <Place walk>
+__global__ void stencil_rows(float* out, const float* rows, size_t stride, unsigned n,
+                             unsigned tiles) {
+  const unsigned tile = tile_of(blockIdx.x, tiles);
+  float sum = 0;
+#pragma unroll
+  for (unsigned k = 0; k < steps; ++k) {
+    const Texel p = walk(tile, threadIdx.x, k, n);
+    const unsigned x = min(p.x, n - 1), y = min(p.y, n - 1);
+    const unsigned left = max(x, 1) - 1, right = min(x + 1, n - 1);
+    const float* above = rows + (max(y, 1) - 1) * stride;
+    const float* here = rows + y * stride;
+    const float* below = rows + min(y + 1, n - 1) * stride;
+    const float nine = (above[left] + above[x] + above[right]) +
+                       (here[left] + here[x] + here[right]) +
+                       (below[left] + below[x] + below[right]);
+    if (p.x < n && p.y < n) sum += nine;
+  }
+  out[size_t(tile) * threads + threadIdx.x] = sum;
+}
+
+// The same: the texture unit keeps to the edge by itself.
+template <Place walk>
+__global__ void stencil_fetch(float* out, cudaTextureObject_t image, unsigned n, unsigned tiles) {
+  const unsigned tile = tile_of(blockIdx.x, tiles);
+  float sum = 0;
+#pragma unroll
+  for (unsigned k = 0; k < steps; ++k) {
+    const Texel p = walk(tile, threadIdx.x, k, n);
+    const float x = min(p.x, n - 1) + 0.5f, y = min(p.y, n - 1) + 0.5f;
+    float nine = 0;
+#pragma unroll
+    for (int tap = 0; tap < 9; ++tap)
+      nine += tex2D<float>(image, x + float(tap % 3 - 1), y + float(tap / 3 - 1));
+    if (p.x < n && p.y < n) sum += nine;
+  }
+  out[size_t(tile) * threads + threadIdx.x] = sum;
+}
+
+// A place lies quarters of a texel beyond texel (x, y): four loads, and three mixtures of two. All
+// loads of two places are under way at once.
+template <Place walk>
+__global__ void interpolate_rows(float* out, const float* rows, size_t stride, unsigned n,
+                                 unsigned tiles) {
   const unsigned tile = tile_of(blockIdx.x, tiles);
   float sum = 0;
 #pragma unroll 1
-  for (unsigned first = 0; first < steps; first += at_once) {
-    const auto at = [&](unsigned k) { return place(w, n, tile, threadIdx.x, first + k); };
-    float word[at_once];
-    for (unsigned k = 0; k < at_once; ++k) word[k] = read<w>(image, at(k), n);
-    for (unsigned k = 0; k < at_once; ++k) sum += at(k).x < n && at(k).y < n ? word[k] : 0;
+  for (unsigned first = 0; first < steps; first += 2) {
+    float a[2], b[2], c[2], d[2];
+#pragma unroll
+    for (unsigned k = 0; k < 2; ++k) {  // eight loads
+      const Texel p = walk(tile, threadIdx.x, first + k, n);
+      const unsigned x = min(p.x, n - 1), y = min(p.y, n - 1), right = min(x + 1, n - 1);
+      const float* here = rows + y * stride;
+      const float* below = rows + min(y + 1, n - 1) * stride;
+      a[k] = here[x];
+      b[k] = here[right];
+      c[k] = below[x];
+      d[k] = below[right];
+    }
+    __syncwarp();  // keeps the compiler from waiting for some of them before it asks for others
+#pragma unroll
+    for (unsigned k = 0; k < 2; ++k) {
+      const Texel p = walk(tile, threadIdx.x, first + k, n);
+      const float across = 0.25f * quarters_beyond(p.x), down = 0.25f * quarters_beyond(p.y);
+      const float upper = a[k] + across * (b[k] - a[k]), lower = c[k] + across * (d[k] - c[k]);
+      if (p.x < n && p.y < n) sum += upper + down * (lower - upper);
+    }
+  }
+  out[size_t(tile) * threads + threadIdx.x] = sum;
+}
+
+// The same on the read-only path.
+template <Place walk>
+__global__ void interpolate_rows_ldg(float* out, const float* rows, size_t stride, unsigned n,
+                                     unsigned tiles) {
+  const unsigned tile = tile_of(blockIdx.x, tiles);
+  float sum = 0;
+#pragma unroll 1
+  for (unsigned first = 0; first < steps; first += 2) {
+    float a[2], b[2], c[2], d[2];
+#pragma unroll
+    for (unsigned k = 0; k < 2; ++k) {  // eight loads
+      const Texel p = walk(tile, threadIdx.x, first + k, n);
+      const unsigned x = min(p.x, n - 1), y = min(p.y, n - 1), right = min(x + 1, n - 1);
+      const float* here = rows + y * stride;
+      const float* below = rows + min(y + 1, n - 1) * stride;
+      a[k] = __ldg(&here[x]);
+      b[k] = __ldg(&here[right]);
+      c[k] = __ldg(&below[x]);
+      d[k] = __ldg(&below[right]);
+    }
+    __syncwarp();  // keeps the compiler from waiting for some of them before it asks for others
+#pragma unroll
+    for (unsigned k = 0; k < 2; ++k) {
+      const Texel p = walk(tile, threadIdx.x, first + k, n);
+      const float across = 0.25f * quarters_beyond(p.x), down = 0.25f * quarters_beyond(p.y);
+      const float upper = a[k] + across * (b[k] - a[k]), lower = c[k] + across * (d[k] - c[k]);
+      if (p.x < n && p.y < n) sum += upper + down * (lower - upper);
+    }
+  }
+  out[size_t(tile) * threads + threadIdx.x] = sum;
+}
+
+// One fetch: addresses, edge and mixtures are the texture unit's.
+template <Place walk>
+__global__ void interpolate_fetch(float* out, cudaTextureObject_t image, unsigned n,
+                                  unsigned tiles) {
+  const unsigned tile = tile_of(blockIdx.x, tiles);
+  float word[steps];
+#pragma unroll
+  for (unsigned k = 0; k < steps; ++k) {
+    const Texel p = walk(tile, threadIdx.x, k, n);
+    const unsigned x = min(p.x, n - 1), y = min(p.y, n - 1);
+    word[k] = tex2D<float>(image, x + 0.5f + 0.25f * quarters_beyond(x),
+                           y + 0.5f + 0.25f * quarters_beyond(y));
+  }
+  float sum = 0;
+#pragma unroll
+  for (unsigned k = 0; k < steps; ++k) {
+    const Texel p = walk(tile, threadIdx.x, k, n);
+    if (p.x < n && p.y < n) sum += word[k];
   }
   out[size_t(tile) * threads + threadIdx.x] = sum;
 }
 
 __global__ void fill(float* rows, size_t stride, unsigned n) {
   const unsigned x = blockIdx.x * blockDim.x + threadIdx.x;
-  for (unsigned y = blockIdx.y; y < n && x < n; y += gridDim.y) rows[y * stride + x] = value(x, y);
+  for (unsigned y = blockIdx.y; y < n && x < n; y += gridDim.y)
+    rows[y * stride + x] = float(value_of(x, y));
 }
 
-/// N x N texels as pitched rows and as an array, and textures of both.
+}  // namespace
+
+namespace {
+
+/// n x n texels as rows and as an array, and textures of both.
 struct Image {
   unsigned n;
-  PitchedBuffer<float> rows{n, n};
+  size_t stride;  ///< words from row to row
+  DeviceBuffer<float> rows;
   CudaArray array = CudaArray::of<float>({n, n, 0});
-  std::vector<Texture> textures;
+  std::vector<Texture> textures;  ///< of the array, point and linear; of the rows, the same
 
-  explicit Image(unsigned n) : n(n) {
-    fill<<<dim3(parts(n, 256), std::min(n, 4096u)), 256>>>(rows.data(), rows.pitch() / sizeof(float), n);
+  Image(unsigned n, size_t stride) : n(n), stride(stride), rows((n - 1) * stride + n) {
+    fill<<<dim3(parts(n, 256), std::min(n, 4096u)), 256>>>(rows.data(), stride, n);
     CUDA_CHECK_LAUNCH();
-    CUDA_CHECK(cudaMemcpy2DToArray(array, 0, 0, rows.data(), rows.pitch(), n * sizeof(float), n, cudaMemcpyDefault));
-    for (const cudaResourceDesc& resource : {array_resource(array), pitched_resource(rows)})
+    CUDA_CHECK(cudaMemcpy2DToArray(array, 0, 0, rows.data(), stride * sizeof(float),
+                                   n * sizeof(float), n, cudaMemcpyDefault));
+    const cudaResourceDesc pitched =
+        pitched_resource(rows.data(), cudaCreateChannelDesc<float>(), n, n, stride * sizeof(float));
+    for (const cudaResourceDesc& resource : {array_resource(array), pitched})
       for (const auto filter : {cudaFilterModePoint, cudaFilterModeLinear})
         textures.emplace_back(resource, texture_desc(cudaAddressModeClamp, filter));
   }
 };
 
-enum PathNumber { plain, read_only, array_texture, pitched_texture, paths };
-const char* const path_names[] = {"plain", "read-only", "array texture", "pitched texture"};
+/// Words from row to row as cudaMallocPitch would have them: whole pieces of 512 bytes.
+size_t even_stride(unsigned n) { return parts(n, 128) * size_t(128); }
+/// The control: an odd number of sectors, so that the texels of a column lie in several banks.
+size_t odd_stride(unsigned n) { return (parts(n, 8) | 1u) * size_t(8); }
 
-template <Walk w>
-void launch(int path, const Image& image, float* out, unsigned passes) {
-  const unsigned n = image.n, tiles = tiles_of(w, n), blocks = tiles * passes;
-  const auto go = [&](auto with) { walk<w><<<blocks, threads>>>(out, with, n, tiles); };
-  if (path == plain) go(Loads<false>{image.rows.data(), image.rows.pitch() / sizeof(float), int(n)});
-  if (path == read_only) go(Loads<true>{image.rows.data(), image.rows.pitch() / sizeof(float), int(n)});
-  if (path == array_texture) go(Textured{image.textures[0], image.textures[1]});
-  if (path == pitched_texture) go(Textured{image.textures[2], image.textures[3]});
+// ---- the story in order ----
+
+enum PathNumber { plain, read_only, array_texture, pitched_texture };
+const char* const path_names[] = {"loads", "__ldg", "array", "pitched"};
+const char* const kernels_of[3][4] = {
+    {"read_rows", "read_rows_ldg", "fetch", "fetch"},
+    {"stencil_rows", "", "stencil_fetch", "stencil_fetch"},
+    {"interpolate_rows", "interpolate_rows_ldg", "interpolate_fetch", "interpolate_fetch"}};
+
+bool is_texture(int path) { return path == array_texture || path == pitched_texture; }
+
+struct Launch {
+  unsigned blocks, tiles;
+};
+
+template <Place walk>
+void read_points(int path, const Image& m, float* out, Launch l) {
+  if (path == plain)
+    read_rows<walk><<<l.blocks, threads>>>(out, m.rows.data(), m.stride, m.n, l.tiles);
+  if (path == read_only)
+    read_rows_ldg<walk><<<l.blocks, threads>>>(out, m.rows.data(), m.stride, m.n, l.tiles);
+  if (is_texture(path))
+    fetch<walk>
+        <<<l.blocks, threads>>>(out, m.textures[path == array_texture ? 0 : 2], m.n, l.tiles);
 }
-std::vector<float> (*const expected_of[])(unsigned n) = {expected<row>,     expected<column>,  expected<column_aside>,
-                                                         expected<patch>,   expected<stencil>, expected<bilinear>,
-                                                         expected<anywhere>};
-void (*const launch_of[])(int path, const Image& image, float* out, unsigned passes) = {
-    launch<row>,     launch<column>,   launch<column_aside>, launch<patch>,
-    launch<stencil>, launch<bilinear>, launch<anywhere>};
 
-bool right(int w, int path, const Image& image, unsigned passes, const std::vector<float>& expected) {
-  DeviceBuffer<float> out(expected.size());
-  out.poison();
-  launch_of[w](path, image, out.data(), passes);
-  CUDA_CHECK_LAUNCH();
-  return out.to_host() == expected;
+void read_stencil(int path, const Image& m, float* out, Launch l) {
+  if (path == plain)
+    stencil_rows<by_32x8><<<l.blocks, threads>>>(out, m.rows.data(), m.stride, m.n, l.tiles);
+  if (is_texture(path))
+    stencil_fetch<by_32x8>
+        <<<l.blocks, threads>>>(out, m.textures[path == array_texture ? 0 : 2], m.n, l.tiles);
 }
 
-using Times = std::array<std::array<Statistics, paths>, walks>;
+void interpolate(int path, const Image& m, float* out, Launch l) {
+  if (path == plain)
+    interpolate_rows<by_8x4><<<l.blocks, threads>>>(out, m.rows.data(), m.stride, m.n, l.tiles);
+  if (path == read_only)
+    interpolate_rows_ldg<by_8x4><<<l.blocks, threads>>>(out, m.rows.data(), m.stride, m.n, l.tiles);
+  if (is_texture(path))
+    interpolate_fetch<by_8x4>
+        <<<l.blocks, threads>>>(out, m.textures[path == array_texture ? 1 : 3], m.n, l.tiles);
+}
 
-/// Checks and times every walk on every path; prints GB/s, in which each texel counts once a pass.
-Times measure(const Run& run, const std::string& where, unsigned n, unsigned passes) {
-  const Image image(n);
-  Measuring measuring = run.measuring;
-  if (!measuring.typed) measuring.budget_ms = run.quick ? 5 : 20;
-  std::vector<Column> columns;
-  for (const char* path : path_names) columns.push_back(measured(path, path, "GB/s", 0));
-  for (const char* what : {"spread", "array to plain"}) columns.push_back(shown(what));
-  Table table(run.report, bytes_text(4.0 * n * n) + ", GB/s", columns);
-  Times ms;
-  for (int w = 0; w < walks; ++w) {
-    const std::vector<float> sums = expected_of[w](n);
-    DeviceBuffer<float> out(sums.size());
-    std::vector<Cell> cells;
-    double spread = 0;
-    for (int path = 0; path < paths; ++path) {
-      require_right(right(w, path, image, passes, sums), std::string(walk_names[w]) + ", " + path_names[path]);
-      ms[w][path] = time_device(measuring, [&] { launch_of[w](path, image, out.data(), passes); });
-      CUDA_CHECK_LAUNCH();
-      cells.emplace_back(gigabytes_per_second(4.0 * n * n * passes, ms[w][path]));
-      spread = std::max(spread, ms[w][path].spread());
-    }
-    cells.emplace_back(fixed(100 * spread, 1) + "%");
-    cells.emplace_back(times(ms[w][plain].median / ms[w][array_texture].median));
-    table.row({where, "walk", walk_names[w]}, cells);
+struct Case {
+  Walk walk;
+  Kind kind;
+  double instructions;  ///< of a warp for 32 texels by loads, as compiled for 9.0; 0: few
+  bool by_ldg;          ///< timed on the read-only path as well
+  void (*launch)(int path, const Image&, float* out, Launch);
+};
+
+const Case cases[] = {
+    {in_image<taker_by_row>("row", 2048, 1, by_row), Kind::point, 0, true, read_points<by_row>},
+    {in_image<taker_by_column>("column", 1, 2048, by_column), Kind::point, 0, false,
+     read_points<by_column>},
+    {in_image<taker_aside>("column aside", 8, 256, aside), Kind::point, 0, false,
+     read_points<aside>},
+    {in_image<taker_by_8x4>("8 x 4", 32, 64, by_8x4), Kind::point, 0, true, read_points<by_8x4>},
+    {in_image<taker_by_4x8>("4 x 8", 32, 64, by_4x8), Kind::point, 0, true, read_points<by_4x8>},
+    {in_image<taker_by_16x16>("16 x 16", 16, 128, by_16x16), Kind::point, 0, true,
+     read_points<by_16x16>},
+    {in_image<taker_by_32x8>("3 x 3 stencil", 32, 64, by_32x8), Kind::stencil, 74, false,
+     read_stencil},
+    {in_image<taker_by_8x4>("bilinear", 32, 64, by_8x4), Kind::bilinear, 50, true, interpolate},
+    {{"random", 0, 0, 0, anywhere, add_anywhere, nullptr},
+     Kind::point,
+     0,
+     false,
+     read_points<anywhere>},
+};
+enum CaseNumber { row, column, column_aside, p8x4, p4x8, p16x16, stencil, bilinear, random_reads };
+
+/// A case on a path.
+struct Row {
+  int number, path;
+  const Case& way() const { return cases[number]; }
+  std::string name() const { return std::string(way().walk.name) + ", " + path_names[path]; }
+};
+
+Path path_of(const Row& row) { return is_texture(row.path) ? Path::fetches : Path::loads; }
+
+/// The rows of a table, in the order of the story.
+std::vector<Row> rows_of(bool with_ldg) {
+  std::vector<Row> rows;
+  for (int number = 0; number < int(std::size(cases)); ++number)
+    for (int path = plain; path <= pitched_texture; ++path)
+      if (path != read_only || (with_ldg && cases[number].by_ldg)) rows.push_back({number, path});
+  return rows;
+}
+
+size_t most_threads(unsigned n) {
+  size_t most = 0;
+  for (const Case& way : cases) most = std::max(most, size_t(way.walk.tiles(n)) * threads);
+  return most;
+}
+
+/// An image, and what is made of it.
+struct Work {
+  Image image;
+  Sums sums;
+  unsigned passes;  ///< of a launch over the image
+
+  Work(unsigned n, size_t stride, unsigned passes = 1)
+      : image(n, stride), sums(most_threads(n)), passes(passes) {}
+  Task task(const Row& row) {
+    const Walk& walk = row.way().walk;
+    const unsigned tiles = walk.tiles(image.n);
+    const auto launch = [this, row, tiles] {
+      row.way().launch(row.path, image, sums.out.data(), {tiles * passes, tiles});
+    };
+    return sums.task(row.name(), walk, row.way().kind, image.n, launch);
+  }
+  double bytes() const { return 4.0 * image.n * image.n; }
+};
+
+// ---- what to expect ----
+
+Cost cost_of(const Row& row, unsigned n, size_t stride) {
+  return cost_of(row.way().walk, row.way().kind, path_of(row), row.path == array_texture, n,
+                 stride);
+}
+
+Expected32 expected_gbs(const Row& row, const Cost& cost, From from, const Calibrated& c,
+                        const Device& device) {
+  return expected_gbs(row.way().walk, path_of(row), cost, from, row.way().instructions, c, device);
+}
+
+// ---- the experiment ----
+
+/// An image's rows and their times.
+struct Results {
+  From from;
+  const char* where;
+  unsigned n;
+  size_t stride;
+  double bytes;  ///< of texels that a launch reads, each counted once a pass
+  std::vector<Row> rows;
+  std::vector<Readings> times;
+
+  const Readings& of(int number, int path) const {
+    for (size_t i = 0; i < rows.size(); ++i)
+      if (rows[i].number == number && rows[i].path == path) return times[i];
+    throw std::logic_error(Row{number, path}.name() + " was not timed");
+  }
+  double gbs(int number, int path) const { return 1e-6 * bytes / of(number, path).median(); }
+};
+
+Results measure(const Run& run, Work& work, From from, const char* where, bool with_ldg) {
+  Results found{
+      from, where, work.image.n, work.image.stride, work.bytes() * work.passes, rows_of(with_ldg),
+      {}};
+  std::vector<Task> tasks;
+  for (const Row& row : found.rows) tasks.push_back(work.task(row));
+  found.times = run.time_in_turn(tasks);
+  return found;
+}
+
+/// Takes from the rows of an image what they calibrate.
+void calibrate(Calibrated& c, const Results& found) {
+  if (found.from == From::l2) {
+    c.l2_gbs = found.gbs(row, plain);
+    const double loads_ns = found.gbs(random_reads, plain) / (32 * 4);  // of warps
+    c.requests_ns = loads_ns * cost_of({random_reads, plain}, found.n, found.stride).to_l2;
+    return;
+  }
+  c.memory_gbs = found.gbs(row, plain);
+  c.lone_gbs = found.gbs(random_reads, plain);
+  c.fetch_gbs = found.gbs(row, pitched_texture);
+}
+
+/// Whether a row gives a constant of the model, of the image that calibrates.
+bool calibrates(const Row& r, From from) {
+  if (r.path == plain) return r.number == row || r.number == random_reads;
+  return from == From::memory && r.number == row && r.path == pitched_texture;
+}
+
+/// `calibrating`: its rows gave the constants; else they are predicted like all others.
+void show(const Run& run, const Results& found, const Calibrated& c, bool calibrating) {
+  Table table(run.report, "walk, path",
+              {compared("GB/s", "rate", "GB/s", 0), shown("spread"), shown("limited by"),
+               predicted("sectors", "sectors of 32 texels", "", 1),
+               predicted("banks", "passes of 32 texels", "", 1),
+               predicted("to L2", "requests to L2 of 32 texels", "", 1), shown("")});
+  // no GPU had read the control when its rows were predicted: no test holds them yet
+  const Model held = calibrating ? model_of(*run.device) : Model::host;
+  for (size_t i = 0; i < found.rows.size(); ++i) {
+    const Row& r = found.rows[i];
+    const Cost cost = cost_of(r, found.n, found.stride);
+    const Expected32 expected = expected_gbs(r, cost, found.from, c, *run.device);
+    const Statistics gbs = gigabytes_per_second(found.bytes, found.times[i].statistics());
+    const bool constant = calibrating && calibrates(r, found.from);
+    Cell rate = Compared{expected.gbs, gbs, held};
+    if (constant) rate = Calibration{gbs};
+    table.row({r.name(), "image", found.where},
+              {rate, spread_text(gbs), constant ? "" : expected.limit, cost.sectors,
+               is_texture(r.path) ? NAN : cost.passes, cost.to_l2,
+               bar(gbs.median / found.gbs(row, plain))});
   }
   table.print();
-  return ms;
 }
 
-/// Every walk on every path, over images at whose edge no tile hangs over.
-std::vector<CountedLaunch> counted_launches() {
-  std::vector<CountedLaunch> all;
-  for (int w = 0; w < walks; ++w)
-    for (int path = 0; path < paths; ++path) {
-      const unsigned n = w == row || w == column ? in_tile : 512;
-      const bool in_array = path == array_texture, fetched = in_array || path == pitched_texture;
-      const double each = asked(Walk(w), n, 0, tiles_of(Walk(w), n), in_array, fetched).each();
-      all.push_back({"walk", std::string(walk_names[w]) + "; " + path_names[path], fetched ? 0 : each, 4,
-                     [=] { return right(w, path, Image(n), 1, expected_of[w](n)); }});
-      if (fetched)
-        all.back().expected.push_back({"tex sectors/request", "l1tex__t_sectors_pipe_tex_mem_texture.sum", each,
-                                       "l1tex__t_requests_pipe_tex_mem_texture.sum"});
+/// Without a GPU: what 32 texels of each walk ask for.
+void show_costs(const Run& run, unsigned n) {
+  Table table(run.report, "32 texels want",
+              {predicted("sectors in rows", "sectors in rows", "", 1),
+               predicted("in an array", "sectors in an array", "", 1),
+               predicted("banks", "passes of loads", "", 1),
+               predicted("banks, odd rows", "passes of loads, odd rows", "", 1),
+               predicted("to L2 from rows", "requests to L2 from rows", "", 1),
+               predicted("from an array", "requests to L2 from an array", "", 1)});
+  for (int i = 0; i < int(std::size(cases)); ++i) {
+    const Cost loads = cost_of(Row{i, plain}, n, even_stride(n));
+    const Cost fetches = cost_of(Row{i, array_texture}, n, even_stride(n));
+    const double odd = cost_of(Row{i, plain}, n, odd_stride(n)).passes;
+    table.row({cases[i].walk.name},
+              {loads.sectors, fetches.sectors, loads.passes, odd, loads.to_l2, fetches.to_l2});
+  }
+  table.print();
+}
+
+/// What the claims compare, of one image.
+struct Judged {
+  const char* where = "";
+  std::vector<Interval> patches;  ///< loads over the array texture: 8 x 4, 4 x 8, 16 x 16
+  Interval columns;               ///< the same
+};
+
+constexpr int patch_cases[] = {p8x4, p4x8, p16x16};
+
+Judged ratios_of(const Results& found) {
+  Judged j{found.where, {}, ratio(found.of(column, plain), found.of(column, array_texture))};
+  for (const int patch : patch_cases)
+    j.patches.push_back(ratio(found.of(patch, plain), found.of(patch, array_texture)));
+  return j;
+}
+
+const Part local_part{"07.3a", "patches that are local in 2D are read best through textures",
+                      "no figure", "the wiki"};
+const Part columns_part{"07.3b", "columns are read far faster through textures", "an open question",
+                        "the study of 2007"};
+const Part mixed_part{"07.6a", "a texture can outperform the read-only path: interpolation",
+                      "no figure", "the lectures"};
+const Part plane_part{"07.6c", "a texture can outperform the read-only path: 2D reads", "no figure",
+                      "the lectures"};
+const Part words_part{"07.6e", "the read-only path can outperform textures: 4-byte reads",
+                      "no figure", "the lectures"};
+
+/// 07.3, by the images, the control among them. `why_not`: of images that were not measured.
+void judge_local(const Run& run, const std::vector<Judged>& images, const std::string& why_not) {
+  std::vector<Verdict> patches, columns;
+  std::string each, of_columns;
+  for (const Judged& image : images) {
+    for (size_t i = 0; i < image.patches.size(); ++i) {
+      patches.push_back(judge(beats(), image.patches[i]));
+      if (&image == images.data())
+        each += (i ? ", " : "") + std::string(cases[patch_cases[i]].walk.name) + " " +
+                faster(image.patches[i]);
     }
+    columns.push_back(judge(much_beats(), image.columns));
+    of_columns +=
+        (of_columns.empty() ? "" : "; ") + std::string(image.where) + " " + faster(image.columns);
+  }
+  if (images.empty() || !images[0].columns.measured()) {
+    const Interval none = not_measured(why_not);
+    run.report.judged(local_part, Verdict::not_judged, none, "");
+    return run.report.judged(columns_part, Verdict::not_judged, none, "");
+  }
+  const auto holding = std::count(patches.begin(), patches.end(), Verdict::holds);
+  run.report.judged(local_part, judge_many(patches), images[0].patches[0],
+                    each + "; with the control " + std::to_string(holding) + " of " +
+                        std::to_string(patches.size()) + " shapes");
+  run.report.judged(columns_part, judge_many(columns), images[0].columns, of_columns);
+}
+
+/// Two rows that a part compares: how many times as fast is the second?
+struct Contest {
+  Row slower, faster;
+};
+
+/// Of several cases, the texture (or, for `ldg_wins`, the read-only path) that leads the most.
+Contest best_of(const Results& found, const std::vector<int>& numbers, bool ldg_wins) {
+  Contest best{};
+  double most = -1;
+  for (const int number : numbers) {
+    const double ldg = found.of(number, read_only).median();
+    const double array = found.of(number, array_texture).median();
+    const double pitched = found.of(number, pitched_texture).median();
+    const int texture = array < pitched ? array_texture : pitched_texture;
+    const double lead = ldg_wins ? std::min(array, pitched) / ldg : ldg / std::min(array, pitched);
+    if (lead <= most) continue;
+    most = lead;
+    best = {{number, read_only}, {number, texture}};
+    if (ldg_wins) std::swap(best.slower, best.faster);
+  }
+  return best;
+}
+
+/// A part of 07.6 and what was measured for it.
+struct Answer {
+  Part part;
+  Interval gain;
+  std::string here;
+};
+
+/// A winner that was picked is measured again, in fresh pairs.
+Answer measure_again(const Run& run, Work& work, const Part& part, const Contest& contest) {
+  const std::vector<Readings> times =
+      run.time_in_turn({work.task(contest.slower), work.task(contest.faster)});
+  const Interval gain = ratio(times[0], times[1]);
+  return {part, gain,
+          contest.faster.name() + " " + faster(gain) + " than " + path_names[contest.slower.path]};
+}
+
+/// 07.6, as far as this file measures it. `why_not`: of an image that was too small.
+std::vector<Answer> unanswered(const std::string& why_not) {
+  std::vector<Answer> all;
+  for (const Part& part : {mixed_part, plane_part, words_part})
+    all.push_back({part, not_measured(why_not), ""});
   return all;
 }
-
-// Which walks count was fixed before measuring: the wiki's is the patch, the study's the column.
-const Claim local_claim{"07.3", "textures are best for 2D-local walks, and read columns far faster", "wiki, 2007 study",
-                        "an open question"};
-constexpr double far_faster = 2;  // the study says "far" without a figure: less than twice is not
-const Claim kind_claim{"07.6", "textures win for interpolation and 2D reads, the read-only path for 4-byte reads",
-                       "lectures", "no figure"};
-
-Judgement judge_local(const Times& ms) {
-  const Judgement local = judge_ratio(ms[patch][plain], ms[patch][array_texture]);
-  Judgement judged = judge_ratio(ms[column][plain], ms[column][array_texture]);
-  if (judged.verdict == Verdict::holds && judged.value < far_faster) judged.verdict = Verdict::holds_by_less;
-  if (local.verdict != Verdict::holds) judged.verdict = Verdict::does_not_hold;
-  judged.here = "patches " + times(local.value) + " the rate of plain loads, columns " + times(judged.value);
-  return judged;
-}
-Judgement judge_kinds(const Times& ms) {  // all three must hold, for the faster of the two textures
-  const auto texture = [&](Walk w) {
-    return std::min(ms[w][array_texture], ms[w][pitched_texture], [](auto& a, auto& b) { return a.median < b.median; });
+std::vector<Answer> answered(const Run& run, Work& work, const Results& found) {
+  const auto again = [&](const Part& part, const std::vector<int>& numbers, bool ldg_wins) {
+    return measure_again(run, work, part, best_of(found, numbers, ldg_wins));
   };
-  const Judgement mixed = judge_ratio(ms[bilinear][read_only], texture(bilinear));
-  const Judgement local = judge_ratio(ms[patch][read_only], texture(patch));
-  Judgement judged = judge_ratio(texture(row), ms[row][read_only]);  // of 4-byte reads; what the verdict rests on
-  judged.here = "textures interpolate " + times(mixed.value) + ", read patches " + times(local.value) +
-                " as fast as the read-only path; that reads rows " + times(judged.value) + " as fast as they";
-  for (const Judgement& j : {mixed, local})
-    if (j.verdict != Verdict::holds) judged.verdict = Verdict::does_not_hold;
-  return judged;
+  return {again(mixed_part, {bilinear}, false), again(plane_part, {p8x4, p4x8, p16x16}, false),
+          again(words_part, {row, p8x4, p4x8, p16x16}, true)};
+}
+void judge_kinds(const Run& run, const std::vector<Answer>& answers) {
+  for (const Answer& a : answers) run.report.judge(a.part, beats(), a.gain, a.here);
 }
 
-double bytes_needed(unsigned n) {  // image, array, and two outputs, of which the row's tiles make the largest
-  return 2.0 * 4 * n * (parts(n, 128) * 128.0) + 2.0 * 4 * threads * (tiles_of(row, n) + 1.0);
+double bytes_needed(double n) {  // rows, array, sums and what they must be
+  const double wide = std::ceil((n + 8) / 128) * 128;
+  return 2 * 4 * wide * wide + 2 * 4 * (n * n / steps + 256 * n) + (64 << 20);
 }
-// Of a square of floats, the next that is a multiple of `step`.
-unsigned side_of(double bytes, unsigned step) { return unsigned(std::ceil(std::sqrt(bytes / 4) / step)) * step; }
+
+/// Side of a square of floats of so many bytes, the next that is a multiple of `step`.
+unsigned side_of(double bytes, unsigned step) {
+  return unsigned(std::ceil(std::sqrt(bytes / 4) / step)) * step;
+}
+
+unsigned fitting_side(const Run& run, size_t typed) {
+  const double l2 = run.device ? double(run.device->l2_bytes()) : double(60 << 20);
+  const unsigned by_default = side_of((run.quick ? 4 : 8) * l2, 2048);
+  if (run.device && typed) {
+    const cudaDeviceProp& p = run.device->prop;
+    const int most = std::min(
+        {p.maxTexture2D[0], p.maxTexture2D[1], p.maxTexture2DLinear[0], p.maxTexture2DLinear[1]});
+    if (typed > size_t(most))
+      throw UsageError("--size " + std::to_string(typed) + ": a texture has at most " +
+                       std::to_string(most) + " rows and columns here");
+  }
+  return unsigned(fitting_size("locality of --size " + std::to_string(typed), typed, by_default,
+                               run.memory_there(),
+                               [](size_t n) { return bytes_needed(double(n)); }));
+}
+
+/// A texture cannot stand on rows of any stride.
+bool takes_odd_rows(const Device& device) {
+  const size_t alignment = device.prop.texturePitchAlignment;
+  return alignment > 0 && 32 % alignment == 0;
+}
+
+/// An image of a quarter of the L2, over and over: L2's rates, which calibrate.
+void within_the_l2(const Run& run, Calibrated& c) {
+  const unsigned n = side_of(double(run.device->l2_bytes()) / 4, 256);
+  const double enough = run.quick ? 128e6 : 512e6;  // so that the launch itself hardly counts
+  Work work(n, even_stride(n), unsigned(enough / (4.0 * n * n)) + 1);
+  const Results found = measure(run, work, From::l2, "within the L2", false);
+  calibrate(c, found);
+  show(run, found, c, true);
+}
 
 }  // namespace
 
 void locality(const Run& run, const Options& options) {
-  const double l2 = run.device ? double(run.device->l2_bytes()) : 0;
-  unsigned n = options.size ? unsigned(options.size) : side_of((run.quick ? 4 : 8) * l2, in_tile);
-  if (run.device) {
-    const cudaDeviceProp& p = run.device->prop;
-    const int most = std::min({p.maxTexture2D[0], p.maxTexture2D[1], p.maxTexture2DLinear[0], p.maxTexture2DLinear[1]});
-    const double there = double(Device::free_bytes());
-    const std::string typed = "--size " + std::to_string(n);
-    if (options.size > size_t(most))
-      throw UsageError(typed + ": a texture has at most " + std::to_string(most) + " rows and columns here");
-    if (options.size) require_fits(typed, bytes_needed(n), there);
-    while (!options.size && (n > unsigned(most) || bytes_needed(n) > 0.9 * there)) n /= 2;
+  const unsigned n = fitting_side(run, options.size);
+  run.report.begin("locality", std::to_string(n) + " x " + std::to_string(n) + " float, " +
+                                   bytes_text(4.0 * n * n));
+  if (!run.device) {
+    show_costs(run, n);
+    run.report.left_out("the walks on a GPU");
+    judge_local(run, {}, "");
+    judge_kinds(run, unanswered(""));
+    return locality_kinds(run, n, {});
   }
-  run.report.begin("locality", n ? std::to_string(n) + " x " + std::to_string(n) + " float, " + bytes_text(4.0 * n * n)
-                                 : "an image of floats, by seven walks");
-  Table table(run.report, "32-byte sectors of a warp's read",
-              {predicted("loads from rows", "sectors in rows", "", 1),
-               predicted("fetches from an array", "sectors in an array", "", 1)});
-  for (int w = 0; w < walks; ++w) table.row({walk_names[w]}, {sectors(Walk(w), false), sectors(Walk(w), true)});
-  table.print();
-  run.report.note(
-      "a sector holds 8 x 1 texels of pitched rows, 4 x 2 of an array: half the sectors by columns; a load takes the "
-      "32 "
-      "lanes at once, a fetch 4 at a time, so that lanes share less");
-  if (!run.device) return run.report.left_out("the walks on a GPU", {local_claim, kind_claim});
 
-  const int units = run.device->prop.major >= 7 ? 4 : 8;  // of a multiprocessor; before Volta most have 8
-  if (run.device->sm_clock_khz)
-    run.report.note("a multiprocessor's " + std::to_string(units) + " texture units answer as many fetches a cycle: " +
-                    fixed(4e-6 * units * run.device->prop.multiProcessorCount * run.device->sm_clock_khz, 0) +
-                    " GB/s of texels at most, in the stencil a ninth of it; a load answers 32 lanes");
-  const bool beyond = 4.0 * n * n >= 4 * l2;
-  const Times ms = measure(run, beyond ? "beyond the L2" : "not beyond the L2", n, 1);
-  if (!options.size) {  // a quarter of the L2, so often that the launch's own time is small beside it
-    const unsigned inside = side_of(l2 / 4, 256);
-    measure(run, "within the L2", inside, unsigned((run.quick ? 128e6 : 512e6) / (4.0 * inside * inside)) + 1);
+  Calibrated c;
+  within_the_l2(run, c);
+  const bool beyond = beyond_l2(*run.device, 4.0 * n * n);
+  const std::string small = "the image is less than four times the L2";
+  std::vector<Judged> images;
+  std::vector<Answer> answers = unanswered(small);
+  {
+    Work work(n, even_stride(n));
+    const Results found =
+        measure(run, work, From::memory, beyond ? "beyond the L2" : "not beyond the L2", true);
+    if (beyond) calibrate(c, found);
+    show(run, found, c, beyond);
+    if (beyond) images.push_back(ratios_of(found));
+    if (beyond) answers = answered(run, work, found);
   }
-  const Judgement small = not_judged("the image is not several times the L2");
-  run.report.claim(local_claim, beyond ? judge_local(ms) : small);
-  run.report.claim(kind_claim, beyond ? judge_kinds(ms) : small);
+  if (takes_odd_rows(*run.device)) {
+    Work work(n, odd_stride(n));
+    const Results found = measure(run, work, From::memory, "odd rows", false);
+    show(run, found, c, false);
+    if (beyond) images.push_back(ratios_of(found));
+  } else {
+    run.report.left_out("rows that lie an odd number of sectors apart", "no texture takes them");
+  }
+  run.report.note("calibration: loads and random words from L2 and from memory, fetches by rows");
+  judge_local(run, images, small);
+  judge_kinds(run, answers);
+  locality_kinds(run, n, c);
 }
 
-// ---- self-checks ----------------------------------------------------------------------------------------------------
+// ---- self-checks ----
 
-TEST_CASE("locality: a walk reads every texel once") {
-  for (int w = 0; w < walks; ++w)
-    for (unsigned n : {1u, 31u, 257u, 600u}) {
-      CAPTURE(walk_names[w]);
+namespace {
+
+Row as_row(int number, int path) { return {number, path}; }
+
+std::vector<CountedLaunch> counted_launches() {
+  constexpr unsigned n = 512;
+  std::vector<CountedLaunch> all;
+  for (const Row& r : rows_of(true)) {
+    const Walk& walk = r.way().walk;
+    const Layout layout{r.path == array_texture, n, 0};
+    const Cost cost = total_cost(walk, r.way().kind, path_of(r), layout, n, 0, walk.tiles(n));
+    CountedLaunch counted{kernels_of[int(r.way().kind)][r.path],
+                          std::string(walk.name) + "; " + path_names[r.path],
+                          {},
+                          [r] {
+                            Work work(n, even_stride(n));
+                            return wrong_after(work.task(r)) == 0;
+                          }};
+    if (is_texture(r.path))
+      counted.expected = fetch_counts(cost);
+    else
+      counted.expected = {expected_requests(true, cost.requests),
+                          expected_sectors(true, cost.sectors)};
+    all.push_back(counted);
+  }
+  return all;
+}
+
+/// An H200, as far as the model needs it.
+Device made_up() {
+  Device device;
+  device.number = -1;
+  device.sm_clock_khz = 1980000;
+  device.prop.major = 9;
+  device.prop.multiProcessorCount = 132;
+  device.prop.l2CacheSize = 60 << 20;
+  return device;
+}
+
+Readings always(double ms) { return Readings{std::vector<double>(15, ms)}; }
+
+bool close(double ratio, double factor) { return ratio < factor && ratio > 1 / factor; }
+
+}  // namespace
+
+TEST_CASE("locality: every walk has each texel once, and its taker") {
+  for (const Case& way : cases)
+    for (const unsigned n : {1u, 31u, 257u, 600u}) {
+      CAPTURE(std::string(way.walk.name));
       CAPTURE(n);
-      std::vector<unsigned> reads(n * n);
-      for (unsigned i = 0; i < tiles_of(Walk(w), n) * in_tile; ++i)
-        if (const Texel p = place(Walk(w), n, i / in_tile, i % threads, i % in_tile / threads); p.x < n && p.y < n)
-          ++reads[p.y * n + p.x];
-      CHECK(std::accumulate(reads.begin(), reads.end(), 0u) == n * n);
-      if (w != anywhere) CHECK(std::count(reads.begin(), reads.end(), 1u) == long(n * n));
+      std::vector<int> reads(size_t(n) * n);
+      size_t mistaken = 0;
+      for (unsigned tile = 0; tile < way.walk.tiles(n); ++tile)
+        for (unsigned i = 0; i < tile_texels; ++i) {
+          const Texel p = way.walk.place(tile, i % threads, i / threads, n);
+          if (p.x >= n || p.y >= n) continue;
+          ++reads.at(size_t(p.y) * n + p.x);
+          if (!way.walk.taker) continue;  // any thread may read any texel
+          const Taker by = way.walk.taker(p, n);
+          mistaken += by.tile != tile || by.tid != i % threads;
+        }
+      CHECK(mistaken == 0);
+      size_t all = 0;
+      for (const int times : reads) all += size_t(times);
+      CHECK(all == size_t(n) * n);
+      if (way.walk.taker) CHECK(std::count(reads.begin(), reads.end(), 1) == long(n * n));
     }
 }
 
-TEST_CASE("locality: predicted sectors") {
-  const double rows[] = {4, 32, 32, 4, 14.0 / 3, 6, 32}, array[] = {8, 16, 16, 8, 40.0 / 3, 24, 32};
-  for (int w = 0; w < walks; ++w) {
-    CAPTURE(walk_names[w]);
-    const double tolerance = w == anywhere ? 0.1 : 1e-9;  // two lanes may meet in a sector
-    CHECK(std::abs(sectors(Walk(w), false) - rows[w]) < tolerance);
-    CHECK(std::abs(sectors(Walk(w), true) - array[w]) < tolerance);
-  }
-}
-
 TEST_CASE("locality: each pass takes every tile once and by other blocks") {
-  for (unsigned tiles : {1u, 2u, 31u, 1009u, 2048u, 3000u}) {
+  for (const unsigned tiles : {1u, 2u, 31u, 1009u, 2048u, 3000u}) {
     std::vector<unsigned> taken(tiles);
-    for (unsigned block = 0; block < 5 * tiles; ++block) CHECK(taken[tile_of(block, tiles)]++ == block / tiles);
+    for (unsigned block = 0; block < 5 * tiles; ++block)
+      CHECK(taken.at(tile_of(block, tiles))++ == block / tiles);
   }
   CHECK(tile_of(7, 2048) != tile_of(7 + 2048, 2048));
 }
 
+TEST_CASE("locality: what is right at a place, by hand") {
+  const unsigned n = 9;
+  const auto v = [](unsigned x, unsigned y) { return value_of(x, y); };
+  CHECK(sixteenfold(Kind::point, 3, 4, 0, n) == 16 * v(3, 4));
+  CHECK(sixteenfold(Kind::bilinear, 4, 8, 0, n) == 16 * v(4, 8));  // both a multiple of four
+  CHECK(sixteenfold(Kind::bilinear, 1, 2, 0, n) ==
+        3 * 2 * v(1, 2) + 1 * 2 * v(2, 2) + 3 * 2 * v(1, 3) + 1 * 2 * v(2, 3));
+  CHECK(sixteenfold(Kind::stencil, 0, 0, 0, n) ==
+        16 * (4 * v(0, 0) + 2 * v(1, 0) + 2 * v(0, 1) + v(1, 1)));
+  CHECK(sixteenfold(Kind::colour, 3, 4, 0, n) == 16 * (v(3, 4) % 16));
+}
+
+// The sectors of a request are those that were counted on an H200 in the first edition.
+TEST_CASE("locality: what 32 texels cost, by hand") {
+  const unsigned n = 8192;
+  const double loads[] = {4, 32, 32, 4, 8, 4, 42, 24};
+  const double array[] = {8, 16, 16, 8, 8, 8, 120, 24};
+  const double even[] = {1, 32, 32, 4, 8, 2, 9, 16};
+  const double odd[] = {1, 8, 8, 1, 2, 2, 9, NAN};
+  const double to_l2[] = {1, 32, 4, 4, 4, 2, NAN, NAN};
+  for (int i = row; i <= bilinear; ++i) {
+    CAPTURE(std::string(cases[i].walk.name));
+    const Cost of_loads = cost_of(as_row(i, plain), n, even_stride(n));
+    CHECK(of_loads.sectors == doctest::Approx(loads[i]));
+    CHECK(of_loads.passes == doctest::Approx(even[i]));
+    CHECK(cost_of(as_row(i, array_texture), n, n).sectors == doctest::Approx(array[i]));
+    if (std::isfinite(odd[i]))
+      CHECK(cost_of(as_row(i, plain), n, odd_stride(n)).passes == doctest::Approx(odd[i]));
+    if (std::isfinite(to_l2[i])) CHECK(of_loads.to_l2 == doctest::Approx(to_l2[i]));
+  }
+  CHECK(cost_of(as_row(column, array_texture), n, n).to_l2 == 8);  // lines of 8 x 4 texels
+  CHECK(cost_of(as_row(column, pitched_texture), n, n).to_l2 == 32);
+  CHECK(cost_of(as_row(stencil, array_texture), n, n).fetches == 9 * 32);
+  CHECK(cost_of(as_row(bilinear, array_texture), n, n).fetches == 32);
+  CHECK(std::abs(cost_of(as_row(random_reads, plain), n, n).sectors - 32) < 0.1);  // two may meet
+  CHECK(odd_stride(8192) / 8 % 2 == 1);
+  CHECK(odd_stride(8193) == 8200);
+  CHECK(even_stride(8193) == 8320);
+}
+
+TEST_CASE("locality: predictions, by hand") {
+  Device device = made_up();
+  device.sm_clock_khz = 1000000;
+  device.prop.multiProcessorCount = 100;  // 100 cycles in a nanosecond
+  const Calibrated c{3000, 6000, 100, 160, 2000};
+  const auto gbs = [&](int number, int path, const Cost& cost, From from) {
+    return expected_gbs(as_row(number, path), cost, from, c, device);
+  };
+  Cost cost;
+  cost.passes = 1;
+  cost.to_l2 = 1;
+  CHECK(gbs(row, plain, cost, From::memory).gbs == doctest::Approx(3000));
+  CHECK(gbs(row, plain, cost, From::l2).gbs == doctest::Approx(6000));
+  CHECK(gbs(random_reads, plain, cost, From::memory).gbs == doctest::Approx(160));
+  cost.passes = 32;  // 0.32 ns
+  CHECK(gbs(row, plain, cost, From::l2).gbs == doctest::Approx(400));
+  CHECK(std::string(gbs(row, plain, cost, From::l2).limit) == "L1's banks");
+  cost.to_l2 = 64;  // 0.64 ns
+  CHECK(gbs(row, plain, cost, From::l2).gbs == doctest::Approx(200));
+  cost = {};
+  cost.fetches = 32;  // 0.08 ns of four units each
+  CHECK(gbs(row, array_texture, cost, From::l2).gbs == doctest::Approx(1600));
+  device.prop.major = 6;  // of eight
+  CHECK(gbs(row, array_texture, cost, From::l2).gbs == doctest::Approx(3200));
+  CHECK(gbs(row, array_texture, cost, From::memory).gbs == doctest::Approx(2000));
+  cost = {};
+  CHECK(gbs(stencil, plain, cost, From::l2).gbs == doctest::Approx(128 / 0.185));  // 74 / 4 cycles
+  device.sm_clock_khz = 0;
+  CHECK(std::isnan(gbs(stencil, plain, cost, From::l2).gbs));
+}
+
+// GB/s of the first edition on an H200, whose blocks took 16 steps of 128 threads. Its plain
+// interpolation waited three times for eight loads, and its stencil issued more.
+TEST_CASE("locality: the model, and what was measured on an H200") {
+  const Device device = made_up();
+  const unsigned n = 12288;
+  struct Found {
+    int number, path;
+    double from_l2, from_memory;
+  };
+  Calibrated c{4016, 6245, NAN, 161.4, 2567};
+  c.requests_ns = 635 / 128.0 * cost_of(as_row(random_reads, plain), n, n).to_l2;
+  for (const Found& f : std::initializer_list<Found>{
+           Found{column, plain, 610.4, 572.4}, Found{column, array_texture, 2458, 1926},
+           Found{column, pitched_texture, 629, 586.3}, Found{column_aside, plain, 1021, 1021},
+           Found{column_aside, array_texture, 3928, 2665},
+           Found{column_aside, pitched_texture, 3918, 2410}, Found{p8x4, plain, 5443, 3692},
+           Found{p8x4, array_texture, 3979, 2585}, Found{p8x4, pitched_texture, 3980, 2566},
+           Found{row, array_texture, 3975, 2411}, Found{bilinear, plain, 1879, NAN},
+           Found{bilinear, array_texture, 3981, 2191}, Found{bilinear, pitched_texture, 3980, 2213},
+           Found{stencil, array_texture, 456.5, 424.3},
+           Found{stencil, pitched_texture, 455.9, 420.3},
+           Found{random_reads, array_texture, 635.5, 161.4},
+           Found{random_reads, pitched_texture, 635, 161.4}}) {
+    CAPTURE(as_row(f.number, f.path).name());
+    const Row r{f.number, f.path};
+    const Cost cost = cost_of(r, n, n);
+    CHECK(close(f.from_l2 / expected_gbs(r, cost, From::l2, c, device).gbs, 1.2));
+    const double beyond = f.from_memory / expected_gbs(r, cost, From::memory, c, device).gbs;
+    if (std::isfinite(f.from_memory)) CHECK(close(beyond, 1.35));
+  }
+}
+
+TEST_CASE("locality: all rows of a made-up device but those that calibrate are predicted") {
+  const Device device = made_up();
+  std::string printed;
+  Report report("locality", &printed);
+  const Run run{report, &device, {}};
+  Calibrated c;
+  size_t predicted = 0;
+  for (const From from : {From::l2, From::memory}) {
+    Results found{from, "somewhere", 2048, 2048, 4e9, rows_of(false), {}};
+    for (const Row& r : found.rows) {
+      const bool lone = r.number == random_reads && r.path == plain;
+      const bool fetched = r.number == row && r.path == pitched_texture;
+      found.times.push_back(always(lone ? 4 : fetched ? 2 : 1));
+    }
+    calibrate(c, found);
+    show(run, found, c, true);
+    for (const Row& r : found.rows) predicted += !calibrates(r, from);
+    CHECK(report.predictions().size() == predicted);
+  }
+  CHECK(predicted == 2 * 27 - 5);
+  CHECK(c.memory_gbs == doctest::Approx(4000));
+  CHECK(c.l2_gbs == doctest::Approx(4000));
+  CHECK(c.lone_gbs == doctest::Approx(1000));
+  CHECK(c.fetch_gbs == doctest::Approx(2000));
+  CHECK(c.requests_ns == doctest::Approx(250).epsilon(0.01));
+  for (const Prediction& p : report.predictions()) CHECK(std::isfinite(p.predicted));
+}
+
+TEST_CASE("locality: each claim compares the right pair, the right way round") {
+  Device device = made_up();
+  std::string printed;
+  Report report("locality", &printed);
+  const Run run{report, &device, {}};
+  Results found{From::memory, "here", 2048, 2048, 1, rows_of(true), {}};
+  for (const Row& r : found.rows) {
+    double ms = 1;
+    if (r.number == column && r.path == plain) ms = 3;
+    if (r.number == p8x4 && r.path == plain) ms = 0.5;  // loads read patches faster,
+    if (r.number == p4x8 && r.path == plain) ms = 0.5;
+    if (r.number == p16x16 && r.path == plain) ms = 0.5;
+    if (r.number == p4x8 && r.path == read_only) ms = 2;  // but __ldg does not
+    if (r.number == row && r.path == read_only) ms = 0.25;
+    if (r.path == pitched_texture) ms = 1.5;
+    found.times.push_back(always(ms));
+  }
+  Judged image = ratios_of(found);
+  judge_local(run, {image, image}, "");
+  CHECK(printed.find("07.3a  does not hold") != std::string::npos);
+  CHECK(printed.find("07.3b  holds") != std::string::npos);
+  CHECK(printed.find("here 3.00x faster") != std::string::npos);
+  Contest best = best_of(found, {p8x4, p4x8, p16x16}, false);
+  CHECK(best.faster.name() == "4 x 8, array");
+  CHECK(best.slower.name() == "4 x 8, __ldg");
+  best = best_of(found, {row, p8x4, p4x8, p16x16}, true);
+  CHECK(best.faster.name() == "row, __ldg");
+  CHECK(best.slower.name() == "row, array");  // the faster of both textures
+
+  printed.clear();
+  image.patches.assign(3, interval_of_median(std::vector<double>(15, 1.5)));
+  image.columns = interval_of_median(std::vector<double>(15, 1.2));  // faster, but not far
+  judge_local(run, {image}, "");
+  CHECK(printed.find("07.3a  holds") != std::string::npos);
+  CHECK(printed.find("07.3b  does not hold") != std::string::npos);
+  printed.clear();
+  Judged control = image;
+  control.columns = interval_of_median(std::vector<double>(15, 4.0));
+  judge_local(run, {image, control}, "");  // the control differs: nothing is decided
+  CHECK(printed.find("07.3b  too close") != std::string::npos);
+  printed.clear();
+  judge_local(run, {}, "the image is small");
+  CHECK(printed.find("07.3a  not judged") != std::string::npos);
+  CHECK(printed.find("the image is small") != std::string::npos);
+}
+
+TEST_CASE("locality: sides of made-up devices") {
+  for (const size_t l2 : {size_t(4) << 20, size_t(24) << 20, size_t(60) << 20, size_t(126) << 20}) {
+    Device device = made_up();
+    device.prop.l2CacheSize = int(l2);
+    device.prop.totalGlobalMem = size_t(15) << 30;
+    std::string printed;
+    Report report("locality", &printed);
+    Run run{report, &device, {}};
+    for (const bool quick : {false, true}) {
+      run.quick = quick;
+      const double n = fitting_side(run, 0);
+      CHECK(beyond_l2(device, 4 * n * n));
+      CHECK(bytes_needed(n) < double(device.prop.totalGlobalMem));
+    }
+  }
+}
+
 TEST_CASE("locality: every walk is right on every path") {
   if (skip_without_gpu()) return;
-  for (unsigned n : {1u, 31u, 257u, 1000u}) {
-    const Image image(n);
-    for (int w = 0; w < walks; ++w)
-      for (int path = 0; path < paths; ++path)
-        CHECK_MESSAGE(right(w, path, image, 1 + n % 3, expected_of[w](n)), walk_names[w], ", ", path_names[path]);
-  }
+  for (const unsigned n : {1u, 31u, 257u, 1000u})
+    for (const size_t stride : {even_stride(n), odd_stride(n)}) {
+      if (stride == odd_stride(n) && !takes_odd_rows(Device::current())) continue;
+      Work work(n, stride, 1 + n % 3);
+      for (const Row& r : rows_of(true)) {
+        CAPTURE(r.name());
+        CAPTURE(n);
+        CAPTURE(stride);
+        CHECK(wrong_after(work.task(r)) == 0);
+        CHECK(work.sums.canaries_stand(r.way().walk, n));
+      }
+    }
+}
+
+TEST_CASE("locality: the check finds what is wrong") {
+  if (skip_without_gpu()) return;
+  Work work(257, even_stride(257));
+  const Task task = work.task({row, plain});
+  const size_t count = size_t(cases[row].walk.tiles(257)) * threads;
+  task.check.poison();
+  CHECK(task.check.wrong() == count);  // nothing was written
+  CHECK(wrong_after(task) == 0);
+  const Task aside_task = work.task({column_aside, plain});
+  const auto wrong = [&](Function<void()> launch) {
+    return wrong_after(Task{"", launch, task.check});
+  };
+  CHECK(wrong([&] { aside_task.launch(); }) > 257);  // another walk
+  CHECK(wrong([&] {
+          task.launch();
+          CUDA_CHECK(cudaMemsetAsync(work.sums.out.data() + 5, 0, sizeof(float)));
+        }) == 1);
+}
+
+TEST_CASE("locality: counts of this GPU equal the model") {
+  compare_with_counts_of_this_run(counted_launches());
 }
 
 TEST_CASE("locality: profile launches") {
@@ -293,4 +994,7 @@ TEST_CASE("locality: profile launches") {
   launch_counted(counted_launches());
 }
 
-TEST_CASE("locality: counted sectors equal the model") { compare_with_counters(counted_launches()); }
+TEST_CASE("plausible: locality" * doctest::skip()) {
+  const Options by_default;
+  check_plausible([&](const Run& run) { locality(run, by_default); });
+}

@@ -1,5 +1,6 @@
-// The PTX that this program carries, as the toolkit's cuobjdump prints it. That is run without a shell, is heard for a
-// few seconds only, and prints nothing but what is read here: a sample does without what it does not get.
+// The PTX that this program carries, as the toolkit's cuobjdump prints it. That is run without a
+// shell, is heard for a few seconds only, and prints nothing but what is read here: a sample does
+// without what it does not get.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/// The time that cuobjdump gets, of which it takes a fraction of a second, and the bytes that it may print; usually
-/// they are less than 1 MB.
+/// The time that cuobjdump gets, of which it takes a fraction of a second, and the bytes that it
+/// may print; usually they are less than 1 MB.
 constexpr std::chrono::seconds longest_reading{5};
 constexpr size_t most_code = 64 << 20;
 
@@ -34,14 +35,16 @@ inline std::vector<std::string> places_of_cuobjdump() {
   return places;
 }
 
-/// In the child of a fork: becomes the first cuobjdump of `places`, which writes to `output`, and ends with the program
-/// `parent`, however that ends. Calls only what is safe in a copy of a program that has threads.
-[[noreturn]] inline void become_cuobjdump(const std::vector<std::string>& places, const char* file, int output,
-                                          pid_t parent) {
+/// In the child of a fork: becomes the first cuobjdump of `places`, which writes to `output`, and
+/// ends with the program `parent`, however that ends. Calls only what is safe in a copy of a
+/// program that has threads.
+[[noreturn]] inline void become_cuobjdump(const std::vector<std::string>& places, const char* file,
+                                          int output, pid_t parent) {
   setpgid(0, 0);  // with all that it starts it can be ended as a group
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-  const bool alone = getppid() != parent;  // the program had ended before it could take this one with it
+  const bool alone =
+      getppid() != parent;  // the program had ended before it could take this one with it
   if (!alone && dup2(nothing, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
       dup2(nothing, STDERR_FILENO) >= 0)
     for (const std::string& place : places)
@@ -69,7 +72,8 @@ inline std::string own_ptx() {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point end = Clock::now() + longest_reading;
   const auto ms_left = [&] {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
     return int(std::max<long long>(left, 0));
   };
   std::string ptx;
@@ -85,7 +89,8 @@ inline std::string own_ptx() {
   close(ends[0]);
 
   siginfo_t ended{};  // having closed its output it may still run on
-  while (whole && waitid(P_PID, child, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0 && ms_left() > 0)
+  while (whole && waitid(P_PID, child, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         ended.si_pid == 0 && ms_left() > 0)
     usleep(1000);
   kill(-child, SIGKILL);  // and what it may have started and left
   int status = 0;
