@@ -768,7 +768,7 @@ TEST_CASE("locality: what is right at a place, by hand") {
   CHECK(sixteenfold(Kind::colour, 3, 4, 0, n) == 16 * (v(3, 4) % 16));
 }
 
-// The sectors of a request are those that were counted on an H200 in the first edition.
+// The sectors of a request are those that were counted on an H200.
 TEST_CASE("locality: what 32 texels cost, by hand") {
   const unsigned n = 8192;
   const double loads[] = {4, 32, 32, 4, 8, 4, 42, 24};
@@ -827,7 +827,7 @@ TEST_CASE("locality: predictions, by hand") {
   CHECK(std::isnan(gbs(stencil, plain, cost, From::l2).gbs));
 }
 
-// GB/s of the first edition on an H200, whose blocks took 16 steps of 128 threads. Its plain
+// GB/s of earlier kernels on an H200, whose blocks took 16 steps of 128 threads. Its plain
 // interpolation waited three times for eight loads, and its stencil issued more.
 TEST_CASE("locality: the model, and what was measured on an H200") {
   const Device device = made_up();

@@ -1,5 +1,5 @@
-// Textures and the read-only path: what today's GPUs make of them. Options and the list of experiments; each stands in
-// its own file.
+// Textures and the read-only path: what today's GPUs make of them. Options and the list of
+// experiments; each stands in its own file.
 #include "../common/command_line.hpp"
 #include "options.hpp"
 
@@ -17,12 +17,17 @@ int main(int argc, char** argv) {
        .about = "Textures and the read-only path: what they do, and what they still gain",
        .experiments =
            {
-               {"read_only", "plain loads, const __restrict__, __ldg and cache hints", with(options, read_only)},
+               {"read_only", "plain loads, const __restrict__, __ldg and cache hints",
+                with(options, read_only)},
                {"dimensions", "all kinds of texture, created, read back and compared", &dimensions},
-               {"sampling", "what clamp, wrap, mirror, border, point and linear make of a coordinate", &sampling},
-               {"locality", "walks over an image through textures, the read-only path and plain loads",
+               {"sampling",
+                "what clamp, wrap, mirror, border, point and linear make of a coordinate",
+                &sampling},
+               {"locality",
+                "walks over an image through textures, the read-only path and plain loads",
                 with(options, locality)},
-               {"objects", "what texture references were, and what a texture object costs", &objects},
+               {"objects", "what texture references were, and what a texture object costs",
+                &objects},
            },
        .options =
            {
@@ -31,7 +36,8 @@ int main(int argc, char** argv) {
                 "each experiment's own",
                 {"read_only", "locality"},
                 [&](const std::string& text) {
-                  options.size = size_t(parse_number("--size", text, 1, (long long)Options::largest_size));
+                  options.size =
+                      size_t(parse_number("--size", text, 1, (long long)Options::largest_size));
                 }},
            }},
       argc, argv);

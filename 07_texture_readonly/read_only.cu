@@ -578,7 +578,7 @@ TEST_CASE("read_only: predictions, by hand") {
   CHECK(predicted_ms(store + 1, by_warps, c) == 2);  // under the promise
 }
 
-// Milliseconds of the first edition on an H200, whose kernels computed more around each load.
+// Milliseconds of earlier kernels on an H200, which computed more around each load.
 TEST_CASE("read_only: the model, and what was measured on an H200") {
   const Calibrated c{{0.0744, 0.0686, 0.1266, 1.543}, 0.3528};
   const double found[][order_count] = {

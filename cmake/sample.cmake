@@ -141,15 +141,13 @@ endfunction()
 
 # Declares a topic, an executable, by its experiments in the text's order:
 #
-#   add_sample(<topic> EXPERIMENTS <name>... [MEASURES_ON_HOST] [MOVED <name>...] [SECOND_EDITION])
+#   add_sample(<topic> EXPERIMENTS <name>... [MEASURES_ON_HOST])
 #
 # An experiment is <name>.cu, and <name>_*.cu where it has more files.
 #   MEASURES_ON_HOST  some experiments measure the host, so there are measured numbers without a GPU
-#   MOVED             these are written by the second edition, and may not include the first edition's header
-#   SECOND_EDITION    all of the topic is
 # Sets SAMPLE_EXPERIMENTS to those that are built: -DEXPERIMENTS=... names them, and all others are left out.
 function(add_sample topic)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "MEASURES_ON_HOST;SECOND_EDITION" "" "EXPERIMENTS;MOVED")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "MEASURES_ON_HOST" "" "EXPERIMENTS")
   choose_experiments(built ${topic} ${arg_EXPERIMENTS})
   set(SAMPLE_EXPERIMENTS ${built} PARENT_SCOPE)
 
@@ -162,17 +160,6 @@ function(add_sample topic)
   # where self-checks find counts that were profiled once; a build by one line of nvcc does without
   target_compile_definitions(${topic} PRIVATE SAMPLE_RESULTS_DIR="${CMAKE_CURRENT_SOURCE_DIR}/results")
   set_property(GLOBAL APPEND PROPERTY SAMPLES ${topic})
-
-  # what may not include the first edition's header
-  set(moved)
-  foreach(experiment IN LISTS arg_MOVED)
-    experiment_files(files ${experiment} "cu;cuh;hpp" ${arg_EXPERIMENTS})
-    list(APPEND moved ${files})
-  endforeach()
-  if(arg_SECOND_EDITION)
-    file(GLOB moved CONFIGURE_DEPENDS *.cu *.cuh *.hpp)
-  endif()
-  set_property(GLOBAL APPEND PROPERTY SAMPLES_MOVED_FILES ${moved})
 
   if(BUILD_TESTING)
     add_self_checks(${topic} ${topic})

@@ -77,9 +77,6 @@ struct Part {
   std::string then_on;    ///< the hardware, or the text that it stands in
 };
 
-struct Claim;  // of common/first_edition.hpp, and go with it
-struct Judgement;
-
 // ---- the report ----
 
 /// One line of the CSV, less what is the same in all of them.
@@ -161,10 +158,6 @@ class Report {
   void print(const std::string& line) const;
   void predict(Prediction prediction) { predictions_.push_back(std::move(prediction)); }
   const std::vector<Prediction>& predictions() const { return predictions_; }
-
-  // of common/first_edition.hpp
-  void claim(const Claim& claim, const Judgement& judged);
-  void left_out(const std::string& what, const std::vector<Claim>& claims);
 
  private:
   std::string topic_, experiment_, gpu_, capability_, driver_;

@@ -71,13 +71,6 @@ def source_line(shown):
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 
-def of_first_edition(found):
-    """Whether the files are of the first edition, whose claims had no ranges. Their pages were written with predicted
-    columns where the samples put them, without ratios. Goes when the last such file is measured again."""
-    claims = [r for r in found if r["kind"] == "claim"]
-    return bool(claims) and not any(r["low"] for r in claims)
-
-
 def choose_rows(rows, wanted):
     """The rows of some cases in a given order, and each one's name in words. `wanted` is "case; case = words"."""
     names = {case: case for case, _, _ in rows}
@@ -96,12 +89,11 @@ def choose_rows(rows, wanted):
 class Columns:
     """The columns of a table from what its rows hold: {(kind, metric): record} each."""
 
-    def __init__(self, units, rows, with_ratios):
+    def __init__(self, units, rows):
         self.units = units  # of each (kind, metric)
         self.ratios = set()  # metrics that become predicted, measured, ratio
-        if with_ratios:
-            for row in rows:
-                self.ratios |= {m for _, m in row if {("predicted", m), ("measured", m)} <= row.keys()}
+        for row in rows:
+            self.ratios |= {m for _, m in row if {("predicted", m), ("measured", m)} <= row.keys()}
 
     def unit(self, column):
         """In brackets: of a column that has one unit, and is not named as it."""
@@ -173,7 +165,7 @@ def table(found, experiment, parameter, metrics, wanted):
     def label(case, parameter, at):
         return ", ".join(filter(None, [names[case], at])) if case or not parameter else f"{at} {parameter}"
 
-    columns = Columns(units, rows.values(), with_ratios=not of_first_edition(found)).shown()
+    columns = Columns(units, rows.values()).shown()
     lines = rule_off([""] + [heading for heading, _ in columns],
                      [[label(*key)] + [text(row) for _, text in columns] for key, row in rows.items()])
     return lines + source_line(chosen)

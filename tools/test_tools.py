@@ -320,13 +320,6 @@ class Pages(InFolder):
                          "|  | predicted sectors | time (ms): predicted | measured | ratio | then: time (s) |")
         self.assertEqual(lines[2], "| a | 32 | 4 | 2 | 0.50 | 1 |")
 
-    def test_the_first_editions_tables_have_no_ratios(self):
-        pair = [timed("a", "measured", 2), timed("a", "predicted", 4)]
-        old = self.rewritten("<!-- table: sum -->", claim("04.1", "no longer holds", value=2, unit="x"), *pair)
-        self.assertEqual(old[0], "|  | time (ms) | predicted time (ms) |")
-        new = self.rewritten("<!-- table: sum -->", claim("04.1", "holds", value=2, low=1.9, high=2.1, unit="x"), *pair)
-        self.assertEqual(new[0], "|  | time (ms): predicted | measured | ratio |")
-
     def test_chosen_rows_in_words(self):
         found = [timed(case, "measured", n) for n, case in enumerate(("row -> column", "column -> row", "best"), 1)]
         marker = "<!-- table: sum @ - | time | best; row -> column = reading rows -->"
