@@ -15,6 +15,7 @@ A page names a result file, which holds up to the next one that it names, and sa
     <!-- table: timing | time, spread -->    these metrics only, and only rows that have the first of them
     <!-- table: latency @ footprint | cycles -->  rows of the sweep over that parameter only ("@ -": rows of no sweep)
     <!-- table: sum @ - | time | rows = by rows; random -->  these cases only, in that order, named in words after "="
+    <!-- table: transfer @ bytes | time | at = 1024 = 1 KiB; 65536 -->  these values of the sweep only, also in words
     <!-- claims: latency -->                 the experiment's claims with their verdicts (all of them without a name)
     <!-- findings: latency -->               the experiment's findings as a list (all of them without a name)
     <!-- code: transpose.cu | column_to_row -->  what stands in that file, beside the page, between its lines
@@ -86,6 +87,20 @@ def choose_rows(rows, wanted):
     return chosen, names
 
 
+def choose_values(rows, wanted):
+    """The rows at some values of a sweep, and each value's name in words. `wanted` is "value; value = words"."""
+    names = {at: at for _, _, at in rows}
+    if not wanted:
+        return rows, names
+    chosen = {}
+    for item in wanted.split(";"):
+        at, _, words = [part.strip() for part in item.strip().partition(" = ")]
+        if at not in names:
+            raise LookupError(f"no value '{at}' in the table; it has: {'; '.join(names)}")
+        chosen[at] = words or at
+    return {key: row for key, row in rows.items() if key[2] in chosen}, chosen
+
+
 class Columns:
     """The columns of a table from what its rows hold: {(kind, metric): record} each."""
 
@@ -142,7 +157,7 @@ class Columns:
         return f"{float(measured['value']) / float(predicted['value']):.2f}"
 
 
-def table(found, experiment, parameter, metrics, wanted):
+def table(found, experiment, parameter, metrics, wanted, values=""):
     chosen = [r for r in found if r["experiment"] == experiment and r["kind"] not in ("claim", "finding")]
     chosen = [r for r in chosen if r["metric"] != "reported"]
     if parameter is not None:
@@ -161,8 +176,10 @@ def table(found, experiment, parameter, metrics, wanted):
         rows = {key: row for key, row in rows.items() if any(column[1] == metrics[0] for column in row)}
         units = dict(sorted(units.items(), key=lambda item: metrics.index(item[0][1])))
     rows, names = choose_rows(rows, wanted)
+    rows, places = choose_values(rows, values)
 
     def label(case, parameter, at):
+        at = places[at]
         return ", ".join(filter(None, [names[case], at])) if case or not parameter else f"{at} {parameter}"
 
     columns = Columns(units, rows.values()).shown()
@@ -245,26 +262,43 @@ def unjudged(page):
     return sorted((coded ^ judged) - whole, key=records.id_order)
 
 
-def rewrite(page):
-    """The page's text as its sources and results have it."""
-    found = []
+def table_of(found, spec):
+    """What a table's marker asks for: "experiment @ parameter | metrics | rows | at = values"."""
+    what, metrics, *rest = [part.strip() for part in (spec + "|").split("|")]
+    experiment, _, parameter = [part.strip() for part in what.partition("@")]
+    values = [part[len("at ="):].strip() for part in rest if part.startswith("at =")]
+    rows = [part for part in rest if part and not part.startswith("at =")]
+    return table(found, experiment, parameter or None, [m.strip() for m in metrics.split(",") if m.strip()],
+                 "".join(rows[:1]), "".join(values[:1]))
 
+
+def rewrite(page):
+    """The page's text as its sources and results have it. Raises LookupError that names every marker that fails."""
+    found, wrong = [], []
+
+    def kept_if_wrong(write):
+        def written(match):
+            try:
+                return write(match)
+            except (LookupError, OSError, ValueError) as error:
+                wrong.append(str(error))
+                return match[0]
+        return written
+
+    @kept_if_wrong
     def code(match):
         return "\n".join([f"<!-- code:{match[1]}-->", *excerpt(page, match[1]), "<!-- end -->"])
 
+    @kept_if_wrong
     def block(match):
         kind, spec = match[1], match[2]
-        what, metrics, rows = [part.strip() for part in (spec + "||").split("|")[:3]]
-        experiment, _, parameter = [part.strip() for part in what.partition("@")]
         if kind == "table":
-            metrics = [m.strip() for m in metrics.split(",") if m.strip()]
-            lines = table(found, experiment, parameter or None, metrics, rows)
-        elif kind == "claims":
-            lines = claims(found, experiment)
+            lines = table_of(found, spec)
         else:
-            lines = findings(found, experiment)
+            lines = (claims if kind == "claims" else findings)(found, spec.strip())
         return "\n".join([f"<!-- {kind}:{spec}-->", *lines, "<!-- end -->"])
 
+    @kept_if_wrong
     def inline(match):
         return f"<!-- v {match[1]} -->{value(found, match[1])}<!-- /v -->"
 
@@ -277,6 +311,8 @@ def rewrite(page):
             part = re.sub(r"<!-- (table|claims|findings):(.*?)-->.*?<!-- end -->", block, part, flags=re.S)
             part = re.sub(r"<!-- v (.*?) -->.*?<!-- /v -->", inline, part, flags=re.S)
         done += part
+    if wrong:
+        raise LookupError("; ".join(dict.fromkeys(wrong)))
     return done
 
 

@@ -331,6 +331,29 @@ class Pages(InFolder):
         self.assertEqual(done.returncode, 1)
         self.assertIn("no case 'b'", done.stderr)
 
+    def test_chosen_values_of_a_sweep_in_words(self):
+        found = [timed(case, "measured", n, parameter="bytes", at=str(at)) for case in ("a", "b")
+                 for n, at in enumerate((1, 1024, 65536), 1)]
+        for marker in ("sum @ bytes | time | b = pinned | at = 1024 = 1 KiB; 65536",
+                       "sum @ bytes | time | at = 1024 = 1 KiB; 65536 | b = pinned"):
+            self.assertEqual(self.rewritten(f"<!-- table: {marker} -->", *found)[2:4],
+                             ["| pinned, 1 KiB | 2 |", "| pinned, 65536 | 3 |"])
+        all_cases = self.rewritten("<!-- table: sum @ bytes | time | at = 1 -->", *found)
+        self.assertEqual(all_cases[2:4], ["| a, 1 | 1 |", "| b, 1 | 1 |"])
+
+    def test_every_marker_that_fails_is_named_and_nothing_written(self):
+        self.save("results.csv", timed("a", "measured", 1))
+        page = self.page("<!-- table: sum | time | b -->", "<!-- end -->",
+                         "A <!-- v sum | a |  | time | .1f -->?<!-- /v -->",
+                         "<!-- table: sum | time | at = 7 -->", "<!-- end -->",
+                         "and <!-- v sum | c |  | time | .1f -->?<!-- /v -->")
+        before = page.read_text(encoding="utf-8")
+        done = run("pages.py", page)
+        self.assertEqual(done.returncode, 1)
+        for what in ("no case 'b'", "no value '7'", "no value 'sum | c |  | time | .1f'"):
+            self.assertIn(what, done.stderr)
+        self.assertEqual(page.read_text(encoding="utf-8"), before)
+
     def test_claims_by_id_in_todays_words(self):
         lines = self.rewritten("<!-- claims: -->", claim("04.10", "no longer holds", at="0.9x"),
                                claim("04.2b", "too close to call", at="here 1.0x"), claim("04.2a", "holds"),
