@@ -2,7 +2,7 @@
 // to carry such work to the card: what the fast memory gains goes to the way there and back [BW].
 // Look at the host's own time, on all its cores, beside the card's with the way and without it.
 //
-//   1  add_to_each      out = in + 1: the result returns
+//   1  add_to_each  out = in + 1: the result returns
 //   2  sum_numbers  only a sum returns
 #include <doctest/doctest.h>
 

@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
                {"batching", "many small copies, one large one, and the runtime's batched copy",
                 with(options, batching)},
                {"keep_on_device",
-                "a serial step and a sum: on the GPU, or on the host after a round trip",
+                "a step of 1024 chains, and an addition: on the GPU, or fetched to the host",
                 &keep_on_device},
                {"zero_copy", "kernels that read host memory where it is, over size and re-reads",
                 &zero_copy},

@@ -299,12 +299,20 @@ class CopyTable {
         {std::string(kind_names[ends.host.kind()]) + ", 8 queued", "bytes", std::to_string(n)},
         {Compared{bytes * 1e-6 / ms, rate(bytes, times, false), Model::traffic}, {}, {}});
   }
-  /// The two constants of either way, from copies of two sizes.
-  void calibrate(Ends& ends, size_t small, size_t larger) {
-    const auto ms = [&](Direction d, size_t n) { return measure(ends.task(d, n)).median(); };
-    const double small_up = ms(to_device, small), small_down = ms(to_host, small);
-    constants.up = Way(small_up, double(larger), ms(to_device, larger));
-    constants.down = Way(small_down, double(larger), ms(to_host, larger));
+  /// Readings of the two sizes that give the constants of either way.
+  struct Calibrating {
+    Readings up[2], down[2];
+  };
+  Calibrating calibrate(Ends& ends, size_t small, size_t larger) {
+    Calibrating found;
+    const size_t sizes[] = {small, larger};
+    for (const int i : {0, 1}) {
+      found.up[i] = measure(ends.task(to_device, sizes[i]));
+      found.down[i] = measure(ends.task(to_host, sizes[i]));
+    }
+    constants.up = Way(found.up[0].median(), double(larger), found.up[1].median());
+    constants.down = Way(found.down[0].median(), double(larger), found.down[1].median());
+    return found;
   }
   void print() const { table_.print(); }
 
@@ -536,13 +544,17 @@ void measure(const Run& run, const Sizes& sizes) {
     Ends locked(pinned, sizes.largest, device.data());
     largest = measure_largest(run, ordinary, locked, sizes.largest);
     for (Ends* ends : {&ordinary, &locked}) {
-      table.calibrate(*ends, sizes.small, sizes.calibrating);
+      const CopyTable::Calibrating found = table.calibrate(*ends, sizes.small, sizes.calibrating);
       const int k = ends == &locked;
       for (const size_t n : sizes.all) {
         const bool calibrates = n == sizes.small || n == sizes.calibrating;
-        const bool last = n == sizes.largest && !calibrates;
-        table.add(*ends, n, calibrates, last ? largest.up[k] : Readings{},
-                  last ? largest.down[k] : Readings{});
+        const int c = n == sizes.calibrating;
+        if (calibrates)
+          table.add(*ends, n, true, found.up[c], found.down[c]);
+        else if (n == sizes.largest)
+          table.add(*ends, n, false, largest.up[k], largest.down[k]);
+        else
+          table.add(*ends, n, false, {}, {});
       }
     }
     table.add_queued(locked, std::min(64 * mib, sizes.largest));

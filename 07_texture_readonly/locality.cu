@@ -985,7 +985,11 @@ TEST_CASE("locality: the check finds what is wrong") {
         }) == 1);
 }
 
-TEST_CASE("locality: counts of this GPU equal the model") {
+TEST_CASE("locality: the model equals what was counted on an NVIDIA H200") {
+  compare_with_recorded_counts(counted_launches(), results_file("nvidia-h200-counters.csv"));
+}
+
+TEST_CASE("locality: counted sectors of this GPU equal the model") {
   compare_with_counts_of_this_run(counted_launches());
 }
 

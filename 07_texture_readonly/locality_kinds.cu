@@ -506,7 +506,11 @@ TEST_CASE("locality: colours and volumes are right at awkward sides") {
   }
 }
 
-TEST_CASE("locality: kinds: counts of this GPU equal the model") {
+TEST_CASE("locality: kinds: the model equals what was counted on an NVIDIA H200") {
+  compare_with_recorded_counts(counted_launches(), results_file("nvidia-h200-counters.csv"));
+}
+
+TEST_CASE("locality: kinds: counted sectors of this GPU equal the model") {
   compare_with_counts_of_this_run(counted_launches());
 }
 

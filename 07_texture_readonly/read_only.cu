@@ -681,7 +681,7 @@ TEST_CASE("read_only: the model equals what was counted on an NVIDIA H200") {
   compare_with_recorded_counts(counted_launches(), results_file("nvidia-h200-counters.csv"));
 }
 
-TEST_CASE("read_only: counts of this GPU equal the model") {
+TEST_CASE("read_only: counted sectors of this GPU equal the model") {
   compare_with_counts_of_this_run(counted_launches());
 }
 

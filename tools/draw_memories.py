@@ -89,8 +89,8 @@ CHIP = (1, 2, 66, 45)
 MULTIPROCESSOR = (3, 5, 39, 37)
 BOXES = {
     "registers": (5, 30, 35, 8.5),
-    "shared memory": (5, 19.5, 17, 9.5),
-    "L1": (23, 19.5, 17, 9.5),
+    "shared memory": (5, 19.5, 15.4, 9.5),
+    "L1": (21, 19.5, 19, 9.5),
     "constant cache": (5, 9, 17, 9.5),
     "texture path": (23, 9, 17, 9.5),
     "L2": (47, 5, 17, 37),
@@ -120,7 +120,7 @@ def draw_memory(axes, rectangle, memory):
     axes.text(middle, top, memory.name, ha="center", va="center", fontsize=9.5, weight="bold")
     for n, text in enumerate(lines, 1):
         grey = "#606060" if n == 1 else "black"
-        axes.text(middle, top - step * n, text, ha="center", va="center", fontsize=7.5, color=grey)
+        axes.text(middle, top - step * n, text, ha="center", va="center", fontsize=7.2, color=grey)
 
 
 def draw(gpu, count, memories, output):

@@ -39,10 +39,10 @@ import records
 
 
 def number(text, exact):
-    """Four significant digits of what was measured, all that were saved of what is exact; never an exponent."""
+    """Four significant digits of what was measured, three decimals of what is exact; never an exponent."""
     value = float(text)
     if exact:
-        return f"{value:.6f}".rstrip("0").rstrip(".")
+        return f"{value:.3f}".rstrip("0").rstrip(".")
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value)}"
     magnitude = len(str(int(abs(value)))) if abs(value) >= 1 else 0
