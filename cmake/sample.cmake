@@ -7,8 +7,12 @@ include_guard(DIRECTORY)
 
 option(BUILD_TESTING "Register self-checks, contract tests and the like with ctest" ON)
 set(EXPERIMENTS "" CACHE STRING "The only experiments to build, as in transpose;sum; empty: all of them")
+set(EXERCISE "" CACHE STRING "The only exercise of your_turn/ to build, and no sample; empty: all of them")
 if(BUILD_TESTING)
   enable_testing()
+endif()
+if(EXERCISE)
+  set(BUILD_TESTING OFF)  # of the samples
 endif()
 
 set(SAMPLES_CMAKE ${CMAKE_CURRENT_LIST_DIR})
@@ -119,6 +123,9 @@ endfunction()
 # A program of CUDA sources, with the warnings and packages of all of them.
 function(add_cuda_executable target)
   add_executable(${target} ${ARGN})
+  if(EXERCISE)
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  endif()
   # as a plain option: CMake 3.25.1 (Debian 12) does not know that nvcc has C++20
   # nvcc 12.8 and 12.9 warn of every architecture that 13 drops
   target_compile_options(${target} PRIVATE -std=c++20
@@ -184,6 +191,79 @@ function(add_sample topic)
       add_page_checks(${topic})
     endif()
   endif()
+endfunction()
+
+# add_exercises(<topic> <exercise>...): those of the topic's your_turn/, in a program of their own, NN_your_turn. An
+# exercise is your_turn/<name>.cu, solutions/<name>.cu, and <name>_check.cpp or .cu; tests/<name>_*.cu are answers that
+# are wrong or dear. No sample needs them: they are built by the target exercises, and with -DEXERCISE=<name>.
+function(add_exercises topic)
+  set(exercises ${ARGN})
+  if(EXERCISE)
+    if(NOT EXERCISE IN_LIST exercises)
+      if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)
+        list(JOIN exercises ", " all)
+        message(FATAL_ERROR "EXERCISE: ${topic} has no exercise '${EXERCISE}'; it has ${all}")
+      endif()
+      return()
+    endif()
+    set(exercises ${EXERCISE})
+  elseif(EXPERIMENTS)
+    return()
+  endif()
+
+  set(folder ${CMAKE_CURRENT_SOURCE_DIR}/your_turn)
+  set(sources ${SAMPLES_CMAKE}/your_turn_main.cpp)
+  foreach(exercise IN LISTS exercises)
+    file(GLOB checks CONFIGURE_DEPENDS ${folder}/${exercise}_check.c*)
+    list(APPEND sources ${folder}/${exercise}.cu ${folder}/solutions/${exercise}.cu ${checks})
+    if(NOT EXERCISE)
+      file(GLOB tests_${exercise} CONFIGURE_DEPENDS ${folder}/tests/${exercise}_*.cu)
+      list(APPEND sources ${tests_${exercise}})
+    endif()
+  endforeach()
+  string(SUBSTRING ${topic} 0 2 number)
+  set(program ${number}_your_turn)
+  add_cuda_executable(${program} ${sources})
+  target_include_directories(${program} PRIVATE ${folder})  # for solutions/ and tests/
+  # what is still to be written uses no parameter
+  target_compile_options(${program} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-unused-parameter>"
+                                            "$<$<COMPILE_LANGUAGE:CXX>:-Wno-unused-parameter>")
+  set_property(GLOBAL APPEND PROPERTY EXERCISES ${program})
+  if(EXERCISE)
+    set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL FALSE)
+    return()
+  endif()
+  set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  add_dependencies(exercises ${program})
+
+  if(BUILD_TESTING)
+    foreach(exercise IN LISTS exercises)
+      # the reader's own: label your_turn, left out of the preset "test"
+      add_test(NAME "your turn: ${exercise}" COMMAND ${program} ${exercise})
+      set_tests_properties("your turn: ${exercise}" PROPERTIES LABELS your_turn TIMEOUT 600 SKIP_RETURN_CODE 77)
+
+      # that the exercise is as it should be: part of the preset "test"
+      set(name "${topic}: exercise: ${exercise}")
+      add_test(NAME "${name}: its solution differs in the reader's part only"
+               COMMAND ${CMAKE_COMMAND} -DEXERCISE=${folder}/${exercise}.cu -DSOLUTION=${folder}/solutions/${exercise}.cu
+                       -P ${SAMPLES_CMAKE}/your_turn.cmake)
+      set_tests_properties("${name}: its solution differs in the reader's part only" PROPERTIES LABELS ${topic})
+      add_answer_check(${topic} ${program} "${name}: as handed out" "" ${folder}/${exercise}.cu "not yet: [^\n]+")
+      add_answer_check(${topic} ${program} "${name}: solution" --solution ${folder}/solutions/${exercise}.cu "done")
+      foreach(file IN LISTS tests_${exercise})
+        get_filename_component(answer ${file} NAME_WE)
+        add_answer_check(${topic} ${program} "${name}: ${answer}" --test ${file} "")
+      endforeach()
+    endforeach()
+  endif()
+endfunction()
+
+# What a program of exercises answers to one file (cmake/your_turn.cmake).
+function(add_answer_check topic program name option file answer)
+  add_test(NAME ${name}
+           COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${program}> -DOPTION=${option} -DFILE=${file}
+                   "-DANSWER=${answer}" -P ${SAMPLES_CMAKE}/your_turn.cmake)
+  set_tests_properties(${name} PROPERTIES LABELS ${topic} TIMEOUT 300 SKIP_REGULAR_EXPRESSION "(^|\n)skipped: ")
 endfunction()
 
 # Sets `variable` to those of a topic's experiments that -DEXPERIMENTS=... asks for.
@@ -323,6 +403,11 @@ function(add_compiled_code_check topic experiment)
                    -DSCRATCH=${CMAKE_CURRENT_BINARY_DIR}/compiled_code -P ${SAMPLES_CMAKE}/compiled_code.cmake)
   set_tests_properties(${name} PROPERTIES LABELS ${topic} TIMEOUT 300 SKIP_REGULAR_EXPRESSION "^skipped: ")
 endfunction()
+
+# builds all programs of exercises (add_exercises)
+if(NOT TARGET exercises)
+  add_custom_target(exercises)
+endif()
 
 # what every sample links, whether all topics are configured or one by itself
 if(NOT TARGET samples_common)
