@@ -52,14 +52,14 @@ elseif(NOT ANSWER STREQUAL "done")
 endif()
 
 get_filename_component(name ${FILE} NAME_WE)
-set(ENV{YOUR_TURN_SECONDS} 3)  # long enough, and what never ends is told sooner
+set(ENV{YOUR_TURN_SECONDS} 5)  # long enough, and what never ends is told sooner
 execute_process(COMMAND ${PROGRAM} ${OPTION} ${name} OUTPUT_VARIABLE said ERROR_VARIABLE noise RESULT_VARIABLE ended)
 message("${said}${noise}")
 if(ended STREQUAL "77" AND NOT "$ENV{SAMPLES_REQUIRE_GPU}" STREQUAL "1" AND said MATCHES "^${name}: (skipped: [^\n]+)\n$")
   message("${CMAKE_MATCH_1}")
   return()
 endif()
-if(ended STREQUAL "${code}" AND said MATCHES "^${name}: ${ANSWER}\n$" AND NOT noise)
+if(ended STREQUAL "${code}" AND said MATCHES "^${name}: ${ANSWER}\n$" AND said MATCHES "^[^\n]+\n$" AND NOT noise)
   return()
 endif()
 

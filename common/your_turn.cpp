@@ -51,7 +51,8 @@ Author author_of(const std::string& file) {
 }
 
 // ---- the process that checks: it tells the one that watches what runs, and at last the answer.
-// A message is a line: 'w' and what runs, or 'a', the exit code and the answer ----
+// A message is a line: 'w', how much longer than usual it may take, and what
+// runs; or 'a', the exit code and the answer ----
 
 int messages = -1;    // the end of the pipe to write to
 std::string running;  // the last that was watched
@@ -155,9 +156,9 @@ Verdict crashed(const std::string& what, int status) {
 
 /// Reads what the process says until it has answered, has ended, or takes too long.
 Verdict watched(pid_t child, int input) {
-  const int seconds = seconds_of_a_step();
+  int seconds = seconds_to_start;
   std::string what, pending;
-  Clock::time_point until = Clock::now() + std::chrono::seconds(seconds_to_start);
+  Clock::time_point until = Clock::now() + std::chrono::seconds(seconds);
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
     if (left.count() <= 0) {
@@ -180,15 +181,17 @@ Verdict watched(pid_t child, int input) {
     for (size_t line; (line = pending.find('\n')) != std::string::npos;) {
       const std::string message = pending.substr(0, line);
       pending.erase(0, line + 1);
+      const int number = std::atoi(message.c_str() + 1);
+      const std::string text = message.substr(message.find(' ') + 1);
       if (message[0] == 'w') {
-        what = message.substr(1);
+        what = text;
+        seconds = number * seconds_of_a_step();
         until = Clock::now() + std::chrono::seconds(seconds);
         continue;
       }
-      const size_t space = message.find(' ');
       int status = 0;
       if (!wait_for(child, 10, status)) end(child);
-      return {std::atoi(message.c_str() + 1), message.substr(space + 1)};
+      return {number, text};
     }
   }
 }
@@ -281,9 +284,9 @@ Entry::Entry(const char* exercise, const char* file)
   entries().push_back(this);
 }
 
-void watch(const std::string& what) {
+void watch(const std::string& what, int longer) {
   running = what;
-  tell('w', what);
+  tell('w', std::to_string(longer) + ' ' + what);
 }
 
 void Wrong::require_none() const {

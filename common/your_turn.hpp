@@ -27,9 +27,10 @@ class Skipped : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Says what runs from here on. If that crashes, or has not ended after ten seconds, the answer
-/// names it: "n = 1009: does not end within 10 s".
-void watch(const std::string& what);
+/// Says what runs from here on. If that crashes, or has not ended after ten seconds (`longer` times
+/// as many where the check itself has much to do), the answer names it: "n = 1009: does not end
+/// within 10 s".
+void watch(const std::string& what, int longer = 1);
 
 /// Counts what is wrong, and keeps the first of it.
 class Wrong {
