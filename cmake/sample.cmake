@@ -191,13 +191,24 @@ function(add_sample topic)
       add_page_checks(${topic})
     endif()
   endif()
+  add_exercises(${topic})
 endfunction()
 
-# add_exercises(<topic> <exercise>...): those of the topic's your_turn/, in a program of their own, NN_your_turn. An
-# exercise is your_turn/<name>.cu, solutions/<name>.cu, and <name>_check.cpp or .cu; tests/<name>_*.cu are answers that
-# are wrong or dear. No sample needs them: they are built by the target exercises, and with -DEXERCISE=<name>.
+# The exercises of a topic, in a program of their own, NN_your_turn. An exercise is your_turn/<name>.cu,
+# solutions/<name>.cu, and <name>_check.cpp or .cu; tests/<name>_*.cu are answers that are wrong or dear. No sample needs
+# them: they are built by the target exercises, and with -DEXERCISE=<name>.
 function(add_exercises topic)
-  set(exercises ${ARGN})
+  set(exercises)
+  file(GLOB files CONFIGURE_DEPENDS your_turn/*.cu)
+  foreach(file IN LISTS files)
+    get_filename_component(exercise ${file} NAME_WE)
+    if(NOT exercise MATCHES "_check$")
+      list(APPEND exercises ${exercise})
+    endif()
+  endforeach()
+  if(NOT exercises)
+    return()
+  endif()
   if(EXERCISE)
     if(NOT EXERCISE IN_LIST exercises)
       if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)
@@ -404,9 +415,8 @@ function(add_compiled_code_check topic experiment)
   set_tests_properties(${name} PROPERTIES LABELS ${topic} TIMEOUT 300 SKIP_REGULAR_EXPRESSION "^skipped: ")
 endfunction()
 
-# builds all programs of exercises (add_exercises)
 if(NOT TARGET exercises)
-  add_custom_target(exercises)
+  add_custom_target(exercises)  # builds the exercises of all topics
 endif()
 
 # what every sample links, whether all topics are configured or one by itself
