@@ -239,6 +239,14 @@ function(add_exercises topic)
   # what is still to be written uses no parameter
   target_compile_options(${program} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-unused-parameter>"
                                             "$<$<COMPILE_LANGUAGE:CXX>:-Wno-unused-parameter>")
+  # for an exercise that is compiled once more, to be looked at
+  set(architecture 75)
+  if(CMAKE_CUDA_ARCHITECTURES MATCHES "^[0-9]+")
+    set(architecture ${CMAKE_MATCH_0})
+  endif()
+  target_compile_definitions(${program} PRIVATE YOUR_TURN_NVCC="${CMAKE_CUDA_COMPILER}"
+                                                YOUR_TURN_HOST_COMPILER="${CMAKE_CUDA_HOST_COMPILER}"
+                                                YOUR_TURN_ARCHITECTURE="${architecture}")
   set_property(GLOBAL APPEND PROPERTY EXERCISES ${program})
   if(EXERCISE)
     set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL FALSE)

@@ -6,8 +6,8 @@
 // 3 * n that are needed. Right: every field of every point has a word of its own, for every n.
 // Cheap: 4 sectors for the same field of points 0 to 31, 32 to 63, and so on.
 //
-//   cmake -S 03_access_patterns -B build/points -DEXERCISE=points
-//   cmake --build build/points && build/points/03_your_turn
+//   cmake -S 03_access_patterns -B build/your_points -DEXERCISE=points
+//   cmake --build build/your_points && build/your_points/03_your_turn
 #include "points.hpp"
 
 namespace {

@@ -11,8 +11,8 @@
 // Right: every element once, for any n. Cheap: no warp touches two pages, and each step moves 4
 // sectors at most. No GPU is needed.
 //
-//   cmake -S 05_unified_memory -B build/pages -DEXERCISE=pages
-//   cmake --build build/pages && build/pages/05_your_turn
+//   cmake -S 05_unified_memory -B build/your_pages -DEXERCISE=pages
+//   cmake --build build/your_pages && build/your_pages/05_your_turn
 #include "pages.hpp"
 
 namespace {

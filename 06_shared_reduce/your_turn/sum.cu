@@ -5,8 +5,8 @@
 // Right: the sum to the last bit, for every n, and no word out of bounds is read. Cheap: no more
 // than 1.25 times the solution's time, of 67,108,867 words, in turn. This needs a GPU.
 //
-//   cmake -S 06_shared_reduce -B build/exercise -DEXERCISE=sum
-//   cmake --build build/exercise && build/exercise/06_your_turn
+//   cmake -S 06_shared_reduce -B build/your_sum -DEXERCISE=sum
+//   cmake --build build/your_sum && build/your_sum/06_your_turn
 #include "sum.hpp"
 
 namespace {

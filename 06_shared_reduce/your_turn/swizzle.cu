@@ -4,8 +4,8 @@
 // words cures that, and costs 32 words more. Find places that do without: 1024 words, one wavefront
 // for every row and for every column.
 //
-//   cmake -S 06_shared_reduce -B build/swizzle -DEXERCISE=swizzle
-//   cmake --build build/swizzle && build/swizzle/06_your_turn
+//   cmake -S 06_shared_reduce -B build/your_swizzle -DEXERCISE=swizzle
+//   cmake --build build/your_swizzle && build/your_swizzle/06_your_turn
 #include "swizzle.hpp"
 
 namespace {

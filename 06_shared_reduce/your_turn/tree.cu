@@ -12,8 +12,8 @@
 // Right: word 0 has the sum at last, and in no step a thread touches a word that another one
 // writes. Cheap: 36 wavefronts in all for 256 words, one for each request of a warp.
 //
-//   cmake -S 06_shared_reduce -B build/tree -DEXERCISE=tree
-//   cmake --build build/tree && build/tree/06_your_turn
+//   cmake -S 06_shared_reduce -B build/your_tree -DEXERCISE=tree
+//   cmake --build build/your_tree && build/your_tree/06_your_turn
 #include "tree.hpp"
 
 namespace {

@@ -8,8 +8,8 @@
 // Write the three in plain code. Right: the texel for every n and x, also far beyond, on both
 // sides. (x never lies on the border of two texels, where rounding would decide.) No GPU is needed.
 //
-//   cmake -S 07_texture_readonly -B build/address -DEXERCISE=address
-//   cmake --build build/address && build/address/07_your_turn
+//   cmake -S 07_texture_readonly -B build/your_address -DEXERCISE=address
+//   cmake --build build/your_address && build/your_address/07_your_turn
 #include "address.hpp"
 
 #include <cmath>

@@ -16,8 +16,8 @@
 // chunks take 1.25 times as long as one copy, not 3 times. No GPU is needed: a model of the three
 // engines tells the time.
 //
-//   cmake -S 02_memory_management -B build/chunks -DEXERCISE=chunks
-//   cmake --build build/chunks && build/chunks/02_your_turn
+//   cmake -S 02_memory_management -B build/your_chunks -DEXERCISE=chunks
+//   cmake --build build/your_chunks && build/your_chunks/02_your_turn
 #include "chunks.hpp"
 
 #include <algorithm>

@@ -5,8 +5,8 @@
 // Right: every word, for nx and ny that are no multiples of 32, and no word out of bounds. Cheap:
 // no more than 1.25 times the solution's time, of 8192 x 8192 words, in turn. This needs a GPU.
 //
-//   cmake -S 04_bandwidth -B build/exercise -DEXERCISE=transpose
-//   cmake --build build/exercise && build/exercise/04_your_turn
+//   cmake -S 04_bandwidth -B build/your_transpose -DEXERCISE=transpose
+//   cmake --build build/your_transpose && build/your_transpose/04_your_turn
 #include "transpose.hpp"
 
 namespace {
