@@ -195,8 +195,9 @@ function(add_sample topic)
 endfunction()
 
 # The exercises of a topic, in a program of their own, NN_your_turn. An exercise is your_turn/<name>.cu,
-# solutions/<name>.cu, and <name>_check.cpp or .cu; tests/<name>_*.cu are answers that are wrong or dear. No sample needs
-# them: they are built by the target exercises, and with -DEXERCISE=<name>.
+# solutions/<name>.cu, and <name>_check.cpp or .cu; tests/<name>.cu has answers that are wrong or dear, each behind a
+# comment "// answer <name>_<what>: <what the check says, a regex>". No sample needs them: they are built by the target
+# exercises, and with -DEXERCISE=<name>.
 function(add_exercises topic)
   set(exercises)
   file(GLOB files CONFIGURE_DEPENDS your_turn/*.cu)
@@ -228,8 +229,7 @@ function(add_exercises topic)
     file(GLOB checks CONFIGURE_DEPENDS ${folder}/${exercise}_check.c*)
     list(APPEND sources ${folder}/${exercise}.cu ${folder}/solutions/${exercise}.cu ${checks})
     if(NOT EXERCISE)
-      file(GLOB tests_${exercise} CONFIGURE_DEPENDS ${folder}/tests/${exercise}_*.cu)
-      list(APPEND sources ${tests_${exercise}})
+      list(APPEND sources ${folder}/tests/${exercise}.cu)
     endif()
   endforeach()
   string(SUBSTRING ${topic} 0 2 number)
@@ -267,21 +267,22 @@ function(add_exercises topic)
                COMMAND ${CMAKE_COMMAND} -DEXERCISE=${folder}/${exercise}.cu -DSOLUTION=${folder}/solutions/${exercise}.cu
                        -P ${SAMPLES_CMAKE}/your_turn.cmake)
       set_tests_properties("${name}: its solution differs in the reader's part only" PROPERTIES LABELS ${topic})
-      add_answer_check(${topic} ${program} "${name}: as handed out" "" ${folder}/${exercise}.cu "not yet: [^\n]+")
-      add_answer_check(${topic} ${program} "${name}: solution" --solution ${folder}/solutions/${exercise}.cu "done")
-      foreach(file IN LISTS tests_${exercise})
-        get_filename_component(answer ${file} NAME_WE)
-        add_answer_check(${topic} ${program} "${name}: ${answer}" --test ${file} "")
+      add_answer_check("${name}: as handed out" ${exercise} "" ${folder}/${exercise}.cu "not yet: .+")
+      add_answer_check("${name}: solution" ${exercise} --solution ${folder}/solutions/${exercise}.cu "done")
+      file(STRINGS ${folder}/tests/${exercise}.cu answers REGEX "^// answer [a-z0-9_]+: ")
+      foreach(answer IN LISTS answers)
+        string(REGEX REPLACE "^// answer ([a-z0-9_]+): .*" "\\1" answer "${answer}")
+        add_answer_check("${name}: ${answer}" ${answer} --test ${folder}/tests/${exercise}.cu "")
       endforeach()
     endforeach()
   endif()
 endfunction()
 
-# What a program of exercises answers to one file (cmake/your_turn.cmake).
-function(add_answer_check topic program name option file answer)
+# Part of add_exercises: what the program says of one answer (cmake/your_turn.cmake).
+function(add_answer_check name answer option file said)
   add_test(NAME ${name}
-           COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${program}> -DOPTION=${option} -DFILE=${file}
-                   "-DANSWER=${answer}" -P ${SAMPLES_CMAKE}/your_turn.cmake)
+           COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${program}> -DOPTION=${option} -DNAME=${answer}
+                   -DFILE=${file} "-DANSWER=${said}" -P ${SAMPLES_CMAKE}/your_turn.cmake)
   set_tests_properties(${name} PROPERTIES LABELS ${topic} TIMEOUT 300 SKIP_REGULAR_EXPRESSION "(^|\n)skipped: ")
 endfunction()
 

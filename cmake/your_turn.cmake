@@ -1,9 +1,9 @@
 # Holds an exercise of your_turn/ to what it promises. Called by what add_exercises (sample.cmake) puts into ctest:
 #   cmake -DEXERCISE=<file> -DSOLUTION=<file> -P your_turn.cmake
 #     the two differ in the reader's part only, which stands between "// [your turn]" and "// [/your turn]"
-#   cmake -DPROGRAM=<executable> -DOPTION=<--solution, --test or nothing> -DFILE=<file> "-DANSWER=<regex>"
-#         -P your_turn.cmake
-#     what the program answers to that file. Without ANSWER the comment at the top has it: "// answer: <regex>"
+#   cmake -DPROGRAM=<executable> -DOPTION=<--solution, --test or nothing> -DNAME=<answer> -DFILE=<file>
+#         "-DANSWER=<regex>" -P your_turn.cmake
+#     what the program says of that answer. Without ANSWER a comment in its file has it: "// answer <name>: <regex>"
 cmake_minimum_required(VERSION 3.25)
 
 # Sets `before` and `after` to what stands around the reader's part.
@@ -38,8 +38,8 @@ endif()
 
 if(NOT ANSWER)
   file(READ ${FILE} text)
-  string(REGEX MATCH "^// answer: [^\n]*(\n// [^\n]*)*" ANSWER "${text}")
-  string(REGEX REPLACE "^// answer: " "" ANSWER "${ANSWER}")
+  string(REGEX MATCH "\n// answer ${NAME}: [^\n]*(\n// [^\n]*)*" ANSWER "${text}")
+  string(REGEX REPLACE "^\n// answer ${NAME}: " "" ANSWER "${ANSWER}")
   string(REPLACE "\n//" "" ANSWER "${ANSWER}")
 endif()
 set(code 0)
@@ -48,18 +48,17 @@ if(ANSWER MATCHES "^not yet")
 elseif(ANSWER MATCHES "^right, but ")
   set(code 4)
 elseif(NOT ANSWER STREQUAL "done")
-  message(FATAL_ERROR "${FILE} does not say at its top what is answered: '${ANSWER}'")
+  message(FATAL_ERROR "${FILE} does not say what is answered to ${NAME}: '${ANSWER}'")
 endif()
 
-get_filename_component(name ${FILE} NAME_WE)
 set(ENV{YOUR_TURN_SECONDS} 5)  # long enough, and what never ends is told sooner
-execute_process(COMMAND ${PROGRAM} ${OPTION} ${name} OUTPUT_VARIABLE said ERROR_VARIABLE noise RESULT_VARIABLE ended)
+execute_process(COMMAND ${PROGRAM} ${OPTION} ${NAME} OUTPUT_VARIABLE said ERROR_VARIABLE noise RESULT_VARIABLE ended)
 message("${said}${noise}")
-if(ended STREQUAL "77" AND NOT "$ENV{SAMPLES_REQUIRE_GPU}" STREQUAL "1" AND said MATCHES "^${name}: (skipped: [^\n]+)\n$")
+if(ended STREQUAL "77" AND NOT "$ENV{SAMPLES_REQUIRE_GPU}" STREQUAL "1" AND said MATCHES "^${NAME}: (skipped: [^\n]+)\n$")
   message("${CMAKE_MATCH_1}")
   return()
 endif()
-if(ended STREQUAL "${code}" AND said MATCHES "^${name}: ${ANSWER}\n$" AND said MATCHES "^[^\n]+\n$" AND NOT noise)
+if(ended STREQUAL "${code}" AND said MATCHES "^${NAME}: ${ANSWER}\n$" AND said MATCHES "^[^\n]+\n$" AND NOT noise)
   return()
 endif()
 
@@ -71,9 +70,9 @@ if(NOT OPTION)
     execute_process(COMMAND ${git} diff --quiet HEAD -- ${FILE} WORKING_DIRECTORY ${folder} RESULT_VARIABLE changed
                     OUTPUT_QUIET ERROR_QUIET)
     if(changed EQUAL 1)
-      message("skipped: ${name} is no longer as it was handed out")
+      message("skipped: ${NAME} is no longer as it was handed out")
       return()
     endif()
   endif()
 endif()
-message(FATAL_ERROR "expected exit code ${code} and one line: ${name}: ${ANSWER}\nexit code ${ended}")
+message(FATAL_ERROR "expected exit code ${code} and one line: ${NAME}: ${ANSWER}\nexit code ${ended}")

@@ -44,10 +44,9 @@ std::string stem_of(const std::string& file) {
   return name.substr(0, name.find('.'));
 }
 
-Author author_of(const std::string& file) {
-  if (file.find("/solutions/") != std::string::npos) return Author::solution;
-  if (file.find("/tests/") != std::string::npos) return Author::test;
-  return Author::reader;
+Author author_of(const std::string& file, const std::string& test) {
+  if (!test.empty()) return Author::test;
+  return file.find("/solutions/") == std::string::npos ? Author::reader : Author::solution;
 }
 
 // ---- the process that checks: it tells the one that watches what runs, and at last the answer.
@@ -279,8 +278,10 @@ int run_line(const std::vector<std::string>& line, const std::string& program) {
 
 }  // namespace
 
-Entry::Entry(const char* exercise, const char* file)
-    : exercise(exercise), name(stem_of(file)), author(author_of(file)) {
+Entry::Entry(const std::string& exercise, const std::string& file, const std::string& test)
+    : exercise(exercise),
+      name(test.empty() ? exercise : exercise + "_" + test),
+      author(author_of(file, test)) {
   entries().push_back(this);
 }
 

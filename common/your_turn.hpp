@@ -82,30 +82,33 @@ int wavefronts(const WarpWords& words);
 
 // ---- registration ----
 
-/// Whose answer a file has: by the folder in which it stands.
+/// Whose answer it is. The reader's and the solution stand in files of the same name, the latter in
+/// solutions/; the collection's tests hand in what is wrong or dear.
 enum class Author { reader, solution, test };
 
-/// One file's answer to an exercise.
+/// One answer to an exercise.
 struct Entry {
   std::string exercise;  ///< "points"
-  std::string name;      ///< of the file, "points" or "points_in_turn"
+  std::string name;      ///< the same, or of a test "points_struct"
   Author author;
 
-  Entry(const char* exercise, const char* file);
+  /// `test` is empty for the reader's and the solution.
+  Entry(const std::string& exercise, const std::string& file, const std::string& test);
   virtual ~Entry() = default;
   /// Throws unless it is done. `solution` is of the same exercise.
   virtual void check(const Entry& solution) const = 0;
 };
 
-/// What the reader writes (functions, kernels), and what checks it, beside the solution's.
+/// What is handed in (functions, kernels), and what checks it, beside the solution's.
 template <class Work>
 struct Answer final : Entry {
   using Check = void (*)(const Work& work, const Work& solution);
   Work work;
   Check checked_by;
 
-  Answer(const char* exercise, const char* file, Check checked_by, const Work& work)
-      : Entry(exercise, file), work(work), checked_by(checked_by) {}
+  Answer(const char* exercise, const char* file, const char* test, Check checked_by,
+         const Work& work)
+      : Entry(exercise, file, test), work(work), checked_by(checked_by) {}
   void check(const Entry& solution) const override {
     checked_by(work, static_cast<const Answer&>(solution).work);
   }
@@ -116,8 +119,13 @@ int run(int argc, char** argv);
 
 }  // namespace your_turn
 
-/// At the end of an exercise: YOUR_TURN(points, {words_for, word_of}) hands what was written to
-/// check_points(const Points&, const Points&).
-#define YOUR_TURN(exercise, Work, ...)                                                    \
-  static const your_turn::Answer<Work> your_answer(#exercise, __FILE__, check_##exercise, \
+/// At the end of an exercise: YOUR_TURN(points, Points, {words_for, word_of}) hands what was
+/// written to check_points(const Points&, const Points&).
+#define YOUR_TURN(exercise, Work, ...)                                                        \
+  static const your_turn::Answer<Work> your_answer(#exercise, __FILE__, "", check_##exercise, \
+                                                   Work __VA_ARGS__)
+
+/// In tests/points.cu, in a namespace of its own: an answer that has to be found wrong, or dear.
+#define YOUR_TURN_TEST(exercise, test, Work, ...)                                                \
+  static const your_turn::Answer<Work> your_answer(#exercise, __FILE__, #test, check_##exercise, \
                                                    Work __VA_ARGS__)

@@ -4,7 +4,7 @@
 //   for (unsigned k = 0; k < chunks; ++k) {
 //     const Chunk c = chunk(k, chunks, bytes);
 //     cudaMemcpyAsync(device + c.first, host + c.first, c.count, ..., stream[c.stream]);
-//     work<<<..., stream[c.stream]>>>(device + c.first, c.count);
+//     launch(work, device + c.first, c.count, stream[c.stream]);
 //     cudaMemcpyAsync(host + c.first, device + c.first, c.count, ..., stream[c.stream]);
 //   }
 //
