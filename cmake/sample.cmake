@@ -134,7 +134,7 @@ function(add_cuda_executable target)
   # a file without device code needs one front end instead of three: the host compiler reads it
   foreach(source IN LISTS ARGN)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
-    file(STRINGS ${source} device_code REGEX "__(global|device|managed)__|<<<|<(cub|thrust)/|\\.cuh\"" LIMIT_COUNT 1)
+    file(STRINGS ${source} device_code REGEX "__(global|device|managed)__|^[^/]*<<<|<(cub|thrust)/|\\.cuh\"" LIMIT_COUNT 1)
     if(NOT device_code)
       set(options -xc++)
       if(source MATCHES "(main|_checks)\\.cu$")  # nothing in it is measured: optimised less, it compiles faster
