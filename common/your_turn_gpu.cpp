@@ -127,7 +127,7 @@ bool Guarded::map(size_t bytes) {
   const size_t mapped = up_to(bytes, piece);
   const size_t reserved = mapped + 2 * piece;  // a piece before it and one behind stay empty
   CUdeviceptr start = 0;
-  if (d.reserve(&start, reserved, 0, 0, 0) != CUDA_SUCCESS) return false;
+  if (d.reserve(&start, reserved, piece, 0, 0) != CUDA_SUCCESS) return false;
   CUmemGenericAllocationHandle handle = 0;
   if (d.create(&handle, mapped, &wanted, 0) != CUDA_SUCCESS) {
     d.free(start, reserved);
