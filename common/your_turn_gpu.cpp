@@ -3,6 +3,7 @@
 #include <cuda.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "judging.hpp"
 
@@ -73,15 +74,18 @@ std::string of_kernel(cudaError_t error) {
   }
 }
 
-double once_ms(const Function<void()>& launch) {
-  launch();  // loads the code
+double once_ms(const Function<void()>& work, bool on_host) {
+  work();  // loads the code
+  using Clock = std::chrono::steady_clock;
   Event first, last;
+  const Clock::time_point start = Clock::now();
   first.record();
-  launch();
+  work();
   last.record();
   last.wait();
   CUDA_CHECK_LAUNCH();
-  return last.ms_since(first);
+  const std::chrono::duration<double, std::milli> ms = Clock::now() - start;
+  return on_host ? ms.count() : last.ms_since(first);
 }
 
 /// From here on the time counts, against the solution's.
@@ -188,22 +192,21 @@ void Guarded::require_untouched_around(const std::string& what) const {
                    (i < before ? "before" : "behind") + " its output");
 }
 
-void run_kernel(const std::string& what, const Function<void()>& launch) {
+void run_kernel(const std::string& what, const Function<void()>& launch, const char* refused) {
   watch(what);
   launch();
   cudaError_t error = cudaGetLastError();
   if (error != cudaSuccess)
-    throw NotYet(what + ": the kernel is not launched: " + cudaGetErrorString(error) +
-                 named(error));
+    throw NotYet(what + ": " + refused + ": " + cudaGetErrorString(error) + named(error));
   error = cudaDeviceSynchronize();
   cudaGetLastError();
   if (error != cudaSuccess) throw NotYet(what + ": " + of_kernel(error));
 }
 
 void require_near(const std::string& what, const Function<void()>& yours,
-                  const Function<void()>& solution, const Check& check) {
+                  const Function<void()>& solution, const Check& check, bool on_host) {
   try {
-    const double once = once_ms(yours) / once_ms(solution);
+    const double once = once_ms(yours, on_host) / once_ms(solution, on_host);
     check.poison();
     yours();
     CUDA_CHECK_LAUNCH();
@@ -211,13 +214,18 @@ void require_near(const std::string& what, const Function<void()>& yours,
     if (wrong > 0) throw NotYet(what + ": " + std::to_string(wrong) + " words are wrong");
     if (once > far_off)
       throw Dear("about " + std::to_string(std::lround(once)) + "x slower than the solution");
-    const std::vector<Readings> times =
-        time_in_turn(Measuring{}, {{"yours", yours, check}, {"the solution", solution, check}});
-    const Interval r = ratio(times[0], times[1]);
-    if (r.low > near_enough) throw Dear(slower(r) + " than the solution");
+    const std::vector<Readings> times = time_in_turn(
+        Measuring{},
+        {{"yours", yours, check, on_host}, {"the solution", solution, check, on_host}});
+    require_near(times[0], times[1]);
   } catch (const CudaError& e) {
     throw NotYet(what + ": " + of_kernel(e.code));
   }
+}
+
+void require_near(const Readings& yours, const Readings& solution) {
+  const Interval r = ratio(yours, solution);
+  if (r.low > near_enough) throw Dear(slower(r) + " than the solution");
 }
 
 }  // namespace your_turn

@@ -44,12 +44,17 @@ class Guarded {
   bool map(size_t bytes);
 };
 
-/// Launches and waits. Throws NotYet if the kernel is not launched, or fails.
-void run_kernel(const std::string& what, const Function<void()>& launch);
+/// Launches and waits. Throws NotYet if the kernel is not launched, or fails; of other calls than a
+/// launch `refused` says what an error means.
+void run_kernel(const std::string& what, const Function<void()>& launch,
+                const char* refused = "the kernel is not launched");
 
-/// Times the reader's kernel and the solution in turn; throws Dear if it takes more than 1.25 times
-/// as long. `check` compares the results of both.
+/// Times the reader's work and the solution's in turn; throws Dear if it takes more than 1.25 times
+/// as long. `check` compares the results of both. Work `on_host` has ended when it returns.
 void require_near(const std::string& what, const Function<void()>& yours,
-                  const Function<void()>& solution, const Check& check);
+                  const Function<void()>& solution, const Check& check, bool on_host = false);
+
+/// The same of times that were measured in turn.
+void require_near(const Readings& yours, const Readings& solution);
 
 }  // namespace your_turn
