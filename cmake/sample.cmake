@@ -284,6 +284,9 @@ function(add_answer_check name answer option file said)
            COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${program}> -DOPTION=${option} -DNAME=${answer}
                    -DFILE=${file} "-DANSWER=${said}" -P ${SAMPLES_CMAKE}/your_turn.cmake)
   set_tests_properties(${name} PROPERTIES LABELS ${topic} TIMEOUT 300 SKIP_REGULAR_EXPRESSION "(^|\n)skipped: ")
+  if(answer MATCHES "_endless$")  # meanwhile the GPU is of little use to others
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
+  endif()
 endfunction()
 
 # Sets `variable` to those of a topic's experiments that -DEXPERIMENTS=... asks for.

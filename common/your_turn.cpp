@@ -167,7 +167,8 @@ Verdict watched(pid_t child, int input) {
               "not yet: " + what + ": does not end within " + std::to_string(seconds) + " s"};
     }
     pollfd readable{input, POLLIN, 0};
-    if (poll(&readable, 1, int(left.count()) + 1) <= 0) continue;  // the time is up, or a signal
+    if (poll(&readable, 1, int(std::min<long long>(left.count(), 60000)) + 1) <= 0)
+      continue;  // the time is up, or a signal
     char piece[4096];
     const ssize_t length = read(input, piece, sizeof piece);
     if (length < 0 && errno == EINTR) continue;
