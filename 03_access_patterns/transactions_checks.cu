@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "../common/your_turn.hpp"
 #include "transactions.hpp"
 
 namespace {
@@ -147,4 +148,17 @@ TEST_CASE("transactions: no lane is left out of what is moved and an inactive wa
                })));
     }
   }
+}
+
+TEST_CASE("transactions: exercises count sectors by the same rule") {
+  for (const size_t range : {size_t(8), size_t(100), size_t(10000)})
+    for (size_t pattern = 0; pattern < 50; ++pattern) {
+      your_turn::WarpWords words;
+      for (unsigned lane = 0; lane < 32; ++lane) {
+        const unsigned number = your_turn::number_at(32 * pattern + lane);
+        words[lane] = number % 5 == 0 ? your_turn::idle : (long long)(number / 5 % range);
+      }
+      const Warp warp = warp_of(4, [&](unsigned lane) { return words[lane]; });
+      CHECK(your_turn::sectors(words) == sectors(warp));
+    }
 }

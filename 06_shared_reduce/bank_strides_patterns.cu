@@ -14,6 +14,7 @@
 #include <set>
 
 #include "../common/counters.hpp"
+#include "../common/your_turn.hpp"
 #include "banks.hpp"
 
 namespace {
@@ -391,4 +392,18 @@ TEST_CASE("bank_strides: random patterns: profile launches") {
 
 TEST_CASE("bank_strides: counted wavefronts of random patterns equal the model") {
   compare_patterns_with_counts_of_this_run(counted_launches());
+}
+
+TEST_CASE("bank_strides: exercises count wavefronts by the same rule") {
+  for (const unsigned range : {32u, 100u, 1024u})
+    for (size_t pattern = 0; pattern < 50; ++pattern) {
+      your_turn::WarpWords words;
+      LaneWords lanes;
+      for (unsigned lane = 0; lane < 32; ++lane) {
+        const unsigned number = your_turn::number_at(32 * pattern + lane);
+        lanes[lane] = number % 5 == 0 ? idle : long(number / 5 % range);
+        words[lane] = lanes[lane] == idle ? your_turn::idle : lanes[lane];
+      }
+      CHECK(your_turn::wavefronts(words) == wavefronts(lanes));
+    }
 }

@@ -7,8 +7,12 @@ include_guard(DIRECTORY)
 
 option(BUILD_TESTING "Register self-checks, contract tests and the like with ctest" ON)
 set(EXPERIMENTS "" CACHE STRING "The only experiments to build, as in transpose;sum; empty: all of them")
+set(EXERCISE "" CACHE STRING "The only exercise of your_turn/ to build, and no sample; empty: all of them")
 if(BUILD_TESTING)
   enable_testing()
+endif()
+if(EXERCISE)
+  set(BUILD_TESTING OFF)  # of the samples
 endif()
 
 set(SAMPLES_CMAKE ${CMAKE_CURRENT_LIST_DIR})
@@ -119,6 +123,9 @@ endfunction()
 # A program of CUDA sources, with the warnings and packages of all of them.
 function(add_cuda_executable target)
   add_executable(${target} ${ARGN})
+  if(EXERCISE)
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  endif()
   # as a plain option: CMake 3.25.1 (Debian 12) does not know that nvcc has C++20
   # nvcc 12.8 and 12.9 warn of every architecture that 13 drops
   target_compile_options(${target} PRIVATE -std=c++20
@@ -127,7 +134,7 @@ function(add_cuda_executable target)
   # a file without device code needs one front end instead of three: the host compiler reads it
   foreach(source IN LISTS ARGN)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
-    file(STRINGS ${source} device_code REGEX "__(global|device|managed)__|<<<|<(cub|thrust)/|\\.cuh\"" LIMIT_COUNT 1)
+    file(STRINGS ${source} device_code REGEX "__(global|device|managed)__|^[^/]*<<<|<(cub|thrust)/|\\.cuh\"" LIMIT_COUNT 1)
     if(NOT device_code)
       set(options -xc++)
       if(source MATCHES "(main|_checks)\\.cu$")  # nothing in it is measured: optimised less, it compiles faster
@@ -170,6 +177,102 @@ function(add_sample topic)
     if(Python3_FOUND AND NOT EXPERIMENTS)
       add_page_checks(${topic})
     endif()
+  endif()
+  add_exercises(${topic})
+endfunction()
+
+# The exercises of a topic, in a program of their own, NN_your_turn. An exercise is your_turn/<name>.cu,
+# solutions/<name>.cu, and <name>_check.cpp or .cu; tests/<name>.cu has answers that are wrong or dear, each behind a
+# comment "// answer <name>_<what>: <what the check says, a regex>". No sample needs them: they are built by the target
+# exercises, and with -DEXERCISE=<name>.
+function(add_exercises topic)
+  set(exercises)
+  file(GLOB files CONFIGURE_DEPENDS your_turn/*.cu)
+  foreach(file IN LISTS files)
+    get_filename_component(exercise ${file} NAME_WE)
+    if(NOT exercise MATCHES "_check$")
+      list(APPEND exercises ${exercise})
+    endif()
+  endforeach()
+  if(NOT exercises)
+    return()
+  endif()
+  if(EXERCISE)
+    if(NOT EXERCISE IN_LIST exercises)
+      if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)
+        list(JOIN exercises ", " all)
+        message(FATAL_ERROR "EXERCISE: ${topic} has no exercise '${EXERCISE}'; it has ${all}")
+      endif()
+      return()
+    endif()
+    set(exercises ${EXERCISE})
+  elseif(EXPERIMENTS)
+    return()
+  endif()
+
+  set(folder ${CMAKE_CURRENT_SOURCE_DIR}/your_turn)
+  set(sources ${SAMPLES_CMAKE}/your_turn_main.cpp)
+  foreach(exercise IN LISTS exercises)
+    file(GLOB checks CONFIGURE_DEPENDS ${folder}/${exercise}_check.c*)
+    list(APPEND sources ${folder}/${exercise}.cu ${folder}/solutions/${exercise}.cu ${checks})
+    if(NOT EXERCISE)
+      list(APPEND sources ${folder}/tests/${exercise}.cu)
+    endif()
+  endforeach()
+  string(SUBSTRING ${topic} 0 2 number)
+  set(program ${number}_your_turn)
+  add_cuda_executable(${program} ${sources})
+  target_include_directories(${program} PRIVATE ${folder})  # for solutions/ and tests/
+  # what is still to be written uses no parameter
+  target_compile_options(${program} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-unused-parameter>"
+                                            "$<$<COMPILE_LANGUAGE:CXX>:-Wno-unused-parameter>")
+  # for an exercise that is compiled once more, to be looked at
+  set(architecture 75)
+  if(CMAKE_CUDA_ARCHITECTURES MATCHES "^[0-9]+")
+    set(architecture ${CMAKE_MATCH_0})
+  endif()
+  target_compile_definitions(${program} PRIVATE YOUR_TURN_NVCC="${CMAKE_CUDA_COMPILER}"
+                                                YOUR_TURN_HOST_COMPILER="${CMAKE_CUDA_HOST_COMPILER}"
+                                                YOUR_TURN_ARCHITECTURE="${architecture}")
+  set_property(GLOBAL APPEND PROPERTY EXERCISES ${program})
+  if(EXERCISE)
+    set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL FALSE)
+    return()
+  endif()
+  set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  add_dependencies(exercises ${program})
+
+  if(BUILD_TESTING)
+    foreach(exercise IN LISTS exercises)
+      # the reader's own: label your_turn, left out of the preset "test"
+      add_test(NAME "your turn: ${exercise}" COMMAND ${program} ${exercise})
+      set_tests_properties("your turn: ${exercise}" PROPERTIES LABELS your_turn TIMEOUT 600 SKIP_RETURN_CODE 77)
+
+      # that the exercise is as it should be: part of the preset "test"
+      set(name "${topic}: exercise: ${exercise}")
+      add_test(NAME "${name}: its solution differs in the reader's part only"
+               COMMAND ${CMAKE_COMMAND} -DEXERCISE=${folder}/${exercise}.cu -DSOLUTION=${folder}/solutions/${exercise}.cu
+                       -P ${SAMPLES_CMAKE}/your_turn.cmake)
+      set_tests_properties("${name}: its solution differs in the reader's part only" PROPERTIES LABELS ${topic})
+      add_answer_check("${name}: as handed out" ${exercise} "" ${folder}/${exercise}.cu "not yet: .+")
+      add_answer_check("${name}: solution" ${exercise} --solution ${folder}/solutions/${exercise}.cu "done")
+      file(STRINGS ${folder}/tests/${exercise}.cu answers REGEX "^// answer [a-z0-9_]+: ")
+      foreach(answer IN LISTS answers)
+        string(REGEX REPLACE "^// answer ([a-z0-9_]+): .*" "\\1" answer "${answer}")
+        add_answer_check("${name}: ${answer}" ${answer} --test ${folder}/tests/${exercise}.cu "")
+      endforeach()
+    endforeach()
+  endif()
+endfunction()
+
+# Part of add_exercises: what the program says of one answer (cmake/your_turn.cmake).
+function(add_answer_check name answer option file said)
+  add_test(NAME ${name}
+           COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${program}> -DOPTION=${option} -DNAME=${answer}
+                   -DFILE=${file} "-DANSWER=${said}" -P ${SAMPLES_CMAKE}/your_turn.cmake)
+  set_tests_properties(${name} PROPERTIES LABELS ${topic} TIMEOUT 300 SKIP_REGULAR_EXPRESSION "(^|\n)skipped: ")
+  if(answer MATCHES "_endless$")  # meanwhile the GPU is of little use to others
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
   endif()
 endfunction()
 
@@ -310,6 +413,10 @@ function(add_compiled_code_check topic experiment)
                    -DSCRATCH=${CMAKE_CURRENT_BINARY_DIR}/compiled_code -P ${SAMPLES_CMAKE}/compiled_code.cmake)
   set_tests_properties(${name} PROPERTIES LABELS ${topic} TIMEOUT 300 SKIP_REGULAR_EXPRESSION "^skipped: ")
 endfunction()
+
+if(NOT TARGET exercises)
+  add_custom_target(exercises)  # builds the exercises of all topics
+endif()
 
 # what every sample links, whether all topics are configured or one by itself
 if(NOT TARGET samples_common)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Compiles every topic with any nvcc, warnings as errors, and leaves nothing behind. Needs doctest's and cxxopts' headers.
+# Compiles every topic and its exercises with any nvcc, warnings as errors, and leaves nothing behind. Needs doctest's and
+# cxxopts' headers.
 #
 #   tools/compile_with.sh /usr/local/cuda-12.4/bin/nvcc           for its oldest architecture and 9.0
 #   tools/compile_with.sh /usr/local/cuda-12.4/bin/nvcc 50 90     for these
@@ -33,12 +34,14 @@ cd "$(dirname "$0")/.."
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
+options=() # beside those of all sources
+
 # one source to an object; what the compiler says is kept, and said with the file's name if there is anything
 compile() {
   local source=$1 object=$scratch/${1//\//-}.o
   # nvcc 12.8 and 12.9 warn of every architecture that 13 drops
   if ! "$nvcc" -std=c++20 -O3 "${code[@]}" -Werror=all-warnings -Wno-deprecated-gpu-targets \
-    -Xcompiler=-Wall,-Wextra,-Werror -c -o "$object" "$source" >"$object.txt" 2>&1 || [ -s "$object.txt" ]; then
+    -Xcompiler=-Wall,-Wextra,-Werror "${options[@]}" -c -o "$object" "$source" >"$object.txt" 2>&1 || [ -s "$object.txt" ]; then
     printf '%s: does not compile without a word\n' "$source"
     cat "$object.txt"
     rm -f "$object"
@@ -55,22 +58,38 @@ compile_all() {
   wait
 }
 
+# links common/ and these sources, of which all have to be there, and runs the program's --list
+link() {
+  local program=$1 source objects=()
+  shift
+  for source in common/*.cpp "$@"; do
+    objects+=("$scratch/${source//\//-}.o")
+    [ -e "${objects[-1]}" ] || return 1
+  done
+  "$nvcc" "${code[@]}" -Wno-deprecated-gpu-targets -o "$scratch/$program" "${objects[@]}" &&
+    "$scratch/$program" --list >/dev/null
+}
+
 failed=0
 topics=0
-compile_all common/*.cpp
+compile_all common/*.cpp cmake/your_turn_main.cpp
 for topic in [0-9]*_*/; do
   topic=${topic%/}
   compile_all "$topic"/*.cu
-  linked=yes
-  for source in common/*.cpp "$topic"/*.cu; do
-    [ -e "$scratch/${source//\//-}.o" ] || linked=no
-  done
-  if [ $linked = yes ] && "$nvcc" "${code[@]}" -Wno-deprecated-gpu-targets -o "$scratch/$topic" \
-    "$scratch"/common-*.o "$scratch/$topic"-*.o && "$scratch/$topic" --list >/dev/null; then
+  if link "$topic" "$topic"/*.cu; then
     echo "$topic: compiles"
     topics=$((topics + 1))
   else
     echo "$topic: does not compile"
+    failed=1
+  fi
+  exercises=("$topic"/your_turn/*.c* "$topic"/your_turn/solutions/*.cu)
+  [ -e "${exercises[0]}" ] || continue
+  options=("-I$topic/your_turn" -Xcompiler=-Wno-unused-parameter) # what is to be written uses none
+  compile_all "${exercises[@]}"
+  options=()
+  if ! link "$topic-your_turn" cmake/your_turn_main.cpp "${exercises[@]}"; then
+    echo "$topic: its exercises do not compile"
     failed=1
   fi
 done

@@ -1,0 +1,30 @@
+// add: the text has all threads of a block run `devData += 2`. Each of them reads the variable,
+// adds, and writes it; what others wrote in between is lost. Of 64 threads' additions as few as one
+// may be left. Repair it in two ways, so that each thread's amount is added: first with an atomic,
+// then without any. Both are launched as <<<1, 64>>>.
+//
+// Right: *value has grown by all 64 amounts, in each of 50 launches. This needs a GPU.
+//
+//   cmake -S 01_memory_model -B build/your_add -DEXERCISE=add
+//   cmake --build build/your_add && build/your_add/01_your_turn
+#include "add.hpp"
+
+namespace {
+
+// [your turn]
+
+/// Adds amount[0] to amount[63] to *value.
+__global__ void with_an_atomic(unsigned* value, const unsigned* amount) {
+  *value += amount[threadIdx.x];  // a race: repair it
+}
+
+/// The same without an atomic.
+__global__ void without_atomics(unsigned* value, const unsigned* amount) {
+  *value += amount[threadIdx.x];  // repair it in another way
+}
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(add, Add, {with_an_atomic, without_atomics});

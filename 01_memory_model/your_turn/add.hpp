@@ -1,0 +1,11 @@
+// What add.cu hands in, and who checks it.
+#pragma once
+
+#include "../../common/your_turn.hpp"
+
+struct Add {
+  void (*with_an_atomic)(unsigned* value, const unsigned* amount);
+  void (*without_atomics)(unsigned* value, const unsigned* amount);
+};
+
+void check_add(const Add& yours, const Add& solution);

@@ -1,0 +1,37 @@
+// arrays: each thread has 32 samples, of values from 0 to 15, and looks for the most frequent value
+// (of several the smallest). Counting by the value is short:
+//
+//   unsigned count[16] = {};
+//   for (unsigned i = 0; i < 32; ++i) ++count[samples[i]];
+//
+// but registers have no index that is known at run time only: the array goes to local memory, 64
+// bytes a thread, read and written for every sample. Write the function so that the compiled kernel
+// has none.
+//
+// Right: on 1600 sets of samples. Cheap: 0 local bytes, as the compiler reports them. No GPU is
+// needed.
+//
+//   cmake -S 01_memory_model -B build/your_arrays -DEXERCISE=arrays
+//   cmake --build build/your_arrays && build/your_arrays/01_your_turn
+#include "arrays.hpp"
+
+namespace {
+
+// [your turn]
+
+/// The value that most of the 32 samples have.
+__host__ __device__ unsigned most_frequent(const unsigned* samples) {
+  return 16;  // write it
+}
+
+// [/your turn]
+
+/// Thread i has samples 32 * i to 32 * i + 31.
+__global__ void most_frequent_of_each(unsigned* out, const unsigned* in) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = most_frequent(in + size_t(32) * i);
+}
+
+}  // namespace
+
+YOUR_TURN(arrays, Arrays, {most_frequent, most_frequent_of_each, __FILE__});

@@ -1,0 +1,42 @@
+// add: the text has all threads of a block run `devData += 2`. Each of them reads the variable,
+// adds, and writes it; what others wrote in between is lost. Of 64 threads' additions as few as one
+// may be left. Repair it in two ways, so that each thread's amount is added: first with an atomic,
+// then without any. Both are launched as <<<1, 64>>>.
+//
+// Right: *value has grown by all 64 amounts, in each of 50 launches. This needs a GPU.
+//
+//   cmake -S 01_memory_model -B build/your_add -DEXERCISE=add
+//   cmake --build build/your_add && build/your_add/01_your_turn
+#include "add.hpp"
+
+namespace {
+
+// [your turn]
+
+// An atomic's reading, adding and writing cannot be torn apart; the 64 additions come one after the
+// other. Without atomics only one thread may write: the others hand their amounts over in shared
+// memory, and the barrier says when all of them are there. It does not matter that one thread adds
+// 64 words: a block with more to add halves them in steps (06_shared_reduce).
+
+/// Adds amount[0] to amount[63] to *value.
+__global__ void with_an_atomic(unsigned* value, const unsigned* amount) {
+  atomicAdd(value, amount[threadIdx.x]);
+}
+
+/// The same without an atomic.
+__global__ void without_atomics(unsigned* value, const unsigned* amount) {
+  __shared__ unsigned shared[64];
+  shared[threadIdx.x] = amount[threadIdx.x];
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    unsigned sum = 0;
+    for (unsigned i = 0; i < 64; ++i) sum += shared[i];
+    *value += sum;
+  }
+}
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(add, Add, {with_an_atomic, without_atomics});

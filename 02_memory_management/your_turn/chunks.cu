@@ -1,0 +1,38 @@
+// chunks: an array is copied to the device, worked on, and copied back, in chunks: while one chunk
+// is worked on, the next is on its way there and the one before on its way back.
+//
+//   for (unsigned k = 0; k < chunks; ++k) {
+//     const Chunk c = chunk(k, chunks, bytes);
+//     cudaMemcpyAsync(device + c.first, host + c.first, c.count, ..., stream[c.stream]);
+//     launch(work, device + c.first, c.count, stream[c.stream]);
+//     cudaMemcpyAsync(host + c.first, device + c.first, c.count, ..., stream[c.stream]);
+//   }
+//
+// The device copies one chunk there, works on one, and copies one back at the same time; what is in
+// the same stream waits for what was given to it before. Write where each chunk lies and which
+// stream takes it (from 0 on, as many as you like).
+//
+// Right: every byte is in one chunk, for any number of bytes; a chunk may be empty. Cheap: eight
+// chunks take 1.25 times as long as one copy, not 3 times. No GPU is needed: a model of the three
+// engines tells the time.
+//
+//   cmake -S 02_memory_management -B build/your_chunks -DEXERCISE=chunks
+//   cmake --build build/your_chunks && build/your_chunks/02_your_turn
+#include "chunks.hpp"
+
+#include <algorithm>
+
+namespace {
+
+// [your turn]
+
+/// {the first byte, the number of bytes, the stream} of chunk k of `chunks`.
+Chunk chunk(unsigned k, unsigned chunks, size_t bytes) {
+  return {0, 0, 0};  // write it
+}
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(chunks, Chunks, {chunk});

@@ -1,0 +1,34 @@
+// pipeline: page-locked words of the host are copied to the device, changed there by a kernel, and
+// copied back to where they were. Done one after the other the three take the sum of their times.
+// Cut the words into chunks and hand these to streams, so that one chunk is copied there while
+// another is worked on and a third is copied back. (Without a GPU, chunks.cu asks for the borders
+// alone.)
+//
+//   cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, streams[s]);
+//   work(device + first, words, streams[s]);
+//   cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, streams[s]);
+//
+// There are four streams, streams[0] to streams[3]. You need not wait at the end. Right: every
+// word, for any number of words. Cheap: no more than 1.25 times the solution's time, of 64 MiB, in
+// turn. This needs a GPU.
+//
+//   cmake -S 02_memory_management -B build/your_pipeline -DEXERCISE=pipeline
+//   cmake --build build/your_pipeline && build/your_pipeline/02_your_turn
+#include "pipeline.hpp"
+
+#include <algorithm>
+
+namespace {
+
+// [your turn]
+
+/// Changes all words of `host`; `device` has room for as many.
+void run(unsigned* host, unsigned* device, size_t words, Work work, const cudaStream_t* streams) {
+  // write it
+}
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(pipeline, Pipeline, {run});

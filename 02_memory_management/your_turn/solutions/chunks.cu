@@ -1,0 +1,45 @@
+// chunks: an array is copied to the device, worked on, and copied back, in chunks: while one chunk
+// is worked on, the next is on its way there and the one before on its way back.
+//
+//   for (unsigned k = 0; k < chunks; ++k) {
+//     const Chunk c = chunk(k, chunks, bytes);
+//     cudaMemcpyAsync(device + c.first, host + c.first, c.count, ..., stream[c.stream]);
+//     launch(work, device + c.first, c.count, stream[c.stream]);
+//     cudaMemcpyAsync(host + c.first, device + c.first, c.count, ..., stream[c.stream]);
+//   }
+//
+// The device copies one chunk there, works on one, and copies one back at the same time; what is in
+// the same stream waits for what was given to it before. Write where each chunk lies and which
+// stream takes it (from 0 on, as many as you like).
+//
+// Right: every byte is in one chunk, for any number of bytes; a chunk may be empty. Cheap: eight
+// chunks take 1.25 times as long as one copy, not 3 times. No GPU is needed: a model of the three
+// engines tells the time.
+//
+//   cmake -S 02_memory_management -B build/your_chunks -DEXERCISE=chunks
+//   cmake --build build/your_chunks && build/your_chunks/02_your_turn
+#include "chunks.hpp"
+
+#include <algorithm>
+
+namespace {
+
+// [your turn]
+
+// Borders by rounding up: the last chunks are shorter, or empty, and none goes beyond the end. A
+// chunk has three things done to it, so three streams keep three engines busy: with two, chunk 2
+// would wait until chunk 0 is back. The first chunk and the last leave engines idle: 8 + 2
+// eighths of a copy.
+
+/// {the first byte, the number of bytes, the stream} of chunk k of `chunks`.
+Chunk chunk(unsigned k, unsigned chunks, size_t bytes) {
+  const size_t each = (bytes + chunks - 1) / chunks;
+  const size_t first = std::min(k * each, bytes);
+  return {first, std::min(each, bytes - first), k % 3};
+}
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(chunks, Chunks, {chunk});

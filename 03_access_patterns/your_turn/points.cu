@@ -1,0 +1,29 @@
+// points: n points have fields x, y and z of 4 bytes each. A struct { float x, y, z; } puts them 12
+// bytes apart, and a warp whose lanes read x of 32 neighbouring points moves 12 sectors of 32
+// bytes, of which it uses a third. Find a layout in which it moves 4, for each of the three fields.
+//
+// Write two functions. The array begins on a sector, and may have up to 96 words more than the
+// 3 * n that are needed. Right: every field of every point has a word of its own, for every n.
+// Cheap: 4 sectors for the same field of points 0 to 31, 32 to 63, and so on.
+//
+//   cmake -S 03_access_patterns -B build/your_points -DEXERCISE=points
+//   cmake --build build/your_points && build/your_points/03_your_turn
+#include "points.hpp"
+
+namespace {
+
+// [your turn]
+
+/// Words of 4 bytes that the array has for n points.
+size_t words_for(size_t n) { return 3 * n; }
+
+/// The index of the word in which a field (x, y or z) of point i lies.
+size_t word_of(size_t i, Field field, size_t n) {
+  return 0;  // write it
+}
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(points, Points, {words_for, word_of});

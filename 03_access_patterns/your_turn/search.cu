@@ -1,0 +1,34 @@
+// search: find the bug. In 2007 a reader of a study of the 8800 GTX (1.35 GHz, in a PC with a
+// display) wrote that he looks for a word in a text of 50 MB, by one thread. In the first 10 MB the
+// word is found, and in the last 10 MB as well; in all 50 MB nothing is found, and nothing is said.
+// He suspects the memory. What he ran was, most likely,
+//
+//   cudaMalloc(&text_d, size);                                          // Line::malloc_text
+//   cudaMemcpy(text_d, text, size, cudaMemcpyHostToDevice);             // Line::copy_text
+//   cudaMalloc(&found_d, sizeof(int));                                  // Line::malloc_found
+//   search<<<1, 1>>>(text_d, size, word, found_d);                      // Line::launch
+//   cudaMemcpy(&found, found_d, sizeof(int), cudaMemcpyDeviceToHost);   // Line::copy_found
+//   printf("%d", found);
+//
+// For each of 50 million positions the thread loads a letter of the text and one of the word, one
+// after the other, and waits about 300 cycles for each. Answer three questions: how long does that
+// take? Which limit ended it (search.hpp has a list)? And which line returned the error that no one
+// read? No GPU is needed.
+//
+//   cmake -S 03_access_patterns -B build/your_search -DEXERCISE=search
+//   cmake --build build/your_search && build/your_search/03_your_turn
+#include "search.hpp"
+
+namespace {
+
+// [your turn]
+
+constexpr double seconds = 0;            // that the kernel takes
+constexpr Limit limit = Limit::unknown;  // that ended it
+constexpr Line line = Line::unknown;     // that returned the error
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(search, Search, {seconds, limit, line});

@@ -1,0 +1,39 @@
+// search: find the bug. In 2007 a reader of a study of the 8800 GTX (1.35 GHz, in a PC with a
+// display) wrote that he looks for a word in a text of 50 MB, by one thread. In the first 10 MB the
+// word is found, and in the last 10 MB as well; in all 50 MB nothing is found, and nothing is said.
+// He suspects the memory. What he ran was, most likely,
+//
+//   cudaMalloc(&text_d, size);                                          // Line::malloc_text
+//   cudaMemcpy(text_d, text, size, cudaMemcpyHostToDevice);             // Line::copy_text
+//   cudaMalloc(&found_d, sizeof(int));                                  // Line::malloc_found
+//   search<<<1, 1>>>(text_d, size, word, found_d);                      // Line::launch
+//   cudaMemcpy(&found, found_d, sizeof(int), cudaMemcpyDeviceToHost);   // Line::copy_found
+//   printf("%d", found);
+//
+// For each of 50 million positions the thread loads a letter of the text and one of the word, one
+// after the other, and waits about 300 cycles for each. Answer three questions: how long does that
+// take? Which limit ended it (search.hpp has a list)? And which line returned the error that no one
+// read? No GPU is needed.
+//
+//   cmake -S 03_access_patterns -B build/your_search -DEXERCISE=search
+//   cmake --build build/your_search && build/your_search/03_your_turn
+#include "search.hpp"
+
+namespace {
+
+// [your turn]
+
+// 22 seconds. A system that also draws on the GPU lets a kernel run for a few seconds (Windows for
+// about five; cudaDevAttrKernelExecTimeout tells whether there is such a limit), and 10 MB take
+// less. The launch returns at once: what happens to the kernel later is returned by the next call
+// that waits for it, here the copy of the result (cudaErrorLaunchTimeout). What it copied was never
+// written.
+constexpr double seconds = 2 * 50e6 * 300 / 1.35e9;  // that the kernel takes
+constexpr Limit limit = Limit::run_time;             // that ended it
+constexpr Line line = Line::copy_found;              // that returned the error
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(search, Search, {seconds, limit, line});

@@ -1,0 +1,53 @@
+// tile: a matrix of ny rows of nx words is transposed through shared memory: word (row, column) of
+// the input, number row * nx + column, becomes word (column, row) of the output, number
+// column * ny + row. A block of 32 x 8 threads takes 32 x 32 words in four steps; there are as many
+// blocks as it takes to cover the input, (nx + 31) / 32 across and (ny + 31) / 32 down:
+//
+//   __shared__ unsigned tile[tile_words];
+//   for (unsigned step = 0; step < 4; ++step)                 // load
+//     tile[load.tile] = in[load.memory];
+//   __syncthreads();
+//   for (unsigned step = 0; step < 4; ++step)                 // store
+//     out[store.memory] = tile[store.tile];
+//
+// Write which words each thread moves. Right: no word is lost and none is out of bounds, for nx and
+// ny that are no multiples of 32. Cheap: a warp (32 neighbours in tx) moves 4 sectors a request to
+// read the input and 4 to write the output, and takes 1 wavefront to write the tile and 1 to read
+// it. No GPU is needed; transpose.cu is the same as a kernel.
+//
+//   cmake -S 04_bandwidth -B build/your_tile -DEXERCISE=tile
+//   cmake --build build/your_tile && build/your_tile/04_your_turn
+#include "tile.hpp"
+
+namespace {
+
+// [your turn]
+
+// Both times tx runs along a row of the matrix in memory: 32 neighbours, 4 sectors. What is turned
+// is the tile: written by rows, read by columns. A row of 33 words puts the words of a column into
+// 32 banks. The bounds are those of the word that is moved: when it stores, a thread has another
+// word than the one it loaded.
+constexpr unsigned pitch = 33;
+constexpr unsigned tile_words = 32 * pitch;
+
+/// {the word of the input that thread t loads in a step (-1: none), where in the tile it puts it}.
+Move load(Thread t, unsigned step, unsigned nx, unsigned ny) {
+  const unsigned y = t.ty + 8 * step;  // row of the tile
+  const unsigned column = 32 * t.bx + t.tx, row = 32 * t.by + y;
+  if (column >= nx || row >= ny) return {-1, 0};
+  return {(long long)(row)*nx + column, y * pitch + t.tx};
+}
+
+/// {the word of the output that thread t stores in a step (-1: none), where in the tile it is}.
+Move store(Thread t, unsigned step, unsigned nx, unsigned ny) {
+  const unsigned x = t.ty + 8 * step;  // column of the tile
+  const unsigned column = 32 * t.bx + x, row = 32 * t.by + t.tx;
+  if (column >= nx || row >= ny) return {-1, 0};
+  return {(long long)(column)*ny + row, t.tx * pitch + x};
+}
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(tile, Tile, {tile_words, load, store});

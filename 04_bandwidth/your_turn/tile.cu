@@ -1,0 +1,42 @@
+// tile: a matrix of ny rows of nx words is transposed through shared memory: word (row, column) of
+// the input, number row * nx + column, becomes word (column, row) of the output, number
+// column * ny + row. A block of 32 x 8 threads takes 32 x 32 words in four steps; there are as many
+// blocks as it takes to cover the input, (nx + 31) / 32 across and (ny + 31) / 32 down:
+//
+//   __shared__ unsigned tile[tile_words];
+//   for (unsigned step = 0; step < 4; ++step)                 // load
+//     tile[load.tile] = in[load.memory];
+//   __syncthreads();
+//   for (unsigned step = 0; step < 4; ++step)                 // store
+//     out[store.memory] = tile[store.tile];
+//
+// Write which words each thread moves. Right: no word is lost and none is out of bounds, for nx and
+// ny that are no multiples of 32. Cheap: a warp (32 neighbours in tx) moves 4 sectors a request to
+// read the input and 4 to write the output, and takes 1 wavefront to write the tile and 1 to read
+// it. No GPU is needed; transpose.cu is the same as a kernel.
+//
+//   cmake -S 04_bandwidth -B build/your_tile -DEXERCISE=tile
+//   cmake --build build/your_tile && build/your_tile/04_your_turn
+#include "tile.hpp"
+
+namespace {
+
+// [your turn]
+
+constexpr unsigned tile_words = 1024;
+
+/// {the word of the input that thread t loads in a step (-1: none), where in the tile it puts it}.
+Move load(Thread t, unsigned step, unsigned nx, unsigned ny) {
+  return {-1, 0};  // write it
+}
+
+/// {the word of the output that thread t stores in a step (-1: none), where in the tile it is}.
+Move store(Thread t, unsigned step, unsigned nx, unsigned ny) {
+  return {-1, 0};  // write it
+}
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(tile, Tile, {tile_words, load, store});

@@ -1,0 +1,25 @@
+// transpose: what tile.cu computes, as a kernel. A matrix of ny rows of nx words becomes one of nx
+// rows of ny words: out[column * ny + row] = in[row * nx + column]. There are 32 x 8 threads in a
+// block and a block for each 32 x 32 words, (nx + 31) / 32 across and (ny + 31) / 32 down.
+//
+// Right: every word, for nx and ny that are no multiples of 32, and no word out of bounds. Cheap:
+// no more than 1.25 times the solution's time, of 8192 x 8192 words, in turn. This needs a GPU.
+//
+//   cmake -S 04_bandwidth -B build/your_transpose -DEXERCISE=transpose
+//   cmake --build build/your_transpose && build/your_transpose/04_your_turn
+#include "transpose.hpp"
+
+namespace {
+
+// [your turn]
+
+/// Writes the transposed matrix.
+__global__ void transpose(unsigned* out, const unsigned* in, unsigned nx, unsigned ny) {
+  // write it
+}
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(transpose, Transpose, {transpose});

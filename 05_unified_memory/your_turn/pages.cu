@@ -1,0 +1,31 @@
+// pages: an array of n words of 4 bytes lies in managed memory, in pages of 64 KiB (16,384 words),
+// the first of which begins with the array. A kernel's warps are to share it out so that as many
+// pages fault at the same time as warps run: a page for each warp, and as many warps as there are
+// pages. A warp takes 512 steps:
+//
+//   for (unsigned step = 0; step < 512; ++step) {
+//     const long long i = element(warp, step, lane, n);
+//     if (i >= 0) out[i] = in[i];
+//   }
+//
+// Right: every element once, for any n. Cheap: no warp touches two pages, and each step moves 4
+// sectors at most. No GPU is needed.
+//
+//   cmake -S 05_unified_memory -B build/your_pages -DEXERCISE=pages
+//   cmake --build build/your_pages && build/your_pages/05_your_turn
+#include "pages.hpp"
+
+namespace {
+
+// [your turn]
+
+/// The element that this lane of this warp takes in this step; -1: none.
+long long element(size_t warp, unsigned step, unsigned lane, size_t n) {
+  return -1;  // write it
+}
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(pages, Pages, {element});

@@ -1,0 +1,36 @@
+// prefetch: the host writes two managed arrays, a kernel reads `in` and writes `out`, and the host
+// reads `out`. Left alone, each of them waits for page after page to come. Bring the pages before
+// they are wanted, so that neither the kernel nor the host has a fault.
+//
+//   before_kernel(out, in, n);
+//   add_one<<<...>>>(out, in, n);    // out[i] = in[i] + 1, timed
+//   after_kernel(out, in, n);        // it is waited for
+//   for (...) sum += out[...];       // by the host, timed
+//
+// prefetch_to_device(data, bytes) and prefetch_to_host(data, bytes) queue a prefetch. The arrays
+// have n words of 4 bytes each. Right: the sum. Cheap: the kernel in no more than 1.25 times the
+// solution's time, the host's reading in no more than 3 times. This needs a GPU, and Linux.
+//
+//   cmake -S 05_unified_memory -B build/your_prefetch -DEXERCISE=prefetch
+//   cmake --build build/your_prefetch && build/your_prefetch/05_your_turn
+#include "prefetch.hpp"
+
+namespace {
+
+// [your turn]
+
+/// Called when the host has written both arrays.
+void before_kernel(unsigned* out, const unsigned* in, size_t n) {
+  throw your_turn::NotYet("before_kernel is still to be written");  // instead of this line
+}
+
+/// Called when the kernel has ended.
+void after_kernel(unsigned* out, const unsigned* in, size_t n) {
+  // write it
+}
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(prefetch, Prefetch, {before_kernel, after_kernel});

@@ -1,0 +1,25 @@
+// sum: adds up n words, for any n from 1 on, in one launch. There are 256 threads in a block and
+// eight blocks for each multiprocessor, whatever n is: all of them run at once. *out is 0 before
+// the launch; sums are modulo 2^32, so that the order makes no difference. `in` lies on 16 bytes.
+//
+// Right: the sum to the last bit, for every n, and no word out of bounds is read. Cheap: no more
+// than 1.25 times the solution's time, of 67,108,867 words, in turn. This needs a GPU.
+//
+//   cmake -S 06_shared_reduce -B build/your_sum -DEXERCISE=sum
+//   cmake --build build/your_sum && build/your_sum/06_your_turn
+#include "sum.hpp"
+
+namespace {
+
+// [your turn]
+
+/// Adds the sum of in[0] to in[n - 1] to *out.
+__global__ void sum(unsigned* out, const unsigned* in, size_t n) {
+  // write it
+}
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(sum, Sum, {sum});

@@ -1,0 +1,38 @@
+// address: a texture of n texels is read at a normalised coordinate x, in point mode: texel k lies
+// at x from k / n to (k + 1) / n. Beyond 0 and 1 the address mode decides:
+//
+//   clamp   the first texel, or the last:                  ... 0 0 0 | 0 1 2 3 | 3 3 3 3 ...
+//   wrap    the texels once more, from the beginning:      ... 1 2 3 | 0 1 2 3 | 0 1 2 3 ...
+//   mirror  the texels there and back again:               ... 2 1 0 | 0 1 2 3 | 3 2 1 0 ...
+//
+// Write the three in plain code. Right: the texel for every n and x, also far beyond, on both
+// sides. (x never lies on the border of two texels, where rounding would decide.) No GPU is needed.
+//
+//   cmake -S 07_texture_readonly -B build/your_address -DEXERCISE=address
+//   cmake --build build/your_address && build/your_address/07_your_turn
+#include "address.hpp"
+
+#include <cmath>
+
+namespace {
+
+// [your turn]
+
+/// Each the number of the texel, 0 to n - 1, that is read at x.
+int clamp(float x, int n) {
+  return 0;  // write it
+}
+
+int wrap(float x, int n) {
+  return 0;  // write it
+}
+
+int mirror(float x, int n) {
+  return 0;  // write it
+}
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(address, Address, {clamp, wrap, mirror});

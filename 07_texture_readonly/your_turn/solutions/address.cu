@@ -1,0 +1,45 @@
+// address: a texture of n texels is read at a normalised coordinate x, in point mode: texel k lies
+// at x from k / n to (k + 1) / n. Beyond 0 and 1 the address mode decides:
+//
+//   clamp   the first texel, or the last:                  ... 0 0 0 | 0 1 2 3 | 3 3 3 3 ...
+//   wrap    the texels once more, from the beginning:      ... 1 2 3 | 0 1 2 3 | 0 1 2 3 ...
+//   mirror  the texels there and back again:               ... 2 1 0 | 0 1 2 3 | 3 2 1 0 ...
+//
+// Write the three in plain code. Right: the texel for every n and x, also far beyond, on both
+// sides. (x never lies on the border of two texels, where rounding would decide.) No GPU is needed.
+//
+//   cmake -S 07_texture_readonly -B build/your_address -DEXERCISE=address
+//   cmake --build build/your_address && build/your_address/07_your_turn
+#include "address.hpp"
+
+#include <cmath>
+
+namespace {
+
+// [your turn]
+
+// Down, not towards 0: floor(-0.25) is -1, and int(-0.25) is 0. What is left of 0 then counts on
+// from the right end. Each takes a few instructions; the texture unit does it for nothing.
+
+/// Each the number of the texel, 0 to n - 1, that is read at x.
+int clamp(float x, int n) {
+  return int(std::fmin(std::fmax(std::floor(x * float(n)), 0.0f), float(n - 1)));
+}
+
+int wrap(float x, int n) {
+  const float within = x - std::floor(x);  // from 0 to 1
+  return int(within * float(n));
+}
+
+int mirror(float x, int n) {
+  const float period = std::floor(x);
+  float within = x - period;
+  if (std::fmod(period, 2.0f) != 0) within = 1 - within;  // every second one goes back
+  return int(within * float(n));
+}
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(address, Address, {clamp, wrap, mirror});

@@ -1,0 +1,46 @@
+// bilinear: an image is read between its texels, as the texture unit does it with linear filtering:
+// from the four texels around the place, each weighted by how near it is. Texel (0, 0) is the
+// square from (0, 0) to (1, 1), so its centre is at (0.5, 0.5). Beyond its sides the image goes on
+// as its border (clamp).
+//
+// Right: as the texture unit within 1/128, for texels from 0 to 1, inside and beyond the image; and
+// no texel out of bounds is read. (The unit rounds places to 1/256 of a texel; you need not.)
+// Cheap: no more than 1.25 times the solution's time, in turn. This needs a GPU.
+//
+//   cmake -S 07_texture_readonly -B build/your_bilinear -DEXERCISE=bilinear
+//   cmake --build build/your_bilinear && build/your_bilinear/07_your_turn
+#include "bilinear.hpp"
+
+namespace {
+
+// [your turn]
+
+// Half a texel back, as centres are what is weighted; down, not towards 0; and each of the four
+// clamped by itself, so that beyond a side both neighbours are the border. Four loads, which for
+// neighbouring places hit L1, and three blends.
+
+/// The image at (x, y). Its rows lie behind each other.
+__device__ float bilinear(const float* image, int width, int height, float x, float y) {
+  const float left = floorf(x - 0.5f), top = floorf(y - 0.5f);
+  const float across = x - 0.5f - left, down = y - 0.5f - top;  // from 0 to 1
+  const int x0 = min(max(int(left), 0), width - 1), x1 = min(max(int(left) + 1, 0), width - 1);
+  const int y0 = min(max(int(top), 0), height - 1), y1 = min(max(int(top) + 1, 0), height - 1);
+  const float* above = image + size_t(y0) * width;
+  const float* below = image + size_t(y1) * width;
+  const float upper = above[x0] + across * (above[x1] - above[x0]);
+  const float lower = below[x0] + across * (below[x1] - below[x0]);
+  return upper + down * (lower - upper);
+}
+
+// [/your turn]
+
+/// Sample i is at place at[i].
+__global__ void sample(float* out, const float* image, int width, int height, const float2* at,
+                       size_t n) {
+  const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  if (i < n) out[i] = bilinear(image, width, height, at[i].x, at[i].y);
+}
+
+}  // namespace
+
+YOUR_TURN(bilinear, Bilinear, {sample});
