@@ -480,7 +480,7 @@ void overlap(const Run& run, const Options& options) {
   const double room = run.device ? std::min(run.memory_there(), double(pinned_budget())) : INFINITY;
   // two arrays on either side, and a quarter of both once more
   const size_t size = fitting_size("overlap: two arrays, pinned and on the GPU,", options.size,
-                                   size_t(run.quick  ? 64
+                                   size_t(run.quick  ? 32
                                           : run.full ? 1024
                                                      : 256)
                                        << 20,

@@ -357,7 +357,7 @@ Largest measure_largest(const Run& run, Ends& ordinary, Ends& locked, size_t n) 
 /// whatever is read next comes from memory.
 class Evictor {
  public:
-  Evictor() : words_(bytes() / sizeof(size_t), 1) {}
+  explicit Evictor(bool quick) : words_((quick ? 128 * mib : bytes()) / sizeof(size_t), 1) {}
   Task task() const {
     return {"emptying the host's caches",
             [this] {
@@ -413,7 +413,7 @@ void judge_combined(const Run& run, Ends& locked, Byte* device, size_t n) {
   const std::vector<Readings> up = run.time_in_turn(copies);
 
   HostReads plain_reads(locked.host), combined_reads(special.host);
-  const Evictor evictor;
+  const Evictor evictor(run.quick);
   Run aside = run;
   aside.measuring.pairs = std::min(run.measuring.pairs, 9);  // emptying the caches takes long
   std::vector<Task> reads;  // the caches are emptied before each, in either order

@@ -173,7 +173,7 @@ double pieces_a_load(const Pattern& p, unsigned warps, unsigned bytes) {
 
 /// What a load of a warp costs each part of the way.
 struct Cost {
-  double lines;    ///< of 128 bytes in L1, one a cycle
+  double lines;    ///< of 128 bytes in L1, taken for one a cycle (a strided column gets up to two)
   double sectors;  ///< of 32 bytes from L2: what the warps of a block share comes once
   double pieces;   ///< of 64 bytes from memory: what warps that run together share comes once
 };

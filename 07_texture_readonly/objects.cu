@@ -2,8 +2,8 @@
 // then shows objects: made once, "no need for binding", "better performance than binding", "small
 // kernel overhead" [PR]. References are gone since CUDA 12 (a test of the build shows that they do
 // not compile), so what binding cost cannot be measured any more. Look at what an object costs
-// once, as an argument of each launch, and at each read: there the texture unit takes longer than a
-// load, always by the same cycles, and answers only so many lanes a cycle.
+// once, as an argument of each launch, and at each read: there the texture unit takes some 40
+// cycles longer than a load, and answers only so many lanes a cycle.
 //   cmake -S 07_texture_readonly -B build/objects -DEXPERIMENTS=objects
 //   cmake --build build/objects && build/objects/07_texture_readonly
 //
@@ -93,7 +93,7 @@ __global__ void add_loads(unsigned* sums, const unsigned* words, unsigned n, uns
 }
 
 // [add_fetches]
-// A warp's fetch takes 32 neighbours; the texture units answer a few lanes a cycle.
+// A warp's fetch takes 32 neighbours; the texture units answer so many lanes a cycle.
 __global__ void add_fetches(unsigned* sums, cudaTextureObject_t words, unsigned n, unsigned mask) {
   const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned threads = gridDim.x * blockDim.x;

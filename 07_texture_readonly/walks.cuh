@@ -427,7 +427,7 @@ inline double cycles_ns(const Device& device) {
   return 1e-6 * device.sm_clock_khz * device.prop.multiProcessorCount;
 }
 
-/// Texture units of a multiprocessor, each of which answers a lane in a cycle.
+/// Texture units of a multiprocessor, each of which answers a lane of tex2D in a cycle.
 inline double texture_units(const Device& device) { return device.prop.major >= 7 ? 4 : 8; }
 
 /// The slowest of the things that apply to 32 texels of 4 bytes. `instructions`: that a warp issues
