@@ -404,7 +404,7 @@ const Part part_faster{"02.3a", "here write-combined memory transfers faster", "
 const Part part_slow{"02.3b", "here the host reads write-combined memory slowly", "by most hosts",
                      "the wiki"};
 
-/// Both, where both kinds could be had.
+/// Both. A system that refuses either kind of memory ends the experiment.
 void judge_combined(const Run& run, Ends& locked, Byte* device, size_t n) {
   Ends special(combined, std::max(n, HostReads::bytes), device);
   std::vector<Task> copies;
@@ -630,6 +630,23 @@ TEST_CASE("transfer: predictions, by hand") {
   CHECK(model_of(pinned, 1e7, c) == Model::traffic);
   CHECK(model_of(pinned, 1e6, c) == Model::latency);
   CHECK(model_of(pageable, 1e7, c) == Model::host);
+}
+
+TEST_CASE("transfer: the host reads every word once") {
+  const HostMemory memory(pageable, HostReads::bytes);
+  HostReads reads(memory);
+  const Task task = reads.task("the host reads");
+  CHECK(wrong_after(task) == 0);
+  Task idle = task;  // after a right run: what it left must be wrong now
+  idle.launch = [] {};
+  CHECK(wrong_after(idle) == 1);
+  for (const size_t i : {size_t(0), reads.count / 2, reads.count - 1}) {
+    ++reads.words[i];
+    CHECK(wrong_after(task) == 1);
+    --reads.words[i];
+  }
+  reads.words[1] = reads.words[2];  // one left out, and another taken twice
+  CHECK(wrong_after(task) == 1);
 }
 
 TEST_CASE("transfer: sizes begin with the call and end with the largest") {

@@ -407,6 +407,31 @@ TEST_CASE("advise: predictions, by hand") {
   CHECK(std::isnan(predicted_ms(c, patterns[writing], read_mostly, 0.7, m)));
 }
 
+TEST_CASE("advise: costs, by hand, each from its own row") {
+  Link link;
+  link.to_device.median = link.to_host.median = 10;  // 1e6 bytes take 0.1 ms
+  Rows rows[pattern_count];
+  rows[little].pinned.ms = {0.02};
+  rows[little].times[on_host].ms = {0.12};  // a first fault of 0.1
+  rows[reading].pinned.ms = {0.5};
+  rows[reading].times[on_host].ms = {1.1};  // four of them, and 100 groups
+  rows[reading].made[on_host].fault_groups = 100;
+  rows[little].times[none].ms = {0.208};  // a first fault, a group, two transfers, the bytes
+  rows[little].made[none].fault_groups = 1;
+  for (int i = 0; i < 2; ++i) rows[little].made[none].to_device.add(5e5, 1);
+  rows[writing].times[none].ms = {0.913};  // 0.4 + 0.02, four passes, a transfer, the bytes, 0.25
+  Migrations& m = rows[writing].made[none];
+  m.fault_groups = 10;
+  m.to_device.add(1e6, 1);
+  m.to_host.add(1e6, 1);
+  m.cpu_faults = 5;
+  const Costs c = costs_from(link, 0.01, rows);
+  CHECK(c.first_fault == doctest::Approx(0.1));
+  CHECK(c.group == doctest::Approx(0.002));
+  CHECK(c.transfer == doctest::Approx(0.003));
+  CHECK(c.cpu_fault == doctest::Approx(0.05));
+}
+
 TEST_CASE("advise: every pattern is right under every advice at awkward sizes") {
   if (skip_without_gpu()) return;
   if (!has_managed_memory() || !pages_on_demand()) return skip_self_check(managed_memory_text());
