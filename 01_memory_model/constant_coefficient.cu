@@ -208,9 +208,10 @@ struct Sums {
 
 // ---- what to expect ----
 
-/// Milliseconds. A constant at a fixed address is an operand: its read takes nothing, like that of
-/// a register. Loads that hit L1 take what those of `indexed_global` do, of which there are as
-/// many. Nothing predicts an indexed read of constant memory.
+/// Milliseconds. A constant at a fixed address is an operand, or is read before the loop (as it was
+/// for 9.0, into uniform registers): its read takes nothing, like that of a register. Loads that
+/// hit L1 take what those of `indexed_global` do, of which there are as many. Nothing predicts an
+/// indexed read of constant memory.
 double predicted_ms(int way, double additions_ms, double loads_ms) {
   if (way == fixed_c || way == kept_g) return additions_ms;
   if (way == fixed_g) return loads_ms;
