@@ -3,10 +3,10 @@
 // these uniform reads gain anything over plain loads that hit L1? Look at which of the two the
 // compiler can put into the addition itself.
 //
-//   1  add_literals     the additions alone
-//   2  fixed_constant   16 coefficients at fixed addresses of constant memory
-//   3  fixed_global     the same from global memory
-//   4  kept_global      3 loaded once, and kept in registers
+//   1  add_literals      the additions alone
+//   2  fixed_constant    16 coefficients at fixed addresses of constant memory
+//   3  fixed_global      the same from global memory
+//   4  kept_global       3 loaded once, and kept in registers
 //   5  indexed_constant  16 coefficients from an index on, which follows from the block
 //   6  indexed_global    the same from global memory
 #include <doctest/doctest.h>
@@ -208,10 +208,10 @@ struct Sums {
 
 // ---- what to expect ----
 
-/// Milliseconds. A constant at a fixed address is an operand, and its read takes nothing, as little
-/// as one from a register; loads
-/// that hit L1 take what those of `indexed_global` do, of which there are as many. An indexed read
-/// of constant memory is predicted by nothing.
+/// Milliseconds. A constant at a fixed address is an operand, or is read before the loop (as it was
+/// for 9.0, into uniform registers): its read takes nothing, like that of a register. Loads that
+/// hit L1 take what those of `indexed_global` do, of which there are as many. Nothing predicts an
+/// indexed read of constant memory.
 double predicted_ms(int way, double additions_ms, double loads_ms) {
   if (way == fixed_c || way == kept_g) return additions_ms;
   if (way == fixed_g) return loads_ms;

@@ -14,8 +14,8 @@
 namespace {
 
 constexpr unsigned block_threads = 1024;
-constexpr unsigned loads =
-    4;  // of a thread under way at once, 16 bytes each: enough for any of them
+/// Of a thread, under way at once, 16 bytes each: enough for any of the memories.
+constexpr unsigned loads = 4;
 
 // ---- kernels: thread t adds up the words of 16 bytes that it reads, into sums[t] ----
 

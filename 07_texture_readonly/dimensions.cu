@@ -32,8 +32,7 @@ struct Extent {
 };
 
 // ---- kernels: a warp reads 32 texels that follow each other in the source's order, x fastest, and
-// writes them in that order. Texel i reaches from i to i + 1, so that its centre is at i + 0.5.
-// ----
+// writes them in that order. Texel i reaches from i to i + 1: its centre is at i + 0.5 ----
 
 // Plain memory is counted, not measured: no filter, no edge.
 template <class T>

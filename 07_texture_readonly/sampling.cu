@@ -429,7 +429,8 @@ struct Group {
 };
 
 /// Rows of thousands of texels are not judged: nobody documents how many bits a coordinate in
-/// widths has, and there the last of them is more than a weight's 1/256 of a texel.
+/// widths has. By the model the last of them is half a weight's 1/256 of a texel in the shorter
+/// row, and two of these in the longer.
 std::vector<Group> groups() {
   return {{"fitted to",
            {{1, 0, 0},

@@ -3,8 +3,8 @@
 // A coordinate becomes a place u, counted in texels, of which texel i covers [i, i + 1). Point mode
 // returns texel floor(u). Linear mode rounds u to the nearest multiple of 1/256, halves upwards,
 // and blends texels i and i + 1 with weights 1 - alpha and alpha, where u - 0.5 = i + alpha. The
-// weights of 4 or 8 texels are multiples of 1/256, too. Found on an H200; it held
-// on an H100. Of rows of thousands of texels a few readings differ.
+// weights of 4 or 8 texels are multiples of 1/256, too. Found on an H200; it held on an H100. Of
+// rows of thousands of texels a few readings differ.
 #include "sampling_rounding.hpp"
 
 #include <doctest/doctest.h>
