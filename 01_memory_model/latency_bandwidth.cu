@@ -13,6 +13,14 @@
 namespace {
 
 constexpr unsigned block_threads = 1024;
+// Two at once where a multiprocessor surely has room for 2048 threads. Where it has not (7.5, 8.6
+// to 8.9, 12.x), ptxas would refuse the wish.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 800 && __CUDA_ARCH__ != 900 && \
+    __CUDA_ARCH__ != 1000 && __CUDA_ARCH__ != 1030
+constexpr int blocks_at_once = 1;
+#else
+constexpr int blocks_at_once = 2;
+#endif
 constexpr unsigned loads_a_turn = 8;  // so that the loop around them hardly counts
 constexpr unsigned tile_words = block_threads + loads_a_turn;
 
@@ -21,7 +29,7 @@ constexpr unsigned tile_words = block_threads + loads_a_turn;
 // [read_shared]
 // The block fills shared memory with quads of 16 bytes. Then, over and over, each warp loads 32
 // neighbouring quads, without a bank conflict: 4 passes through 32 banks of 4 bytes.
-__global__ void __launch_bounds__(block_threads, 2)
+__global__ void __launch_bounds__(block_threads, blocks_at_once)
     read_shared(unsigned* sums, const uint4* in, unsigned turns) {
   __shared__ uint4 tile[tile_words];
   for (unsigned i = threadIdx.x; i < tile_words; i += blockDim.x) tile[i] = in[i];  // fill
@@ -42,7 +50,7 @@ __global__ void __launch_bounds__(block_threads, 2)
 // [/read_shared]
 
 // Four loads of each thread are under way at a time.
-__global__ void __launch_bounds__(block_threads, 2)
+__global__ void __launch_bounds__(block_threads, blocks_at_once)
     read_global(unsigned* sums, const uint4* in, size_t n) {
   const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   const size_t threads = size_t(gridDim.x) * blockDim.x;

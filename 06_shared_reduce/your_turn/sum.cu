@@ -1,6 +1,7 @@
 // sum: adds up n words, for any n from 1 on, in one launch. There are 256 threads in a block and
-// eight blocks for each multiprocessor, whatever n is: all of them run at once. *out is 0 before
-// the launch; sums are modulo 2^32, so that the order makes no difference. `in` lies on 16 bytes.
+// eight blocks for each multiprocessor, whatever n is: as many as run at once where it has room for
+// 2048 threads. *out is 0 before the launch; sums are modulo 2^32, so that the order makes no
+// difference. `in` lies on 16 bytes.
 //
 // Right: the sum to the last bit, for every n, and no word out of bounds is read. Cheap: no more
 // than 1.25 times the solution's time, of 67,108,867 words, in turn. This needs a GPU.
