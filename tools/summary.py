@@ -9,7 +9,6 @@
 import argparse
 import collections
 import pathlib
-import re
 import shutil
 import sys
 
@@ -324,7 +323,7 @@ def add(paths):
         record = next(iter(records.load(path)), None)
         if not record or not record["gpu"]:
             sys.exit(f"summary.py: {path} was saved without a GPU; there is nothing to add")
-        slug = re.sub(r"[^a-z0-9]+", "-", record["gpu"].lower()).strip("-")
+        slug = records.slug(record["gpu"])
         folder = pathlib.Path(__file__).resolve().parent.parent / record["topic"] / "results"
         names = (folder / (slug + (f"-{n}" if n > 1 else "") + ".csv") for n in range(1, 1000))
         target = next(name for name in names if not name.exists())

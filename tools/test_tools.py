@@ -93,6 +93,39 @@ class Records(InFolder):
             records.load(counters)
 
 
+    def test_sizes_are_said_as_the_sample_says_them(self):
+        def size(at, value, low="", high="", unit="x"):
+            return records.size_text(claim("04.1", "holds", at=at, value=value, low=low, high=high, unit=unit))
+
+        self.assertEqual(size("1.11x slower (1.09 to 1.12) here", 0.905, 0.896, 0.914), "1.11x slower (1.09 to 1.12)")
+        self.assertEqual(size("2.1x faster (2.0 to 2.2), 1.30x faster (1.2 to 1.4)", 1.3, 1.2, 1.4),
+                         "1.30x faster (1.2 to 1.4)")
+        self.assertEqual(size("53% (52 to 53%)", 0.529, 0.524, 0.534, "of theory"), "53% (52 to 53%)")
+        self.assertEqual(size("many words", 15.7, 15.6, 15.9), "15.7x (15.6 to 15.9)")
+        self.assertEqual(size("many words", 658, 652, 665, "cycles"), "658 cycles (652 to 665)")
+        self.assertEqual(size("a fact", 1, 1, 1, ""), "")
+        self.assertEqual(size("not judged", ""), "")
+
+    def test_numbers_have_no_exponent(self):
+        shown = [records.number(value) for value in (4430.2, 12.34, 0.0381, 0.996, 0.9996, 0, -0.88, 1234567)]
+        self.assertEqual(shown, ["4430", "12.3", "0.0381", "0.996", "1.00", "0", "-0.880", "1234567"])
+
+    def test_files_are_of_the_gpu_that_they_are_called_by(self):
+        for name in ("some-gpu.csv", "some-gpu-2.csv", "some-gpu-full.csv", "some-gpu-x2.csv", "another.csv"):
+            self.save(name, claim("04.1", "holds"))
+        self.save("no-gpu.csv", claim("04.1", "not judged", gpu=""))
+        self.write("some-gpu-counters.csv", "kernel,parameter,metric,value\n")
+        found = records.by_gpu(self.folder.glob("*.csv"))
+        self.assertEqual({gpu: len(of_gpu) for gpu, of_gpu in found.items()}, {"Some GPU": 1, "Some GPU (2)": 1})
+
+    def test_what_was_not_judged_differs_from_nothing(self):
+        verdicts = ("holds", "holds, by less", "not judged")
+        one, less, none = (claim("04.1", verdict) for verdict in verdicts)
+        self.assertTrue(records.judged_differently(one, less))
+        for pair in ((one, one), (one, none), (none, none), (one, None)):
+            self.assertFalse(records.judged_differently(*pair))
+
+
 class Verdicts(InFolder):
     def test_verdicts_are_counted_and_what_does_not_hold_is_named_in_order(self):
         saved = self.save("r.csv", claim("04.10", "does not hold", at="0.9x"), claim("04.2b", "no longer holds"),
@@ -386,6 +419,112 @@ class Pages(InFolder):
         page = self.write("README.md", "<!-- results: 0?_*/results/x.csv -->\n")
         self.assertEqual(pages.unjudged(page), ["04.2b", "04.3", "04.5c"])
         self.assertEqual(run("pages.py", "--check", page).returncode, 1)
+
+
+class Gpus(InFolder):
+    def setUp(self):
+        super().setUp()
+        other = {"gpu": "Other GPU", "cc": "7.5"}
+        then = record(case="04.2a", kind="then", metric="reported", parameter="8800 GTX", at="77x")
+        self.save("04_bandwidth/results/some-gpu.csv", claim("04.10", "holds"), claim("04.2a", "holds, by less"), then)
+        self.save("04_bandwidth/results/other-gpu.csv", claim("04.10", "not judged", **other),
+                  claim("04.2a", "holds", at="5.0x slower (4 to 6)", value=5, low=4, high=6, unit="x", **other))
+        self.save("05_unified_memory/results/some-gpu.csv", claim("05.1", "holds", topic="05_unified_memory"))
+
+    def page(self):
+        return self.write("tools/gpus.md", """\
+            <!-- gpus: ../0?_*/results/*.csv -->
+            <!-- end -->
+            <!-- verdicts: ../0?_*/results/*.csv -->
+            <!-- end -->
+            """)
+
+    def test_all_verdicts_by_gpu_with_what_was_not_run(self):
+        page = self.page()
+        done = run("pages.py", page)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = page.read_text(encoding="utf-8").splitlines()
+        self.assertEqual(lines[3:5], [
+            "| Other GPU | 7.5 | 13.0 | 13.0 | 2026-11-20 | 1 | 0 | 0 | 0 | 0 | 1 | `05_unified_memory` |",
+            "| Some GPU | 9.0 | 13.0 | 13.0 | 2026-11-20 | 2 | 0 | 1 | 0 | 0 | 0 | - |"])
+        self.assertEqual(lines[7:], [
+            "|  | claim | then | Other GPU | Some GPU |", "|---|---|---|---|---|",
+            "| **04.2a** | what 04.2a says | 77x (8800 GTX) | **holds: 5.0x slower (4 to 6)** | **holds, by less** |",
+            "| 04.10 | what 04.10 says |  | not judged | holds |",
+            "| 05.1 | what 05.1 says |  |  | holds |", "",
+            "2 of 3 parts were run on more than one GPU; on 1 of these (in bold) their verdicts differ.",
+            "<!-- end -->"])
+
+    def test_a_new_file_fails_the_check(self):
+        page = self.page()
+        run("pages.py", page)
+        self.assertEqual(run("pages.py", "--check", page).returncode, 0)
+        self.save("05_unified_memory/results/other-gpu.csv",
+                  claim("05.1", "does not hold", topic="05_unified_memory", gpu="Other GPU"))
+        done = run("pages.py", "--check", page)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("+| **05.1** | what 05.1 says |  | **does not hold** | **holds** |", done.stdout)
+
+    def test_no_results_at_all_are_an_error(self):
+        page = self.write("empty/gpus.md", "<!-- verdicts: 0?_*/*.csv -->\n<!-- end -->\n")
+        done = run("pages.py", page)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no GPU has results in 0?_*/*.csv", done.stderr)
+
+
+class Compare(InFolder):
+    def compare(self, one, other, *options):
+        return run("compare.py", *options, self.save("a.csv", *one), self.save("b.csv", *other))
+
+    def test_rows_whose_ranges_do_not_meet(self):
+        one = [timed("same", "measured", 1, low=0.9, high=1.1), timed("slower", "measured", 1, low=0.9, high=1.1),
+               timed("much", "calibration", 1, low=0.99, high=1.01), timed("near", "measured", 1, low=1, high=1),
+               timed("bare", "measured", 1), timed("model", "predicted", 1), timed("gone", "measured", 1, low=1, high=1)]
+        other = [timed("same", "measured", 1.15, low=1.05, high=1.2), timed("slower", "measured", 2, low=1.9, high=2.1),
+                 timed("much", "measured", 0.1, low=0.09, high=0.11), timed("near", "measured", 1.015, low=1.015, high=1.015),
+                 timed("bare", "measured", 9), timed("model", "predicted", 9)]
+        done = self.compare(one, other)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.stdout.splitlines()[3:], [
+            "2 of 4 rows differ:",
+            "  sum: much, time: 1.000 (0.9900 to 1.010) -> 0.1000 (0.09000 to 0.1100) ms  0.100x",
+            "  sum: slower, time: 1.000 (0.9000 to 1.100) -> 2.000 (1.900 to 2.100) ms  2.00x",
+            "  only in A: sum 1"])
+
+    def test_counts_are_exact(self):
+        counts = [record(case="a", kind="counted", metric="blocks", value=value) for value in (1000, 1001)]
+        self.assertIn("1 of 1 rows differ", self.compare(counts[:1], counts[1:]).stdout)
+        self.assertEqual(self.compare(counts[:1], counts[:1]).returncode, 0)
+
+    def test_parts_differ_by_verdict_or_by_range(self):
+        def part(name, verdict, value):
+            return claim(name, verdict, value=value, low=0.97 * value, high=1.03 * value, unit="x")
+
+        one = [part("04.1", "holds", 2), part("04.2", "holds", 2), part("04.3", "too close to call", 1.02),
+               claim("04.4", "holds", at="a fact", value=1, low=1, high=1), part("04.5", "holds", 2)]
+        other = [part("04.1", "holds", 2.05), part("04.2", "holds", 3), part("04.3", "holds", 1.04),
+                 claim("04.4", "does not hold", at="no fact", value=0, low=0, high=0)]
+        done = self.compare(one, other, "--parts")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.stdout.splitlines()[2:], [
+            "3 of 4 parts differ:", "  04.2  what 04.2 says", "    A  holds: 2.00x (1.94 to 2.06)",
+            "    B  holds: 3.00x (2.91 to 3.09)", "  04.3  what 04.3 says", "    A  too close to call: 1.02x (0.989 to 1.05)",
+            "    B  holds: 1.04x (1.01 to 1.07)", "  04.4  what 04.4 says", "    A  holds: a fact",
+            "    B  does not hold: no fact", "  only in A: 04.5 1"])
+
+    def test_many_rows_are_cut_unless_all_are_asked_for(self):
+        rows = [[timed(f"row {n}", "measured", value, low=value, high=value) for n in range(30)] for value in (1, 2)]
+        self.assertTrue(self.compare(*rows).stdout.endswith("and 5 that differ less: --all shows them\n"))
+        self.assertEqual(self.compare(*rows, "--all").stdout.count("row "), 30)
+
+    def test_wrong_command_lines_and_files(self):
+        one = self.save("a.csv", timed("a", "measured", 1))
+        other = self.save("b.csv", timed("a", "measured", 1, topic="05_unified_memory"))
+        for wrong in ([one], [one, other], ["--rows", one, one]):
+            self.assertEqual(run("compare.py", *wrong).returncode, 2)
+        done = run("compare.py", one, self.folder / "missing.csv")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
+        self.assertIn("missing.csv", done.stderr)
 
 
 class Banks(InFolder):
