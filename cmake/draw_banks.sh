@@ -5,7 +5,6 @@ export CUDA_VISIBLE_DEVICES=-1
 rm -f lanes.csv banks.svg
 "$1" bank_steps --csv lanes.csv >/dev/null
 "$2" "$3" lanes.csv -o banks.svg >drawn 2>&1 || {
-  if grep 'matplotlib is missing' drawn; then exit 0; fi
   cat drawn
   exit 1
 }

@@ -1,5 +1,5 @@
-# Runs samples in turn, their output live, and saves what they measured; then counts the claims of all of them and draws
-# the pages' figures from it.
+# Runs samples in turn, their output live, and saves what they measured; then counts the claims of all of them, draws
+# the pages' figures from it, and writes a page to look at, results/index.html, which the last line names.
 #   cmake "-DSAMPLES=<executable;...>" -DRESULTS=<folder> -DROOT=<the repository> -DPYTHON=<program or nothing>
 #         -DNCU=<program or nothing> [-DCOUNT=ON] [-DADD=ON] -P run_samples.cmake
 #   COUNT: counts launches first where that is permitted, so that the parts that rest on counts are judged
@@ -60,11 +60,17 @@ if(PYTHON)
     say("no figures: matplotlib is missing: apt-get install python3-matplotlib")
   else()
     run(${PYTHON} ${ROOT}/tools/figures.py --results ${RESULTS} ${pages})
-    run(${PYTHON} ${ROOT}/tools/summary.py --figure ${RESULTS}/then-and-now.svg ${saved})
   endif()
+  run(${PYTHON} ${ROOT}/tools/summary.py --figure ${RESULTS}/then-and-now.svg ${saved})
   run(${PYTHON} ${ROOT}/tools/summary.py ${saved})
+  # before this run is added to the committed ones, beside which the page shows it
+  execute_process(COMMAND ${PYTHON} ${ROOT}/tools/report.py -o ${RESULTS}/index.html ${saved}
+                  RESULT_VARIABLE code OUTPUT_VARIABLE page OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "tools/report.py: exit code ${code}")
+  endif()
 else()
-  say("no summary over all topics: it needs Python")
+  set(page "no summary over all topics and no page to look at: they need Python")
 endif()
 if(not_counted)
   say("the parts that rest on counts are not judged: ${not_counted}")
@@ -73,3 +79,4 @@ say("all numbers: ${RESULTS}")
 if(ADD)
   run(${PYTHON} ${ROOT}/tools/summary.py --add ${saved})
 endif()
+say("${page}")

@@ -208,6 +208,7 @@ void Report::note_once(const std::string& text) {
 
 void Report::left_out(const std::string& what, const std::string& why) {
   print("  left out (" + why + "): " + what);
+  save({experiment_, what, "", why, "left out", "left out", "", NAN});
 }
 
 void Report::judge(const Part& part, const Criterion& rule, const Interval& value,

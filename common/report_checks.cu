@@ -233,7 +233,9 @@ TEST_CASE("report: an experiment, notes, what is left out") {
   printed.report.begin("another", "4 bytes");
   printed.report.note_once("but");
   CHECK(printed.take() == "\nanother: 4 bytes\n  but\n");
-  CHECK(printed.saved().empty());
+  CHECK(printed.saved() ==
+        "experiment,the copy,,no GPU,left out,left out,,,,,\n"
+        "experiment,the peer,,one GPU,left out,left out,,,,,\n");
 }
 
 // ---- claims ----------------------------------------------------------------------------------

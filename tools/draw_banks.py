@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Draws the banks of shared memory and the words that the lanes of a warp want from them in the first steps of two
 reductions, as `06_shared_reduce bank_steps --csv FILE` saved them (no GPU needed), and prints each step's conflict.
-Needs matplotlib.
+Needs Python's own library only.
 
     tools/draw_banks.py 06_shared_reduce/results/nvidia-h200.csv -o 06_shared_reduce/results/banks.svg
 """
 import argparse
 import pathlib
 import sys
+from xml.sax.saxutils import escape
 
 import records
 
@@ -59,55 +60,62 @@ def colour(words):
     return COLOURS[min(words.bit_length() - 1, len(COLOURS) - 1)]
 
 
-def draw_step(axes, step, banks, rows, rectangle):
-    axes.vlines(range(1, banks), 0, rows, color="#d0d0d0", linewidth=0.5)
-    axes.hlines(range(1, rows), 0, banks, color="#d0d0d0", linewidth=0.5)
+# of the drawing, in pixels: a cell of a bank, left of the banks, between two drawings, over one, under one
+CELL, ROW, LEFT, BETWEEN, OVER, UNDER = 17, 18, 44, 26, 26, 24
+
+
+def text(x, y, words, **style):
+    attributes = "".join(f' {name.rstrip("_").replace("_", "-")}="{value}"' for name, value in style.items())
+    return f'<text x="{x}" y="{y}"{attributes}>{escape(words)}</text>'
+
+
+def draw_step(step, banks, rows):
+    """One step as a group: the banks from the left to the right, words in rows, each lane in the word that it loads."""
+    wide, high = banks * CELL, rows * ROW
+    grid = "".join(f"M{CELL * bank} 0v{high}" for bank in range(banks + 1))
+    grid += "".join(f"M0 {ROW * row}h{wide}" for row in range(rows + 1))
+    parts = [text(0, -8, step.title(), class_="title"), f'<path class="grid" d="{grid}"/>']
     for lane, word in enumerate(step.left):
-        if word is None:
-            continue
-        x, y = word % banks, word // banks
-        face = colour(step.of_bank[lane])
-        axes.add_patch(rectangle((x, y), 1, 1, facecolor=face, edgecolor="#808080", linewidth=0.5, zorder=2))
-        axes.text(x + 0.5, y + 0.52, str(lane), ha="center", va="center", fontsize=6)
-    dots = [word for word in step.right if word is not None]
-    axes.plot([w % banks + 0.5 for w in dots], [w // banks + 0.5 for w in dots], "o", markersize=2.2, color="#606060")
-    axes.set_xlim(0, banks)
-    axes.set_ylim(rows, 0)
-    shown = [*range(0, banks, 4), banks - 1]
-    axes.set_xticks([b + 0.5 for b in shown], shown, fontsize=7)
-    axes.set_yticks([r + 0.5 for r in range(rows)], [r * banks for r in range(rows)], fontsize=7)
-    axes.tick_params(length=0)
-    axes.set_title(step.title(), loc="left", fontsize=9.5)
+        if word is not None:
+            x, y = CELL * (word % banks), ROW * (word // banks)
+            parts.append(f'<rect x="{x}" y="{y}" width="{CELL}" height="{ROW}" fill="{colour(step.of_bank[lane])}"/>')
+            parts.append(text(x + CELL / 2, y + 0.7 * ROW, str(lane)))
+    for word in step.right:
+        if word is not None:
+            parts.append(f'<circle cx="{CELL * (word % banks) + CELL / 2}" cy="{ROW * (word // banks) + ROW / 2}" r="2.4"/>')
+    parts += [text(CELL * bank + CELL / 2, high + 12, str(bank)) for bank in [*range(0, banks, 4), banks - 1]]
+    parts += [text(-5, ROW * row + 0.7 * ROW, str(row * banks), text_anchor="end") for row in range(rows)]
+    return parts
 
 
-def draw(banks, reductions, output):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    matplotlib.rcParams.update({"svg.hashsalt": "cuda memory", "font.size": 9})
-    import matplotlib.pyplot as plt
-    from matplotlib.patches import Rectangle
-
+def draw(banks, reductions):
+    """The SVG: a column of drawings for each reduction, a row for each step."""
     steps = [step for each in reductions.values() for step in each]
     rows = max(word for s in steps for word in s.left + s.right if word is not None) // banks + 1
-    height = max(map(len, reductions.values()))
-    figure, panels = plt.subplots(height, len(reductions), figsize=(6.5 * len(reductions), 2.3 * height), squeeze=False)
-    figure.subplots_adjust(left=0.045, right=0.99, top=0.93, bottom=0.09, hspace=0.32, wspace=0.07)
+    across, down = LEFT + banks * CELL + BETWEEN, OVER + rows * ROW + UNDER
+    title = f"{rows * banks} words in {banks} banks: what warp 0 loads first in a step, by lane"
+    parts = [text(LEFT, 22, title, class_="title")]
     for column, each in enumerate(reductions.values()):
         for row, step in enumerate(each):
-            draw_step(panels[row][column], step, banks, rows, Rectangle)
-        panels[len(each) - 1][column].set_xlabel("bank")
-    for row in range(height):
-        panels[row][0].set_ylabel("first word of the row")
-    counts = sorted({n for s in steps for n in s.of_bank if n is not None})
-    handles = [Rectangle((0, 0), 1, 1, facecolor=colour(n), edgecolor="#808080") for n in counts]
-    labels = ["alone in its bank" if n == 1 else f"one of {n} that its bank must give" for n in counts]
-    handles.append(plt.Line2D([], [], marker="o", linestyle="", markersize=3, color="#606060"))
-    labels.append("word that is added (the other load)")
-    figure.legend(handles, labels, loc="lower center", ncol=5, frameon=False)
-    title = f"{rows * banks} words in {banks} banks: what warp 0 loads first in a step, by lane"
-    figure.suptitle(title, x=0.045, y=0.985, ha="left", fontsize=11)
-    figure.savefig(output, dpi=120, metadata={"Date": None} if output.suffix == ".svg" else None)
+            parts.append(f'<g transform="translate({LEFT + column * across} {34 + OVER + row * down})">')
+            parts += [*draw_step(step, banks, rows), "</g>"]
+    bottom = 34 + max(map(len, reductions.values())) * down + 6
+    x = LEFT
+    for n in sorted({n for s in steps for n in s.of_bank if n is not None}):
+        words = "alone in its bank" if n == 1 else f"one of {n} that its bank must give"
+        parts.append(f'<rect x="{x}" y="{bottom}" width="14" height="14" fill="{colour(n)}"/>')
+        parts.append(text(x + 20, bottom + 11, words, text_anchor="start"))
+        x += 38 + 7 * len(words)
+    parts.append(f'<circle cx="{x + 7}" cy="{bottom + 7}" r="3"/>')
+    parts.append(text(x + 20, bottom + 11, "word that is added (the other load)", text_anchor="start"))
+    parts.append(text(LEFT, bottom + 34, "across: banks; beside each row its first word", text_anchor="start"))
+    wide = max(LEFT + len(reductions) * across - BETWEEN, x + 260)
+    return "\n".join([
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {bottom + 46}" width="{wide}" height="{bottom + 46}"'
+        ' font-family="DejaVu Sans, Verdana, Helvetica, Arial, sans-serif" font-size="10" text-anchor="middle" role="img">',
+        "<style>.title { font-size: 13px; text-anchor: start } .grid { fill: none; stroke: #d0d0d0 } rect { stroke: #808080 }",
+        "circle { fill: #606060 }</style>", f'<rect width="{wide}" height="{bottom + 46}" fill="#fff" style="stroke: none"/>',
+        *parts, "</svg>", ""])
 
 
 def main():
@@ -115,17 +123,15 @@ def main():
     parser.add_argument("csv", type=pathlib.Path, help="what 06_shared_reduce saved with --csv")
     parser.add_argument("-o", "--output", type=pathlib.Path, default="banks.svg", help="default: banks.svg")
     args = parser.parse_args()
-    if args.output.suffix not in (".svg", ".png"):
-        parser.error("the output's name ends in .svg or .png")
+    if args.output.suffix != ".svg":
+        parser.error("the output's name ends in .svg")
     try:
         banks, reductions = load(args.csv)
         for steps in reductions.values():
             print(*(step.title() for step in steps), sep="\n")
-        draw(banks, reductions, args.output)
+        args.output.write_text(draw(banks, reductions), encoding="utf-8")
     except (OSError, ValueError) as error:
         sys.exit(f"draw_banks.py: {error}")
-    except ImportError:
-        sys.exit("draw_banks.py: matplotlib is missing: apt-get install python3-matplotlib")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import argparse
 import pathlib
 import sys
 
+import drawing
 import records
 
 FOUND = ("measured", "calibration", "counted", "predicted")  # in this order: what was found here before a guide's word
@@ -148,7 +149,7 @@ def draw(gpu, count, memories, output):
     for start, end in ARROWS:
         axes.annotate("", end, start, arrowprops={"arrowstyle": "<->", "color": "#606060"})
     figure.suptitle(f"{gpu}: its memories", x=0.02, ha="left", fontsize=11)
-    figure.savefig(output, dpi=120, metadata={"Date": None} if output.suffix == ".svg" else None)
+    drawing.save(figure, output, dpi=120)
 
 
 def main():

@@ -36,6 +36,11 @@ def figures(page):
         yield output, results, arguments
 
 
+def drawn_from(folder, topic, output):
+    """Where --results draws a page's figure: DIR/01_memory_model-latency.svg."""
+    return folder / f"{topic}-{pathlib.Path(output).stem.split('-nvidia')[0]}.svg"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=pathlib.Path, metavar="DIR", help="draw from DIR/TOPIC.csv into DIR")
@@ -46,7 +51,7 @@ def main():
         topic = page.resolve().parent.name
         for output, results, arguments in figures(page):
             if args.results:
-                results, output = args.results / f"{topic}.csv", args.results / f"{topic}-{pathlib.Path(output).stem.split('-nvidia')[0]}.svg"
+                results, output = args.results / f"{topic}.csv", drawn_from(args.results, topic, output)
             else:
                 results, output = page.parent / results, page.parent / output
             jobs.append((output, command(results, arguments, output)))

@@ -20,6 +20,8 @@ A page names a result file, which holds up to the next one that it names, and sa
     <!-- findings: latency -->               the experiment's findings as a list (all of them without a name)
     <!-- code: transpose.cu | column_to_row -->  what stands in that file, beside the page, between its lines
                                              "// [column_to_row]" and "// [/column_to_row]"; needs no result file
+    <!-- gpus: ../0?_*/results/*.csv -->     a line for each GPU of these files: its verdicts, and what it has not run
+    <!-- verdicts: ../0?_*/results/*.csv --> every part with its verdict on each of the GPUs; needs no result file either
     <!-- end -->                             ends each of these
 
 and in a sentence <!-- v latency | case | at | metric | .1f -->31.9<!-- /v -->, where `at` may be empty and the last
@@ -157,21 +159,31 @@ class Columns:
         return f"{float(measured['value']) / float(predicted['value']):.2f}"
 
 
-def table(found, experiment, parameter, metrics, wanted, values=""):
-    chosen = [r for r in found if r["experiment"] == experiment and r["kind"] not in ("claim", "finding")]
-    chosen = [r for r in chosen if r["metric"] != "reported"]
-    if parameter is not None:
-        chosen = [r for r in chosen if r["parameter"] == ("" if parameter == "-" else parameter)]
-    if metrics:
-        chosen = [r for r in chosen if r["metric"] in metrics]
-    if not chosen:
-        raise LookupError(f"no rows for 'table: {experiment}'")
+def arrange(chosen):
+    """The units of each column (kind, metric), and the records of each row (case, parameter, at) by column."""
     units, rows = {}, {}
     for r in chosen:
         kind = "measured" if r["kind"] == "calibration" else r["kind"]  # of one column
         column = (kind, r["metric"])
         units.setdefault(column, dict())[r["unit"]] = None
         rows.setdefault((r["case"], r["parameter"], r["at"]), {})[column] = r
+    return units, rows
+
+
+def in_tables(r):
+    """Whether a record stands in tables: what was claimed, found or left out does not."""
+    return r["kind"] not in ("claim", "finding", "left out") and r["metric"] != "reported"
+
+
+def table(found, experiment, parameter, metrics, wanted, values=""):
+    chosen = [r for r in found if r["experiment"] == experiment and in_tables(r)]
+    if parameter is not None:
+        chosen = [r for r in chosen if r["parameter"] == ("" if parameter == "-" else parameter)]
+    if metrics:
+        chosen = [r for r in chosen if r["metric"] in metrics]
+    if not chosen:
+        raise LookupError(f"no rows for 'table: {experiment}'")
+    units, rows = arrange(chosen)
     if metrics:  # an experiment with several tables: the first metric tells its rows from the others
         rows = {key: row for key, row in rows.items() if any(column[1] == metrics[0] for column in row)}
         units = dict(sorted(units.items(), key=lambda item: metrics.index(item[0][1])))
@@ -197,12 +209,8 @@ def claims(found, experiment):
         raise LookupError(f"no claims of '{experiment}'")
     if not experiment:
         chosen.sort(key=lambda r: records.id_order(r["case"]))
-    then = {r["case"]: r for r in found if r["kind"] == "then" and r["metric"] == "reported"}
-    rows = []
-    for r in chosen:
-        t = then.get(r["case"])
-        was = " ".join(filter(None, [t["at"], f"({t['parameter']})" if t["parameter"] else ""])) if t else ""
-        rows.append([r["case"], r["parameter"], was, r["at"], "**" + r["metric"] + "**"])
+    then = records.reported(found)
+    rows = [[r["case"], r["parameter"], then.get(r["case"], ""), r["at"], "**" + r["metric"] + "**"] for r in chosen]
     lines = rule_off(["", "claim", "then", "here", "verdict"], rows)
     lines[1] = "|---|---|---|---|---|"
     return lines + source_line(chosen)
@@ -231,6 +239,53 @@ def excerpt(page, spec):
     shown = [line for line in lines[first + 1:last] if not re.fullmatch(r"\s*// \[/?\w+\]\s*", line)]
     code = textwrap.dedent("\n".join(shown)).strip("\n")
     return ["```cpp", *code.splitlines(), "```", f"<sub>[{pathlib.PurePath(name).name}]({name})</sub>"]
+
+
+def gpus_of(page, pattern):
+    """The records of each GPU that has files of this pattern."""
+    found = records.by_gpu(page.parent.glob(pattern))
+    if not found:
+        raise LookupError(f"no GPU has results in {pattern}")
+    return found
+
+
+def gpu_lines(page, pattern):
+    """A line for each GPU: what it is, how many parts got which verdict, and the topics that have not run on it."""
+    found = gpus_of(page, pattern)
+    all_topics = {r["topic"] for of_gpu in found.values() for r in of_gpu}
+    rows = []
+    for gpu, of_gpu in found.items():
+        r, dates = next(r for r in of_gpu if r["gpu"]), sorted({r["date"] for r in of_gpu})
+        run = [r["cc"], r["driver"], r["toolkit"], dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"]
+        verdicts = [claim["metric"] for claim in records.claims(of_gpu).values()]
+        missing = ", ".join(f"`{topic}`" for topic in sorted(all_topics - {r["topic"] for r in of_gpu}))
+        rows.append([gpu, *run, *[str(verdicts.count(verdict)) for verdict in records.VERDICTS], missing or "-"])
+    headings = ["", "compute capability", "driver for CUDA", "toolkit", "date", *records.VERDICTS, "not run"]
+    lines = rule_off(headings, rows)
+    lines[1] = "|---|---|---|---|---|" + "---:|" * len(records.VERDICTS) + "---|"
+    return lines
+
+
+def verdict_lines(page, pattern):
+    """Every part of every claim, and what each GPU says of it; a part on which they differ is marked."""
+    found = gpus_of(page, pattern)
+    claimed = {gpu: records.claims(of_gpu) for gpu, of_gpu in found.items()}
+    then = {part: text for of_gpu in found.values() for part, text in records.reported(of_gpu).items()}
+    rows = []
+    for part in sorted({part for of_gpu in claimed.values() for part in of_gpu}, key=records.id_order):
+        here = [of_gpu.get(part) for of_gpu in claimed.values()]
+        differ = any(records.judged_differently(one, other) for one in here for other in here)
+        statement = next(claim["parameter"] for claim in here if claim)
+        cells = [": ".join(filter(None, [claim["metric"], records.size_text(claim)])) if claim else "" for claim in here]
+        rows.append([f"**{part}**" if differ else part, statement, then.get(part, ""),
+                     *[f"**{text}**" if differ and text else text for text in cells]])
+    lines = rule_off(["", "claim", "then", *claimed], rows)
+    lines[1] = "|---" * (3 + len(claimed)) + "|"
+    several = sum(sum(part in of_gpu for of_gpu in claimed.values()) > 1 for part in dict.fromkeys(
+        part for of_gpu in claimed.values() for part in of_gpu))
+    differing = sum(row[0].startswith("**") for row in rows)
+    return lines + ["", f"{several} of {len(rows)} parts were run on more than one GPU; on {differing} of these (in bold) "
+                        "their verdicts differ."]
 
 
 def value(found, spec):
@@ -290,6 +345,11 @@ def rewrite(page):
         return "\n".join([f"<!-- code:{match[1]}-->", *excerpt(page, match[1]), "<!-- end -->"])
 
     @kept_if_wrong
+    def all_gpus(match):
+        lines = (gpu_lines if match[1] == "gpus" else verdict_lines)(page, match[2].strip())
+        return "\n".join([f"<!-- {match[1]}:{match[2]}-->", *lines, "<!-- end -->"])
+
+    @kept_if_wrong
     def block(match):
         kind, spec = match[1], match[2]
         if kind == "table":
@@ -304,6 +364,7 @@ def rewrite(page):
 
     done = ""
     text = re.sub(r"<!-- code:(.*?)-->.*?<!-- end -->", code, page.read_text(encoding="utf-8"), flags=re.S)
+    text = re.sub(r"<!-- (gpus|verdicts):(.*?)-->.*?<!-- end -->", all_gpus, text, flags=re.S)
     for part in re.split(r"(?=<!-- results: )", text):
         named = re.match(r"<!-- results: (\S+) -->", part)
         if named:

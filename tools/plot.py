@@ -11,8 +11,11 @@ become bars. Axes carry the parameter and the metric with its unit. Several metr
 """
 import argparse
 import csv
+import math
 import pathlib
 import sys
+
+import drawing
 
 
 def numeric(text):
@@ -102,17 +105,19 @@ def draw(records, metrics, parameter, args):
     if parameter:
         figure, axes = plt.subplots(figsize=(8, 4.5))
         colours = {case: f"C{i % 10}" for i, case in enumerate(dict.fromkeys(case for case, _ in cases))}
+        xs = sorted({float(r["at"]) for r in records})
+        wide = xs[0] > 0 and xs[-1] / xs[0] > 50 and not args.linear_x
+        position = math.log if wide else float
         for case, kind in cases:
             points = sorted((float(r["at"]), float(r["value"]), float(r["low"] or r["value"]), float(r["high"] or r["value"]))
                             for r in records if (r["case"], r["kind"]) == (case, kind))
-            x, y, low, high = zip(*points)
+            x, y, _, _ = zip(*points)
             name = case if kind != "predicted" else f"{case} (predicted)"
             axes.plot(x, y, "--" if kind == "predicted" else "-", marker=None if kind == "predicted" or len(x) > 60 else "o",
                       markersize=3.5, color=colours[case], label=name)
             if kind == "measured":
+                x, low, high = zip(*drawing.outline(points, position))
                 axes.fill_between(x, low, high, color=colours[case], alpha=0.2, linewidth=0)
-        xs = sorted({float(r["at"]) for r in records})
-        wide = xs[0] > 0 and xs[-1] / xs[0] > 50 and not args.linear_x
         if wide:
             axes.set_xscale("log", base=2)
         if parameter == "footprint" or parameter.endswith("bytes"):
@@ -170,7 +175,7 @@ def draw(records, metrics, parameter, args):
             axes.legend(frameon=False, fontsize=9)
     r = records[0]
     axes.set_title(args.title or f"{r['topic']} {r['experiment']}" + (f" on {r['gpu']}" if r["gpu"] else ""), loc="left", fontsize=11)
-    figure.savefig(args.output, bbox_inches="tight", dpi=150, metadata={"Date": None} if args.output.suffix == ".svg" else None)
+    drawing.save(figure, args.output, bbox_inches="tight", dpi=150)
 
 
 def main():
