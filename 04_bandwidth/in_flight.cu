@@ -545,6 +545,20 @@ TEST_CASE("in_flight: arrays, rings and rows of made-up GPUs") {
   });
 }
 
+TEST_CASE(
+    "in_flight: the ring takes no more than it was given, on a made-up GPU with little memory") {
+  Device device;
+  device.number = -1;
+  device.prop.l2CacheSize = 80 << 20;
+  device.prop.totalGlobalMem = size_t(800) << 20;
+  std::string printed;
+  Report report("in_flight", &printed);
+  const Run run{report, &device, {}};
+  const double ring = bytes_of_ring(run);
+  CHECK(ring == 256 << 20);  // not 320 MiB, for which 512 would be taken
+  CHECK(bytes_read(run) + ring <= 0.9 * device.memory_there());
+}
+
 TEST_CASE("in_flight: every row of a made-up device but the fullest is predicted") {
   Device device;
   device.number = -1;

@@ -551,7 +551,7 @@ TEST_CASE("managed: more than the limit is refused") {
   CHECK(managed_bytes == before);
 }
 
-TEST_CASE("managed: arrays fit made-up GPUs and the topic's limit; what WSL2 and a Jetson do") {
+TEST_CASE("managed: arrays fit made-up GPUs and the topic's limit, and WSL2 and a Jetson wait") {
   for (const double each : {12.0, 8.0})  // managed's three arrays, page_faults' two; twice
     check_on_made_up_devices([each](const Run& run) {
       const size_t by_default = size_t(1) << (run.quick ? 20 : run.full ? 25 : 23);

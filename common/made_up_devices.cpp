@@ -17,8 +17,8 @@ struct Published {
   int major, minor;
   int multiprocessors, threads, blocks;  ///< the last two of a multiprocessor
   double memory, l2;
-  double shared, reserved,
-      most_shared;                     ///< of a multiprocessor; of each block; that one may ask for
+  double shared, reserved;             ///< of a multiprocessor; of each block
+  double most_shared;                  ///< that a block may ask for
   bool integrated, clocks, on_demand;  ///< clocks are reported; managed pages move on demand
 };
 constexpr Published published[] = {
