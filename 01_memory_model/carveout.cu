@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "../common/made_up_devices.hpp"
 #include "../common/report.hpp"
 #include "chase.cuh"
 
@@ -275,6 +276,24 @@ TEST_CASE("carveout: rows") {
   CHECK(rows_of(h100, 99, false).size() == 13);
   CHECK(rows_of(h100, 227, true).size() == 5);
   for (const Row& row : rows_of(h100, 227, false)) CHECK(row.wish.block_kib <= 227);
+}
+
+TEST_CASE("carveout: made-up GPUs have a known split, and no block asks for more than it may") {
+  for (const Device& device : made_up_devices()) {
+    CAPTURE(std::string(device.prop.name));
+    const cudaDeviceProp& p = device.prop;
+    const Splits splits = splits_of(p.major, p.minor);
+    REQUIRE(!splits.shared_kib.empty());
+    CHECK(size_t(splits.shared_kib.back()) == p.sharedMemPerMultiprocessor / 1024);
+    const int most = int(p.sharedMemPerBlockOptin >> 10);
+    for (const bool quick : {false, true})
+      for (const Row& row : rows_of(splits, most, quick)) {
+        CHECK(row.wish.block_kib <= most);
+        CHECK(row.wish.hint_percent <= 100);
+        CHECK(predicted_shared_kib(splits, row.wish, int(p.reservedSharedMemPerBlock >> 10)) >=
+              row.wish.block_kib);
+      }
+  }
 }
 
 TEST_CASE("carveout: every chase ends where it should") {

@@ -2,6 +2,7 @@
 // and `constant`.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <vector>
 
@@ -77,6 +78,11 @@ inline std::vector<Readings> cycles_in_turn(const Measuring& measuring,
       cycles[i].ms.push_back(all[i]());
     }
   return cycles;
+}
+
+/// Bytes of a ring that the L2 holds, also where it has halves.
+inline size_t l2_ring_bytes(size_t l2) {
+  return std::min<size_t>(4 << 20, l2 / 4) / slot_bytes * slot_bytes;
 }
 
 /// Pushes all that was read before out of the L2: twice as much is written.

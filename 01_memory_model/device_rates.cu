@@ -5,6 +5,7 @@
 //   1  read_l1   every block reads its own few words over and over, out of L1
 //   2  read_l2   all blocks read what the L2 holds, over and over, past L1
 //   3  read_far  all blocks read an array once: device memory, or the host's
+#include "../common/made_up_devices.hpp"
 #include "device_rates.hpp"
 
 #include <doctest/doctest.h>
@@ -254,6 +255,20 @@ struct Rates {
   }
 };
 
+/// Bytes that an array of n takes: where the GPU's memory is the host's, the host's array is taken
+/// from it too.
+double bytes_needed(const Device& device, double n) {
+  return (device.prop.integrated ? 2.1 : 1.1) * n;
+}
+
+/// Bytes of the array: beyond the L2, or what fits.
+size_t bytes_of_array(const Run& run) {
+  size_t bytes = size_t(256) << 20;
+  while (!beyond_l2(*run.device, double(bytes))) bytes *= 2;
+  return fitting_size("device", 0, bytes, run.memory_there(),
+                      [&](size_t n) { return bytes_needed(*run.device, double(n)); });
+}
+
 /// 16 KiB a block, which an L1 holds; and a part of what L2 holds.
 void measure_caches(Rates& rates) {
   const Device& device = *rates.run.device;
@@ -294,11 +309,7 @@ void measure_host(Rates& rates) {
 }  // namespace
 
 void show_rates(const Run& run) {
-  size_t bytes = size_t(256) << 20;
-  while (!beyond_l2(*run.device, double(bytes))) bytes *= 2;
-  bytes = fitting_size("device", 0, bytes, run.memory_there(),
-                       [](size_t n) { return 1.1 * double(n); });
-  Rates rates(run, bytes);
+  Rates rates(run, bytes_of_array(run));
   measure_caches(rates);
   measure_memory(rates);
   measure_host(rates);
@@ -325,6 +336,20 @@ TEST_CASE("device: predicted rates and sizes, of a made-up GPU") {
   CHECK(quads_in_l2(made_up) == 16384);
   CHECK(resident_blocks(made_up.prop) == 10);
   CHECK(bytes_of(10, 3) == 480);
+}
+
+TEST_CASE("device: arrays and grids of made-up GPUs") {
+  check_on_made_up_devices([](const Run& run) {
+    const cudaDeviceProp& p = run.device->prop;
+    const double bytes = double(bytes_of_array(run));
+    const unsigned blocks = resident_blocks(p);
+    CHECK(blocks >= unsigned(p.multiProcessorCount));
+    CHECK(int(blocks * block_threads) <= p.multiProcessorCount * p.maxThreadsPerMultiProcessor);
+    CHECK(16.0 * blocks * block_threads <= bytes);  // what the blocks read out of L1 is part of it
+    CHECK(std::isnan(l1_gbs(*run.device)) == (run.device->sm_clock_khz == 0));
+    CHECK(std::isnan(memory_gbs(*run.device)) == (run.device->theoretical_gbs == 0));
+    return Needs{bytes_needed(*run.device, bytes), bytes};
+  });
 }
 
 TEST_CASE("device: a block's sums of its own words, by hand") {

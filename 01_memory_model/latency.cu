@@ -23,7 +23,7 @@
 #include <cmath>
 #include <initializer_list>
 
-#include "../common/report.hpp"
+#include "../common/made_up_devices.hpp"
 #include "chase.cuh"
 
 namespace {
@@ -487,14 +487,28 @@ constexpr unsigned small_slots = 32;     // 2 KiB, which every L1 holds
 constexpr unsigned shared_slots = 1024;  // 4 KiB
 constexpr unsigned texel_slots = 512;    // 2 KiB
 
-/// Bytes of the ring that the L2 holds, also where it has halves.
-size_t l2_ring_bytes(size_t l2) { return std::min<size_t>(4 << 20, l2 / 4); }
-
 /// The smallest power of two beyond the L2, or as much as there is.
 size_t dram_ring_bytes(const Device& device, size_t there) {
   size_t bytes = 1 << 20;
   while (!beyond_l2(device, double(bytes))) bytes *= 2;
   return std::min(bytes, there);
+}
+
+/// Bytes of the largest ring, if all fits.
+size_t wanted_ring(const Run& run) {
+  return std::min((run.quick ? 4 : 8) * run.device->l2_bytes(), size_t(1) << 30) / slot_bytes *
+         slot_bytes;
+}
+/// What is there beside it: what empties the L2, and small rings.
+double beside_the_ring(const Device& device) {
+  return 2.0 * double(device.l2_bytes()) + (16 << 20);
+}
+/// Bytes of the largest ring.
+size_t largest_ring(const Run& run) {
+  const double others = beside_the_ring(*run.device);
+  const size_t fitting = fitting_size("latency", 0, wanted_ring(run), run.memory_there(),
+                                      [&](size_t n) { return 1.1 * double(n) + others; });
+  return std::max<size_t>(fitting / slot_bytes * slot_bytes, slot_bytes);
 }
 
 /// Of each Place, in its order; the cluster's is missing where there are none.
@@ -664,7 +678,7 @@ void measure(const Run& run, size_t bytes) {
   const Device& device = *run.device;
   const unsigned timed = run.quick ? 4096 : 16384;
   const DeviceBuffer<char> small(size_t(small_slots) * slot_bytes);
-  const DeviceBuffer<char> medium(l2_ring_bytes(device.l2_bytes()) / slot_bytes * slot_bytes);
+  const DeviceBuffer<char> medium(chase::l2_ring_bytes(device.l2_bytes()));
   const DeviceBuffer<char> large(bytes);
   const std::vector<Chase> chases = all_chases(device, small, medium, large);
 
@@ -688,13 +702,8 @@ void measure(const Run& run, size_t bytes) {
 void latency(const Run& run) {
   run.report.begin("latency", "one thread, each load's address is the answer of the load before");
   if (run.device) {
-    const size_t l2 = run.device->l2_bytes();
-    const size_t wanted = std::min((run.quick ? 4 : 8) * l2, size_t(1) << 30);
-    const double others = 2.0 * double(l2) + (16 << 20);  // what empties the L2; small rings
-    const size_t fitting = fitting_size("latency", 0, wanted, run.memory_there(),
-                                        [&](size_t n) { return 1.1 * double(n) + others; });
-    const size_t bytes = std::max<size_t>(fitting / slot_bytes * slot_bytes, slot_bytes);
-    if (fitting < wanted) run.report.note("rings end at " + bytes_text(double(bytes)));
+    const size_t bytes = largest_ring(run);
+    if (bytes < wanted_ring(run)) run.report.note("rings end at " + bytes_text(double(bytes)));
     measure(run, bytes);
   } else {
     show_lectures(run);
@@ -787,8 +796,8 @@ TEST_CASE("latency: rings of made-up devices") {
   CHECK(dram_ring_bytes(b200, 1 << 30) == 512 * MiB);
   CHECK(dram_ring_bytes(b200, 96 * MiB) == 96 * MiB);
   CHECK(beyond_l2(silent, double(dram_ring_bytes(silent, 1 << 30))));
-  CHECK(l2_ring_bytes(t4.l2_bytes()) == MiB);
-  CHECK(l2_ring_bytes(silent.l2_bytes()) > 0);
+  CHECK(chase::l2_ring_bytes(t4.l2_bytes()) == MiB);
+  CHECK(chase::l2_ring_bytes(silent.l2_bytes()) > 0);
   CHECK(capacity_of(t4, false).l1 == 65536);
   CHECK(capacity_of(silent, false).l1 == 24576);
   CHECK(capacity_of(b200, true).l2 == 63.0 * 1048576);
@@ -801,6 +810,16 @@ TEST_CASE("latency: rings of made-up devices") {
     CHECK(sizes.back() == 480 * MiB);
     for (const size_t size : sizes) CHECK(size % slot_bytes == 0);
   }
+}
+
+TEST_CASE("latency: rings fit made-up GPUs, and the largest is beyond the L2") {
+  check_on_made_up_devices([](const Run& run) {
+    const size_t bytes = largest_ring(run);
+    CHECK(bytes % slot_bytes == 0);
+    CHECK(footprints(run, bytes).back() == bytes);
+    const double from_memory = double(dram_ring_bytes(*run.device, bytes));
+    return Needs{1.1 * double(bytes) + beside_the_ring(*run.device), from_memory};
+  });
 }
 
 TEST_CASE("latency: each claim compares the text's pair, the right way round") {

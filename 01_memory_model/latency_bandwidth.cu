@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "../common/report.hpp"
+#include "../common/made_up_devices.hpp"
 #include "chase.cuh"
 
 namespace {
@@ -185,6 +185,14 @@ Interval times_as_fast(const Readings& shared, double shared_bytes, const Readin
   return scaled(ratio(global, shared), shared_bytes / global_bytes);
 }
 
+/// Bytes of the array in global memory: beyond the L2, or what fits.
+size_t global_bytes(const Run& run) {
+  size_t wanted = size_t(256) << 20;
+  while (!beyond_l2(*run.device, double(wanted))) wanted *= 2;
+  return fitting_size("latency", 0, wanted, run.memory_there(),
+                      [](size_t n) { return 1.1 * double(n); });
+}
+
 void judge_bandwidth(const Run& run, const Interval& r) {
   run.report.judge({"01.10b", "global memory is 100-150 times slower than shared, in bandwidth",
                     "100-150x slower", "Dr. Dobb's"},
@@ -196,10 +204,7 @@ void judge_bandwidth(const Run& run, const Interval& r) {
 void chase::measure_bandwidth(const Run& run) {
   if (!run.device) return judge_bandwidth(run, {});
   const Device& device = *run.device;
-  size_t wanted = size_t(256) << 20;
-  while (!beyond_l2(device, double(wanted))) wanted *= 2;
-  const size_t bytes = fitting_size("latency", 0, wanted, run.memory_there(),
-                                    [](size_t n) { return 1.1 * double(n); });
+  const size_t bytes = global_bytes(run);
   constexpr unsigned turns = 512;  // 0.5 ms on 9.0, beside which filling the tile hardly counts
   Memory memory(2 * unsigned(device.prop.multiProcessorCount),
                 std::max<size_t>(bytes / sizeof(uint4), tile_words));
@@ -240,6 +245,14 @@ TEST_CASE("latency: bytes and rates of made-up reads, by hand") {
   judge_bandwidth({report, &device, {}}, r);
   CHECK(printed.find("01.10b holds, by less") != std::string::npos);
   CHECK(printed.find("16.0x slower") != std::string::npos);
+}
+
+TEST_CASE("latency: the array that all read fits made-up GPUs, beyond the L2") {
+  check_on_made_up_devices([](const Run& run) {
+    const double bytes = double(global_bytes(run));
+    const double sums = 8.0 * 2 * run.device->prop.multiProcessorCount * block_threads;
+    return Needs{bytes + sums, bytes};
+  });
 }
 
 TEST_CASE("latency: both bandwidth kernels read every word") {

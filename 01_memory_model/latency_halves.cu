@@ -11,16 +11,15 @@
 
 #include <algorithm>
 
-#include "../common/report.hpp"
+#include "../common/made_up_devices.hpp"
 #include "chase.cuh"
 
 namespace {
 
 using chase::slot_at, chase::slot_bytes;
 
-constexpr unsigned ring_slots = 1 << 16;  // 4 MiB, which half of an L2 holds
-constexpr unsigned most_reads = 8192;     // whose clocks fit in shared memory
-constexpr unsigned readers = 1024;        // threads of the block that reads the ring
+constexpr unsigned most_reads = 8192;  // whose clocks fit in shared memory
+constexpr unsigned readers = 1024;     // threads of the block that reads the ring
 
 // ---- kernels ----
 
@@ -111,6 +110,11 @@ bool read_on(unsigned reader, const Device& device, size_t ring, unsigned slots,
   return true;
 }
 
+/// Loads that are timed: the walk must not come round, and the clocks have to fit.
+unsigned reads_of(unsigned slots, unsigned reads) {
+  return std::min({reads, most_reads, slots - 2});
+}
+
 // ---- what the cycles say ----
 
 /// At three quarters of the values in order. After a reader on the same side all loads are near.
@@ -147,7 +151,8 @@ chase::Distances distances_of(std::vector<std::vector<unsigned>> of_readers) {
 }  // namespace
 
 chase::Distances chase::measure_halves(const Device& device, unsigned reads) {
-  reads = std::min(reads, most_reads);
+  const unsigned ring_slots = unsigned(l2_ring_bytes(device.l2_bytes()) / slot_bytes);
+  reads = reads_of(ring_slots, reads);
   const DeviceBuffer<char> memory(size_t(ring_slots) * slot_bytes);
   const size_t ring = linked(memory, ring_slots);
   const std::vector<unsigned long long> right = sums_by_host(ring, ring_slots);
@@ -201,6 +206,22 @@ TEST_CASE("latency: made-up first walks are near or far") {
   CHECK(one.far.repeats == 0);
   CHECK(third_quartile({1, 2, 3, 4, 5, 6, 7, 8}) == 7);
   CHECK(distances_of({}).near.repeats == 0);
+}
+
+TEST_CASE("latency: the ring of near and far fits half of the L2 of made-up GPUs") {
+  for (const Device& device : made_up_devices()) {
+    CAPTURE(std::string(device.prop.name));
+    const size_t bytes = chase::l2_ring_bytes(device.l2_bytes());
+    CHECK(bytes <= device.l2_bytes() / 2);
+    CHECK(bytes <= size_t(4) << 20);  // as recorded on Hopper
+    const unsigned slots = unsigned(bytes / slot_bytes);
+    for (const unsigned reads : {2048u, 8192u, 100000u}) {
+      CHECK(reads_of(slots, reads) < slots - 1);
+      CHECK(reads_of(slots, reads) >= 2048);
+    }
+  }
+  CHECK(reads_of(65536, 8192) == 8192);
+  CHECK(reads_of(1024, 8192) == 1022);
 }
 
 TEST_CASE("latency: one multiprocessor reads all of the ring") {

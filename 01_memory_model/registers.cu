@@ -15,6 +15,7 @@
 
 #include <algorithm>
 
+#include "../common/made_up_devices.hpp"
 #include "../common/report.hpp"
 
 namespace {
@@ -369,13 +370,17 @@ void show_models(const Run& run) {
   table.print();
 }
 
+/// Windows, a thread each, in 64 blocks a multiprocessor, of which a P100 has 56.
+size_t windows_of(const Run& run) {
+  const int multiprocessors = run.device ? run.device->prop.multiProcessorCount : 56;
+  return size_t(multiprocessors) * (run.quick ? 16 : 64) * threads;
+}
+
 }  // namespace
 
 void registers(const Run& run) {
   constexpr int length = 128;
-  const int multiprocessors = run.device ? run.device->prop.multiProcessorCount : 56;  // a P100's
-  const size_t blocks = size_t(multiprocessors) * (run.quick ? 16 : 64);
-  const size_t n = blocks * threads;
+  const size_t n = windows_of(run);
   run.report.begin("registers",
                    std::to_string(n) + " threads in blocks of " + std::to_string(threads) +
                        ", each with " + std::to_string(hashes) + " hashes of " +
@@ -395,6 +400,15 @@ void registers(const Run& run) {
 }
 
 // ---- self-checks ----
+
+TEST_CASE("registers: made-up GPUs hold the windows, and the blocks that launch bounds ask for") {
+  check_on_made_up_devices([](const Run& run) {
+    const Multiprocessor has = multiprocessor_of(run.device->prop);
+    CHECK(resident_blocks(has, 64) >= 8);
+    CHECK(resident_blocks(has, 255) >= 1);
+    return Needs{8.0 * double(windows_of(run))};
+  });
+}
 
 TEST_CASE("registers: rolling from window to window gives the hash of each window") {
   for (const int length : {1, 2, 31}) {

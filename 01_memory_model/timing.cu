@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "../common/made_up_devices.hpp"
 #include "../common/report.hpp"
 
 namespace {
@@ -437,6 +438,13 @@ TEST_CASE("timing: arrays of made-up devices") {
     device.prop.totalGlobalMem = size_t(256) << 20;  // little is free: less, and no failure
     CHECK(8.0 * double(elements({report, &device, {}})) <= 0.9 * (256 << 20));
   }
+}
+
+TEST_CASE("timing: arrays fit made-up GPUs, beyond the L2") {
+  check_on_made_up_devices([](const Run& run) {
+    const double bytes = 8.0 * double(elements(run));
+    return Needs{bytes, bytes};
+  });
 }
 
 TEST_CASE("timing: both kernels are right at awkward sizes") {

@@ -60,9 +60,11 @@ inline double link_gbs(double gigatransfers, int lanes) {
 }
 
 /// The same of a card's own link at its best (an idle one may be slower now). Not a number where
-/// Linux does not tell, or where another link than PCIe joins host and card, as in a Grace Hopper.
+/// Linux does not tell (in WSL2 it knows no such card), where another link than PCIe joins host and
+/// card, as in a Grace Hopper, or where there is none, as in a Jetson: what stands in the card's
+/// place on the bus is then something else.
 inline double link_gbs(const cudaDeviceProp& card) {
-  if (card.pageableMemoryAccessUsesHostPageTables) return NAN;
+  if (card.pageableMemoryAccessUsesHostPageTables || card.integrated) return NAN;
   char folder[64];
   std::snprintf(folder, sizeof folder, "/sys/bus/pci/devices/%04x:%02x:%02x.0/",
                 unsigned(card.pciDomainID), unsigned(card.pciBusID), unsigned(card.pciDeviceID));

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <numeric>
 
+#include "../common/made_up_devices.hpp"
 #include "host_memory.hpp"
 
 void carried_work(const Run& run);  // keep_on_device_carried.cu
@@ -374,13 +375,18 @@ void judge(const Run& run, const std::vector<Times>& all) {
                                  where_better(all, &Times::chain_trip, &Times::scan));
 }
 
+/// Those of which two arrays fit on the GPU, and one in what the host may pin.
+std::vector<size_t> fitting_sizes(const Run& run, double pinned) {
+  std::vector<size_t> sizes = sizes_of(run.quick);
+  const double room = run.device ? std::min(pinned, run.memory_there() / 4) : INFINITY;
+  while (sizes.size() > 2 && double(sizes.back()) > room) sizes.pop_back();
+  return sizes;
+}
+
 }  // namespace
 
 void keep_on_device(const Run& run) {
-  std::vector<size_t> sizes = sizes_of(run.quick);
-  const double room =
-      run.device ? std::min(double(pinned_budget()), run.memory_there() / 4) : INFINITY;
-  while (sizes.size() > 2 && double(sizes.back()) > room) sizes.pop_back();
+  const std::vector<size_t> sizes = fitting_sizes(run, double(pinned_budget()));
   run.report.begin("keep_on_device", "a step over 4 B to " + bytes_text(double(sizes.back())) +
                                          " between two kernels; then one operation a word");
   std::vector<Times> all;
@@ -396,6 +402,16 @@ void keep_on_device(const Run& run) {
 }
 
 // ---- self-checks ----
+
+TEST_CASE("keep_on_device: sizes fit made-up GPUs, and hosts that have less to pin") {
+  for (const double host : {double(INFINITY), 1e6})
+    check_on_made_up_devices([host](const Run& run) {
+      const std::vector<size_t> sizes = fitting_sizes(run, host);
+      CHECK(sizes.size() >= 2);
+      CHECK(double(sizes.back()) <= host);
+      return Needs{2.0 * double(sizes.back())};
+    });
+}
 
 TEST_CASE("keep_on_device: the host steps each chain as if it were alone") {
   for (const size_t n : {1, 2, 1023, 1024, 1025, 5000})

@@ -18,6 +18,7 @@
 #include <optional>
 
 #include "../common/host_threads.hpp"
+#include "../common/made_up_devices.hpp"
 #include "host_memory.hpp"
 #include "options.hpp"
 
@@ -474,17 +475,21 @@ void measure(const Run& run, size_t n, const std::vector<int>& chunk_counts) {
   draw_timeline(run.report, pipeline, c);
 }
 
+/// Two arrays on either side, and a quarter of both once more.
+double bytes_in_all(size_t bytes) { return 2.5 * double(bytes); }
+
+/// Bytes of an array: on the GPU, and of the host's memory that it may pin.
+size_t array_bytes(const Run& run, size_t typed, double pinned) {
+  const size_t by_default = size_t(run.quick ? 32 : run.full ? 1024 : 256) << 20;
+  const double room = run.device ? std::min(run.memory_there(), pinned) : INFINITY;
+  return fitting_size("overlap: two arrays, pinned and on the GPU,", typed, by_default, room,
+                      bytes_in_all);
+}
+
 }  // namespace
 
 void overlap(const Run& run, const Options& options) {
-  const double room = run.device ? std::min(run.memory_there(), double(pinned_budget())) : INFINITY;
-  // two arrays on either side, and a quarter of both once more
-  const size_t size = fitting_size("overlap: two arrays, pinned and on the GPU,", options.size,
-                                   size_t(run.quick  ? 32
-                                          : run.full ? 1024
-                                                     : 256)
-                                       << 20,
-                                   room, [](size_t bytes) { return 2.5 * double(bytes); });
+  const size_t size = array_bytes(run, options.size, double(pinned_budget()));
   const size_t n = std::max<size_t>(1, size / sizeof(unsigned));
   run.report.begin("overlap",
                    bytes_text(4.0 * double(n)) + " copied in, hashed, and copied out, in chunks");
@@ -544,6 +549,15 @@ TEST_CASE("overlap: the model and what an H200 took over PCIe 5") {
   for (const Stage s : {copy_in, kernel, copy_out})
     for (int chunk = 0; chunk < 4; ++chunk)
       CHECK(ended[chunk][s] == doctest::Approx(end_ms(c, 4, s, chunk)).epsilon(0.05));
+}
+
+TEST_CASE("overlap: arrays fit made-up GPUs, and hosts that have less to pin") {
+  for (const double host : {double(INFINITY), 1e9})
+    check_on_made_up_devices([host](const Run& run) {
+      const double bytes = bytes_in_all(array_bytes(run, 0, host));
+      CHECK(bytes <= 0.9 * host);
+      return Needs{bytes};
+    });
 }
 
 TEST_CASE("overlap: a lane of the timeline") {

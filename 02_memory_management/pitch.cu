@@ -13,6 +13,7 @@
 #include <numeric>
 
 #include "../common/counters.hpp"
+#include "../common/made_up_devices.hpp"
 #include "host_memory.hpp"
 
 namespace {
@@ -432,15 +433,22 @@ std::vector<CountedLaunch> counted_launches() {
   return all;
 }
 
+/// Narrow rows take up to 512 times their bytes: fewer of them, and all from 31 bytes on.
+constexpr double padded = 17;
+constexpr size_t guard_bytes = 1 << 20;  // behind either array
+
+/// Bytes of packed rows: read and written, they are beyond the L2, or all that fits.
+double packed_bytes(const Run& run) {
+  double bytes = run.full ? 512 << 20 : 128 << 20;
+  while (run.device && !beyond_l2(*run.device, 2 * bytes)) bytes *= 2;
+  while (run.device && 2 * padded * bytes > 0.8 * run.memory_there()) bytes /= 2;
+  return bytes;
+}
+
 }  // namespace
 
 void pitch(const Run& run) {
-  const double room = run.memory_there();
-  double bytes = run.full ? 512 << 20 : 128 << 20;
-  while (run.device && !beyond_l2(*run.device, 2 * bytes)) bytes *= 2;
-  // narrow rows take up to 512 times their bytes: fewer of them, and all from 31 bytes on
-  constexpr double padded = 17;
-  while (run.device && 2 * padded * bytes > 0.8 * room) bytes /= 2;
+  const double bytes = packed_bytes(run);
   const double most_pitched = padded * bytes;
   run.report.begin("pitch", "out = in + 1 by rows of 1 to 4097 bytes, packed " + bytes_text(bytes) +
                                 " each, or what is pitched to " + bytes_text(most_pitched));
@@ -448,7 +456,7 @@ void pitch(const Run& run) {
   std::vector<Pair> all;
   std::vector<Found> found;
   {
-    const Arrays arrays(run.device ? size_t(most_pitched) + (1 << 20) : 0);  // and the guard
+    const Arrays arrays(run.device ? size_t(most_pitched) + guard_bytes : 0);
     for (const unsigned width : widths_of(run)) {
       const size_t pitch = run.device ? Pitched(width).pitch : (width + size_t(511)) / 512 * 512;
       const size_t height = size_t(std::min(bytes / width, most_pitched / double(pitch)));
@@ -481,6 +489,14 @@ TEST_CASE("pitch: predictions, by hand") {
   CHECK(beside_bytes(5, 4) == doctest::Approx(3));
   const CopyModel copies{1e-6, 50};
   CHECK(copies.ms(1000, 1e6) == doctest::Approx(0.021));
+}
+
+TEST_CASE("pitch: rows of made-up GPUs fit, and are beyond the L2") {
+  check_on_made_up_devices([](const Run& run) {
+    const double bytes = packed_bytes(run);
+    CHECK(padded * bytes > 512.0 * (1 << 15));  // the rows that cudaMemcpy2D carries
+    return Needs{2 * (padded * bytes + guard_bytes), 2 * bytes};
+  });
 }
 
 TEST_CASE("pitch: 02.7 goes by all widths that are not aligned and beyond the L2") {

@@ -20,6 +20,7 @@
 #include <optional>
 
 #include "../common/host_threads.hpp"
+#include "../common/made_up_devices.hpp"
 #include "host_memory.hpp"
 #include "options.hpp"
 #include "pattern.cuh"
@@ -521,16 +522,19 @@ void measure_registering(const Run& run, size_t bytes) {
   }
 }
 
+/// The system does not have such memory, or has no more of it.
+bool by_system(const CudaError& refused) {
+  return refused.code == cudaErrorNotSupported || refused.code == cudaErrorMemoryAllocation ||
+         refused.code == cudaErrorNotPermitted;
+}
+
 /// All sizes of one kind of which no claim speaks; nothing where the system refuses it.
 void measure_kind(const Run& run, CopyTable& table, Kind kind, const Sizes& sizes, Byte* device) {
   try {
     Ends ends(kind, sizes.some.back(), device);
     for (const size_t n : sizes.some) table.add(ends, n, false, {}, {});
   } catch (const CudaError& refused) {
-    const bool by_system = refused.code == cudaErrorNotSupported ||
-                           refused.code == cudaErrorMemoryAllocation ||
-                           refused.code == cudaErrorNotPermitted;
-    if (!by_system) throw;
+    if (!by_system(refused)) throw;
     run.report.left_out(std::string("memory of the kind ") + kind_names[kind], refused.what());
   }
 }
@@ -573,21 +577,28 @@ void measure(const Run& run, const Sizes& sizes) {
   judge_largest(run, largest, sizes.largest);
   const size_t piece = std::min(sizes.largest, 64 * mib);
   Ends locked(pinned, std::max(piece, HostReads::bytes), device.data());
-  judge_combined(run, locked, device.data(), piece);
+  try {
+    judge_combined(run, locked, device.data(), piece);
+  } catch (const CudaError& refused) {
+    if (!by_system(refused)) throw;
+    for (const Part& part : {part_faster, part_slow}) run.report.not_judged(part, refused.what());
+  }
   measure_registering(run, piece);
   if (run.full) excessive_pinning(run);
+}
+
+/// Bytes of the largest copies: on the GPU, and of the host's memory that it may pin.
+size_t largest_copy(const Run& run, size_t typed, double pinned) {
+  const size_t by_default = (run.quick ? 64 : run.full ? 1024 : 512) * mib;
+  const double room = run.device ? std::min(run.memory_there(), pinned) : INFINITY;
+  return fitting_size("--size, pinned and on the GPU,", typed, by_default, room,
+                      [](size_t n) { return double(n); });
 }
 
 }  // namespace
 
 void transfer(const Run& run, const Options& options) {
-  const double room = run.device ? std::min(run.memory_there(), double(pinned_budget())) : INFINITY;
-  const size_t largest = fitting_size("--size, pinned and on the GPU,", options.size,
-                                      (run.quick  ? 64
-                                       : run.full ? 1024
-                                                  : 512) *
-                                          mib,
-                                      room, [](size_t n) { return double(n); });
+  const size_t largest = largest_copy(run, options.size, double(pinned_budget()));
   run.report.begin("transfer", "copies of up to " + bytes_text(double(largest)) + " (" +
                                    std::to_string(largest) + " bytes); both ways: half each way");
   show_links(run);
@@ -617,6 +628,25 @@ TEST_CASE("transfer: what a link carries, and what none can") {
   CHECK_NOTHROW(require_possible("a copy", 55, 63));
   CHECK_NOTHROW(require_possible("a copy", 55, NAN));  // a link of which nothing is known
   CHECK_THROWS_AS(require_possible("a copy", 75 * 63, 63), WrongResult);
+}
+
+TEST_CASE("transfer: copies fit made-up GPUs, and hosts that have less to pin") {
+  for (const double host : {double(INFINITY), 1e9, 1e8})
+    check_on_made_up_devices([host](const Run& run) {
+      const double bytes = double(largest_copy(run, 0, host));
+      CHECK(bytes <= 0.9 * host);
+      return Needs{bytes};
+    });
+}
+
+TEST_CASE("transfer: a rate is held to the link of a card that has one") {
+  cudaDeviceProp jetson{};
+  jetson.integrated = 1;
+  CHECK(std::isnan(link_gbs(jetson)));
+  cudaDeviceProp nowhere{};
+  nowhere.pciDomainID = 0xffff;  // as in WSL2: the bus does not have it
+  CHECK(std::isnan(link_gbs(nowhere)));
+  CHECK_NOTHROW(require_possible("copies", 1e6, NAN));
 }
 
 TEST_CASE("transfer: predictions, by hand") {

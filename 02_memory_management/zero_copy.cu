@@ -13,6 +13,7 @@
 
 #include <algorithm>
 
+#include "../common/made_up_devices.hpp"
 #include "host_memory.hpp"
 
 namespace {
@@ -511,14 +512,23 @@ void judge_pointers(const Run& run) {
                                  (combined ? "the same pointer" : "another pointer"));
 }
 
+/// Words of the array: a read that comes again comes over the link again, as it is four times the
+/// L2.
+size_t wanted_words(const Run& run) {
+  return run.device ? run.device->l2_bytes() : size_t(64) << 20;
+}
+/// The same, where so much may be pinned.
+size_t words_of(const Run& run, double pinned) {
+  const double room = run.device ? std::min(pinned, run.memory_there()) : INFINITY;
+  size_t n = wanted_words(run);
+  while (4.0 * double(n) > 0.4 * room && n > 4096) n /= 2;
+  return n;
+}
+
 }  // namespace
 
 void zero_copy(const Run& run) {
-  // a read that comes again comes over the link again: four times the L2, where it may be pinned
-  const size_t wanted = run.device ? run.device->l2_bytes() : size_t(64) << 20;
-  size_t n = wanted;  // words: four times as many bytes
-  const double room = run.device ? std::min(double(pinned_budget()), run.memory_there()) : INFINITY;
-  while (4.0 * double(n) > 0.4 * room && n > 4096) n /= 2;
+  const size_t wanted = wanted_words(run), n = words_of(run, double(pinned_budget()));
   const size_t most = std::min(n / 3, size_t(run.quick ? 1 : run.full ? 16 : 4) << 22);
   run.report.begin("zero_copy", bytes_text(4.0 * double(n)) + " of pinned host memory" +
                                     (n < wanted ? ", for no more is free" : ""));
@@ -566,6 +576,19 @@ TEST_CASE("zero_copy: predictions, by hand") {
   CHECK(reads_that_pay({50, 50, 50, 4000, 4000}) == 2);
   CHECK(reads_that_pay({300, 300, 300, 400, 400}) == 4);
   CHECK(reads_that_pay({500, 500, 500, 400, 400}) == INFINITY);
+}
+
+TEST_CASE("zero_copy: arrays and grids of made-up GPUs") {
+  for (const double host : {double(INFINITY), 1e9})
+    check_on_made_up_devices([host](const Run& run) {
+      const Grid grid = filling(run.device->prop);
+      CHECK(grid.total() == size_t(run.device->prop.multiProcessorCount) *
+                                size_t(run.device->prop.maxThreadsPerMultiProcessor));
+      const double bytes = 4.0 * double(words_of(run, host));
+      CHECK(bytes <= 0.4 * host);
+      const double sums = 4.0 * 4 * double(grid.total());
+      return Needs{bytes + sums, host == INFINITY ? bytes : NAN};
+    });
 }
 
 TEST_CASE("zero_copy: each claim compares the text's pair, the right way round") {

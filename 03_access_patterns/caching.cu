@@ -22,6 +22,7 @@
 #include <iterator>
 
 #include "../common/counters.hpp"
+#include "../common/made_up_devices.hpp"
 #include "../common/report.hpp"
 #include "sizes.hpp"
 #include "transactions.hpp"
@@ -403,12 +404,15 @@ void judge_unit(const Run& run, const std::vector<Readings>& trips) {
             " bytes cross from L2 to L1 for a scattered word through L1");
 }
 
+/// Of 32 words the scattered loads touch one sector.
+size_t words_of(const Run& run) {
+  return size_beyond_l2(run, "caching", size_t(1) << (run.quick ? 26 : 28), 1, sizeof(unsigned));
+}
+
 }  // namespace
 
 void caching(const Run& run) {
-  // of 32 words the scattered loads touch one sector
-  const size_t words =
-      size_beyond_l2(run, "caching", size_t(1) << (run.quick ? 26 : 28), 1, sizeof(unsigned));
+  const size_t words = words_of(run);
   run.report.begin("caching", std::to_string(words) + " words of 4 bytes, " +
                                   bytes_text(4.0 * double(words)) + "; then " +
                                   std::to_string(chased_lines) + " lines of 128 bytes, " +
@@ -459,6 +463,13 @@ TEST_CASE("caching: the old rules moved lines through L1 and segments past it") 
     CHECK(under(Rule::past_l1, warp).bytes() == past[i]);
     CHECK(sectors(warp) == today[i]);
   }
+}
+
+TEST_CASE("caching: words fit made-up GPUs, and the sectors of few of them are beyond the L2") {
+  check_on_made_up_devices([](const Run& run) {
+    const double words = double(words_of(run));
+    return Needs{4 * words, words};
+  });
 }
 
 TEST_CASE("caching: predictions, by hand") {

@@ -19,6 +19,7 @@
 #include <memory>
 
 #include "../common/counters.hpp"
+#include "../common/made_up_devices.hpp"
 #include "../common/report.hpp"
 
 namespace {
@@ -551,6 +552,13 @@ TEST_CASE("compare: sizes follow the L2 and the memory") {
   device.prop.l2CacheSize = 4 << 20;
   device.prop.totalGlobalMem = size_t(2) << 30;
   CHECK(4 * default_sizes(false, &device).pairs() < double(size_t(2) << 30));
+}
+
+TEST_CASE("compare: words fit made-up GPUs, beyond the L2") {
+  check_on_made_up_devices([](const Run& run) {
+    const double bytes = 4 * default_sizes(run.quick, run.device).pairs();
+    return Needs{bytes, bytes};
+  });
 }
 
 TEST_CASE("compare: the claim compares scattered stores with none, in this order") {

@@ -17,6 +17,7 @@
 #include <memory>
 
 #include "../common/counters.hpp"
+#include "../common/made_up_devices.hpp"
 #include "../common/report.hpp"
 #include "transactions.hpp"
 
@@ -537,6 +538,21 @@ Device made_up_device() {
 }
 
 }  // namespace
+
+TEST_CASE("matmul: blocks of made-up GPUs") {
+  for (const Device& device : made_up_devices())
+    for (const Way& way : ways)
+      for (const unsigned n : {256u, 512u, 1024u}) {
+        CAPTURE(std::string(device.prop.name));
+        CAPTURE(n);
+        const Blocks blocks = blocks_of(way, n, device.prop);
+        CHECK(blocks.at_once >= 1);
+        CHECK(blocks.all * device.prop.multiProcessorCount >= n);
+        CHECK(blocks.at_once * (way.by_warps ? 32 * block_warps : n) <=
+              device.prop.maxThreadsPerMultiProcessor);
+        CHECK(std::isnan(cycles_a_ms(device)) == (device.sm_clock_khz == 0));
+      }
+}
 
 TEST_CASE("matmul: the product and the transposed matrix, by hand") {
   const Matrix a{1, 2, 3, 4}, b{5, 6, 7, 8};

@@ -30,11 +30,13 @@ inline size_t bytes_to_read(const Run& run, size_t by_default, double share) {
 }
 
 /// 4-byte words that a device reads in 32 passes without leaving the L2: a quarter of it, in whole
-/// steps of a grid whose threads have eight loads under way.
+/// steps of a grid whose threads have eight loads under way; or one, where the L2 is small for the
+/// grid, as a T4's is.
 inline size_t words_within_l2(size_t l2_bytes, Grid grid) {
   const size_t words = l2_bytes / 4 / 4;
-  const size_t step = size_t(8) * grid.threads();
-  return words > step ? words - words % step : words;
+  for (const size_t loads : {8, 1})
+    if (const size_t step = loads * grid.threads(); words > step) return words - words % step;
+  return words;
 }
 
 // ---- what is right ----

@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include "../common/counters.hpp"
+#include "../common/made_up_devices.hpp"
 #include "../common/report.hpp"
 #include "sizes.hpp"
 #include "transactions.hpp"
@@ -149,11 +150,15 @@ void judge_detour(const Run& run, const std::vector<Readings>& times, bool in_ca
   run.report.judge(part, beats(), gain, faster(gain));
 }
 
+size_t words_of(const Run& run) {
+  return size_beyond_l2(run, "reverse", size_t(1) << (run.quick ? 25 : 27), Words::bytes_each,
+                        Words::bytes_each);
+}
+
 }  // namespace
 
 void reverse(const Run& run) {
-  const size_t n = size_beyond_l2(run, "reverse", size_t(1) << (run.quick ? 25 : 27),
-                                  Words::bytes_each, Words::bytes_each);
+  const size_t n = words_of(run);
   const double bytes = Words::bytes_each * double(n);
   const bool in_cache = run.device && !beyond_l2(*run.device, bytes);
   run.report.begin("reverse", std::to_string(n) + " words of 4 bytes, " + bytes_text(bytes) +
@@ -194,6 +199,13 @@ TEST_CASE("reverse: the order of lanes cost sixteenfold once and costs nothing n
     CHECK(sectors(store(k)) == 4);
     CHECK(predicted_ms(k, 3) == 3);
   }
+}
+
+TEST_CASE("reverse: words fit made-up GPUs, beyond the L2") {
+  check_on_made_up_devices([](const Run& run) {
+    const double bytes = Words::bytes_each * double(words_of(run));
+    return Needs{bytes, bytes};
+  });
 }
 
 TEST_CASE("reverse: the claim compares global with shared, in this order") {

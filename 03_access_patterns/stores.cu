@@ -9,6 +9,7 @@
 //   2  read_strided   a warp reads 32 such words
 //   In stores_segments.cu: stores of one, two and four segments [LC 3]. In stores_in_l1.cu: what a
 //   load finds in L1 after a store [LC 3].
+#include "../common/made_up_devices.hpp"
 #include "stores.hpp"
 
 #include <doctest/doctest.h>
@@ -265,11 +266,14 @@ void judge_writes(const Run& run, const Pair (&pairs)[2], size_t n) {
   run.report.judge(coalesced, at_least(10), gbs, range_text(gbs, 0) + " GB/s", "GB/s");
 }
 
+size_t words_of(const Run& run) {
+  return size_beyond_l2(run, "stores", size_t(1) << (run.quick ? 26 : 28), 4.0, Array::bytes_each);
+}
+
 }  // namespace
 
 void stores(const Run& run) {
-  const size_t n =
-      size_beyond_l2(run, "stores", size_t(1) << (run.quick ? 26 : 28), 4.0, Array::bytes_each);
+  const size_t n = words_of(run);
   run.report.begin("stores",
                    std::to_string(n) + " words of 4 bytes, " + bytes_text(4.0 * double(n)));
   store_segments(run);
@@ -305,6 +309,13 @@ std::vector<CountedLaunch> counted_launches() {
 }
 
 }  // namespace
+
+TEST_CASE("stores: words fit made-up GPUs, beyond the L2") {
+  check_on_made_up_devices([](const Run& run) {
+    const double n = double(words_of(run));
+    return Needs{Array::bytes_each * n, 4 * n};
+  });
+}
 
 TEST_CASE("stores: sectors and predictions, by hand") {
   const Calibrated c{8, 4};

@@ -11,6 +11,7 @@
 #include <iterator>
 
 #include "../common/counters.hpp"
+#include "../common/made_up_devices.hpp"
 #include "sizes.hpp"
 #include "stores.hpp"
 #include "transactions.hpp"
@@ -148,6 +149,11 @@ double predicted_ms(const Kernel& k, double one_segment_ms, double four_segments
   return one_segment_ms + (pieces_of(k) - 1) * each;
 }
 
+/// A slot's least is a sector; all of them lie beyond the L2.
+size_t slots_of(const Run& run) {
+  return size_beyond_l2(run, "stores", size_t(1) << 22, 32, Slots::bytes_each);
+}
+
 /// Pieces of 64 bytes were found on 9.0 only.
 Model model_of(const Device& device) {
   return device.prop.major == 9 ? Model::traffic : Model::host;
@@ -188,8 +194,7 @@ void judge_segments(const Run& run) {
 }  // namespace
 
 void store_segments(const Run& run) {
-  // a slot's least is a sector; all of them lie beyond the L2
-  const size_t slots = size_beyond_l2(run, "stores", size_t(1) << 22, 32, Slots::bytes_each);
+  const size_t slots = slots_of(run);
   Table table(
       run.report, "one store of a warp",
       {shown("segments on 2.x, 3.x"), predicted("sectors/request", "sectors a request", "", 0),
@@ -261,6 +266,13 @@ TEST_CASE("stores: segments: as in the text, and where the lanes write") {
     for (unsigned word = 0; word < slot_words; ++word)
       CHECK(written[word] == int(k.segments >> word / 8 & 1));
   }
+}
+
+TEST_CASE("stores: segments: slots fit made-up GPUs, and a sector of each is beyond the L2") {
+  check_on_made_up_devices([](const Run& run) {
+    const double slots = double(slots_of(run));
+    return Needs{Slots::bytes_each * slots, 32 * slots};
+  });
 }
 
 TEST_CASE("stores: segments: grids fill made-up devices") {

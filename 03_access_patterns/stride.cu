@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "../common/counters.hpp"
+#include "../common/made_up_devices.hpp"
 #include "reads.cuh"
 #include "transactions.hpp"
 
@@ -278,6 +279,21 @@ TEST_CASE("stride: every row but the two that calibrate is predicted on a made-u
   }
 }
 
+TEST_CASE("stride: arrays that are read fit made-up GPUs, and what moves is beyond the L2") {
+  for (const double share : {1.0, 1.0 / 4, 1.0 / 8, 1.0 / 16})
+    check_on_made_up_devices([share](const Run& run) {
+      const double bytes = double(bytes_to_read(run, size_t(1) << 30, share));
+      const Grid grid = resident_grid(*run.device);
+      CHECK(grid.threads() == unsigned(run.device->prop.multiProcessorCount *
+                                       run.device->prop.maxThreadsPerMultiProcessor));
+      const size_t within = words_within_l2(run.device->l2_bytes(), grid);
+      CHECK(within % grid.threads() == 0);
+      CHECK(within >= grid.threads());
+      CHECK(4 * within <= run.device->l2_bytes() / 4);
+      return Needs{bytes + 8.0 * grid.threads(), share * bytes};
+    });
+}
+
 TEST_CASE("stride: sizes and grids of made-up devices") {
   struct Card {
     int multiprocessors, threads;
@@ -310,6 +326,7 @@ TEST_CASE("stride: sizes and grids of made-up devices") {
     CHECK(4 * within <= device.l2_bytes() / 4);
     CHECK(within > 0);
     if (within > 8 * grid.threads()) CHECK(within % (8 * grid.threads()) == 0);
+    if (within > grid.threads()) CHECK(within % grid.threads() == 0);
   }
 }
 

@@ -19,6 +19,7 @@
 #include <sstream>
 
 #include "../common/counters.hpp"
+#include "../common/made_up_devices.hpp"
 #include "../common/report.hpp"
 #include "sizes.hpp"
 #include "transactions.hpp"
@@ -379,11 +380,15 @@ void judge_all(const Run& run, const std::vector<Readings>& times, bool in_cache
     run.report.finding("03.13", "with aligned structures " + slower(aligned_loss));
 }
 
+/// Touched at least: what the SoA reads and writes of x.
+size_t pairs_of(const Run& run) {
+  return size_beyond_l2(run, "structs", size_t(1) << (run.quick ? 24 : 26), 8, Pairs::bytes_each);
+}
+
 }  // namespace
 
 void structs(const Run& run) {
-  // touched at least: what the SoA reads and writes of x
-  const size_t n = size_beyond_l2(run, "structs", size_t(1) << (run.quick ? 24 : 26), 8, 16);
+  const size_t n = pairs_of(run);
   const bool in_cache = run.device && !beyond_l2(*run.device, bytes_used(1, n));
   run.report.begin("structs", std::to_string(n) + " pairs of floats read and written, " +
                                   bytes_text(bytes_used(2, n)) +
@@ -486,6 +491,13 @@ TEST_CASE("structs: the rate counts each field that is used once read and once w
     REQUIRE(cells.size() > 2);
     CHECK(cells[cells.size() - 2] == gbs[i]);  // behind it stands the bar
   }
+}
+
+TEST_CASE("structs: pairs fit made-up GPUs, and what is used of them is beyond the L2") {
+  check_on_made_up_devices([](const Run& run) {
+    const size_t n = pairs_of(run);
+    return Needs{Pairs::bytes_each * double(n), bytes_used(1, n)};
+  });
 }
 
 TEST_CASE("structs: sizes of made-up devices lie beyond the L2") {

@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "../common/counters.hpp"
+#include "../common/made_up_devices.hpp"
 #include "../common/report.hpp"
 
 void unroll_replies(const Run& run);  // the experiment's other file
@@ -391,13 +392,17 @@ size_t default_size(bool quick, const Device* device) {
   return floats;
 }
 
+/// The same, or as many as fit; whole quads.
+size_t floats_of(const Run& run) {
+  return fitting_size("unroll", 0, default_size(run.quick, run.device), run.memory_there(),
+                      [](size_t n) { return bytes_moved(double(n)); }) /
+         4 * 4;
+}
+
 }  // namespace
 
 void unroll(const Run& run) {
-  const size_t floats =
-      fitting_size("unroll", 0, default_size(run.quick, run.device), run.memory_there(),
-                   [](size_t n) { return bytes_moved(double(n)); }) /
-      4 * 4;
+  const size_t floats = floats_of(run);
   run.report.begin("unroll", "two vectors of " + std::to_string(floats) + " floats added, " +
                                  bytes_text(bytes_moved(double(floats))) +
                                  " read and written, blocks of 256 threads");
@@ -514,6 +519,14 @@ TEST_CASE("unroll: sizes follow the L2 and the memory") {
   CHECK(default_size(false, &device) == 1 << 26);
   device.prop.l2CacheSize = 126 << 20;
   CHECK(default_size(true, &device) == 1 << 26);
+}
+
+TEST_CASE("unroll: vectors fit made-up GPUs, beyond the L2") {
+  check_on_made_up_devices([](const Run& run) {
+    const double bytes = bytes_moved(double(floats_of(run)));
+    CHECK(floats_of(run) % 4 == 0);
+    return Needs{bytes, bytes};
+  });
 }
 
 TEST_CASE("unroll: the claim speaks only where one word a thread saturates the memory") {

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "../common/made_up_devices.hpp"
 #include "../common/report.hpp"
 
 void unroll_replies(const Run& run);
@@ -392,6 +393,16 @@ void unroll_replies(const Run& run) {
 }
 
 // ---- self-checks ----
+
+TEST_CASE("unroll: stacks and chains of made-up GPUs") {
+  check_on_made_up_devices([](const Run& run) {
+    const double side = stack_side(run);
+    CHECK(resident_blocks(*run.device) * tail_threads ==
+          unsigned(run.device->prop.maxThreadsPerMultiProcessor));
+    CHECK(int(across * down) * 2 <= run.device->prop.maxThreadsPerMultiProcessor);
+    return Needs{8 * side * (side + height), 8 * side * side};
+  });
+}
 
 TEST_CASE("unroll: what the replies should gain, by hand") {
   Device device;

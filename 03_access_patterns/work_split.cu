@@ -17,6 +17,7 @@
 #include <iterator>
 
 #include "../common/counters.hpp"
+#include "../common/made_up_devices.hpp"
 #include "../common/report.hpp"
 #include "sizes.hpp"
 #include "transactions.hpp"
@@ -302,6 +303,11 @@ size_t words_in_l2(const Run& run) {
   return n;
 }
 
+/// Words of 4 bytes that come from memory.
+size_t words_beyond(const Run& run, size_t by_default) {
+  return size_beyond_l2(run, "work_split", by_default, 4, 5);
+}
+
 /// Cycles a word of a few launches, by the multiprocessor's own clock, as the text has it.
 Readings cycles_a_word(const Run& run, Squares& squares, const Kernel& k) {
   require_right(squares.task(k));  // and nothing is cold afterwards
@@ -432,9 +438,9 @@ void judge_interleaving(const Run& run, const Gains& gains, bool in_cache) {
 
 void work_split(const Run& run) {
   const Place in_l2{"in L2", words_in_l2(run)};
-  // words of 4 bytes, as many as the L2 has bytes; a power of two, as the text's 2^20
-  const Place beyond{"from memory", size_beyond_l2(run, "work_split", size_t(1) << 24, 4, 5)};
-  const size_t all = size_beyond_l2(run, "work_split", size_t(1) << (run.quick ? 26 : 28), 4, 5);
+  // as many words as the L2 has bytes; a power of two, as the text's 2^20
+  const Place beyond{"from memory", words_beyond(run, size_t(1) << 24)};
+  const size_t all = words_beyond(run, size_t(1) << (run.quick ? 26 : 28));
   const bool in_cache = run.device && !beyond_l2(*run.device, 4.0 * double(beyond.n));
   run.report.begin("work_split", "squares of " + bytes_text(4.0 * double(in_l2.n)) + ", " +
                                      bytes_text(4.0 * double(beyond.n)) + " and " +
@@ -535,6 +541,16 @@ TEST_CASE("work_split: predictions, by hand") {
   CHECK(predicted_cycles(kernels[interleaved4], 1 << 20, 450) == doctest::Approx(0.5));  // of 1024
   CHECK(predicted_cycles(kernels[interleaved16], 1 << 20, 770) == doctest::Approx(0.25));
   CHECK(predicted_cycles(kernels[text_interleaved], 1 << 20, 770) == doctest::Approx(0.25));
+}
+
+TEST_CASE("work_split: words fit made-up GPUs, in L2 and beyond it") {
+  check_on_made_up_devices([](const Run& run) {
+    CHECK(8 * words_in_l2(run) <= run.device->l2_bytes());
+    const double one_block = double(words_beyond(run, size_t(1) << 24));
+    const double all = double(words_beyond(run, size_t(1) << (run.quick ? 26 : 28)));
+    const double sums = 12.0 * block_threads * resident_blocks(run.device->prop, block_threads);
+    return Needs{4 * std::max(one_block, all) + sums, 4 * std::min(one_block, all)};
+  });
 }
 
 TEST_CASE("work_split: sizes of made-up devices: in L2, and beyond it") {

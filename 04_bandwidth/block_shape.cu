@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 
+#include "../common/made_up_devices.hpp"
 #include "../common/report.hpp"
 
 // ---- kernels: the input has ny rows of nx words, the output nx rows of ny words; 66000 x 66000
@@ -555,12 +556,19 @@ void beyond_the_cache(const Run& run, Matrix m) {
   print_direction(run, m, column_row, column_row_diagonal, times, c);
 }
 
+/// The second matrix; the first stays beside it.
+Matrix large_matrix(const Run& run) {
+  const auto bytes = [](size_t n) {
+    return bytes_moved({unsigned(n), unsigned(n)}) + bytes_moved(wiki_size);
+  };
+  const unsigned side = unsigned(fitting_size("block_shape", 0, 16384, run.memory_there(), bytes));
+  return {side, side};
+}
+
 }  // namespace
 
 void block_shape(const Run& run) {
-  const auto bytes = [](size_t n) { return bytes_moved({unsigned(n), unsigned(n)}); };
-  const size_t large_side = fitting_size("block_shape", 0, 16384, run.memory_there(), bytes);
-  const Matrix large{unsigned(large_side), unsigned(large_side)};
+  const Matrix large = large_matrix(run);
   const bool second = run.device && !run.quick && large.nx > wiki_size.nx;
   const auto size = [](Matrix m) { return sides(m) + " float, " + bytes_text(bytes_moved(m) / 2); };
   run.report.begin("block_shape", size(wiki_size) + (second ? "; " + size(large) : ""));
@@ -751,6 +759,13 @@ TEST_CASE("block_shape: three rows give the model its constants, and it gives th
   CHECK(c.store == doctest::Approx(33.0 / (2048 * 2048)));
   CHECK(c.latency == doctest::Approx(20.0));
   CHECK(predicted_ms(kernels[row_column], wiki_size, {32, 8}, c, device) == doctest::Approx(33));
+}
+
+TEST_CASE("block_shape: matrices fit made-up GPUs, the second beyond the L2") {
+  check_on_made_up_devices([](const Run& run) {
+    const Matrix large = large_matrix(run);
+    return Needs{bytes_moved(large) + bytes_moved(wiki_size), bytes_moved(large)};
+  });
 }
 
 TEST_CASE("block_shape: each claim compares the text's pair, the right way round") {

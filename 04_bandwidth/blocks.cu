@@ -10,6 +10,7 @@
 
 #include <set>
 
+#include "../common/made_up_devices.hpp"
 #include "row_sum.cuh"
 
 // ---- kernel: `rows` rows of `columns` words; thread t writes its own sum to out[t] ----
@@ -293,13 +294,20 @@ void measure(const Run& run, Size size, BlocksTable& table, Compare& compare) {
     compare.why_not = "the array is less than four times the L2";
 }
 
+/// The words, the sums of the most threads, and what these must be.
+double bytes_needed(size_t rows) {
+  return bytes_read({unsigned(rows), text_size.columns}) + 8.0 * most * threads_a_block;
+}
+
+/// The text's, or as many as fit.
+unsigned rows_of(const Run& run) {
+  return unsigned(fitting_size("blocks", 0, text_size.rows, run.memory_there(), bytes_needed));
+}
+
 }  // namespace
 
 void blocks(const Run& run) {
-  const unsigned rows =
-      unsigned(fitting_size("blocks", 0, text_size.rows, run.memory_there(), [](size_t rows) {
-        return bytes_read({unsigned(rows), text_size.columns}) + 8.0 * most * threads_a_block;
-      }));
+  const unsigned rows = rows_of(run);
   const Size size{rows, text_size.columns};
   run.report.begin("blocks", "sum by rows of " + std::to_string(rows) + " x " +
                                  std::to_string(size.columns) + " float, " +
@@ -362,6 +370,22 @@ TEST_CASE("blocks: few blocks read a part of the rows, each launch the next one"
   CHECK(next.take(48, 12288) == 0);  // then from the start
   CHECK(next.take(12288, 12288) == 0);
   CHECK(next.take(12288, 12288) == 0);
+}
+
+TEST_CASE("blocks: rows and counts of made-up GPUs") {
+  check_on_made_up_devices([](const Run& run) {
+    const unsigned rows = rows_of(run);
+    const unsigned multiprocessors = unsigned(run.device->prop.multiProcessorCount);
+    const unsigned threads = unsigned(run.device->prop.maxThreadsPerMultiProcessor);
+    const Places places{multiprocessors, multiprocessors * (threads / threads_a_block)};
+    const std::set<unsigned> counts = swept(rows, places, run.quick, run.full);
+    CHECK(counts.count(multiprocessors) == 1);  // the calibrating launch
+    bool neighbours = false;
+    for (const unsigned b : counts)
+      neighbours = neighbours || (b < chart_end && counts.count(b + 1));
+    CHECK(neighbours);
+    return Needs{bytes_needed(rows), bytes_read({rows, text_size.columns})};
+  });
 }
 
 TEST_CASE("blocks: the counts of a sweep on made-up devices, and what the claims need") {

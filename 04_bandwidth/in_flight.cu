@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../common/made_up_devices.hpp"
 #include "../common/report.hpp"
 
 namespace {
@@ -389,12 +390,24 @@ double shrunk(double bytes, double there) {
   return bytes;
 }
 
+/// Bytes that are read, beyond the L2 where they fit.
+double bytes_read(const Run& run) {
+  double bytes = run.quick ? 1 << 28 : 1 << 30;
+  while (run.device && !beyond_l2(*run.device, bytes)) bytes *= 2;
+  return shrunk(bytes, run.memory_there());
+}
+
+/// Bytes of the ring, a power of two: at least four times the L2, where they fit.
+double bytes_of_ring(const Run& run) {
+  double bytes = 1 << 27;
+  while (!beyond_l2(*run.device, bytes)) bytes *= 2;
+  return shrunk(bytes, run.memory_there());
+}
+
 }  // namespace
 
 void in_flight(const Run& run) {
-  double bytes = run.quick ? 1 << 28 : 1 << 30;
-  while (run.device && !beyond_l2(*run.device, bytes)) bytes *= 2;
-  bytes = shrunk(bytes, run.memory_there());
+  const double bytes = bytes_read(run);
   run.report.begin("in_flight", bytes_text(bytes) + " read by grids that are resident as a whole");
   if (!run.device) {
     run.report.note("Little's law: GB/s = bytes in flight / latency in ns; 1 MiB and 600 ns give " +
@@ -406,8 +419,7 @@ void in_flight(const Run& run) {
 
   const unsigned multiprocessors = unsigned(run.device->prop.multiProcessorCount);
   const unsigned threads = unsigned(run.device->prop.maxThreadsPerMultiProcessor);
-  const double slots = std::max(4.0 * double(run.device->l2_bytes()), double(1 << 27));
-  Ring ring(shrunk(slots, run.memory_there()));
+  Ring ring(bytes_of_ring(run));
   Memory memory(size_t(bytes), threads * multiprocessors);  // which drives the ring out of the L2
 
   const Statistics latency = ns_a_load(run.time(ring.task()), Ring::loads);
@@ -515,6 +527,36 @@ TEST_CASE("in_flight: grids fill made-up multiprocessors, and read whole turns")
   CHECK(whole_turns(1000, 2500, 10000) == 3000);
   CHECK(whole_turns(1000, 2500, 2999) == 2000);
   CHECK(whole_turns(1000, 2500, 10) == 1000);
+}
+
+TEST_CASE("in_flight: arrays, rings and rows of made-up GPUs") {
+  check_on_made_up_devices([](const Run& run) {
+    const cudaDeviceProp& prop = run.device->prop;
+    const double bytes = bytes_read(run), ring = bytes_of_ring(run);
+    for (const Row& row : rows_of(run, size_t(bytes), 600)) {
+      CHECK(double(row.bytes) <= bytes);
+      CHECK(row.grid.threads <= 1024);
+      CHECK(row.grid.total() <=
+            unsigned(prop.multiProcessorCount * prop.maxThreadsPerMultiProcessor));
+    }
+    double taken = 4.0 * slot_words;  // as Ring counts
+    while (taken < ring) taken *= 2;
+    return Needs{bytes + taken, std::min(bytes, taken)};
+  });
+}
+
+TEST_CASE(
+    "in_flight: the ring takes no more than it was given, on a made-up GPU with little memory") {
+  Device device;
+  device.number = -1;
+  device.prop.l2CacheSize = 80 << 20;
+  device.prop.totalGlobalMem = size_t(800) << 20;
+  std::string printed;
+  Report report("in_flight", &printed);
+  const Run run{report, &device, {}};
+  const double ring = bytes_of_ring(run);
+  CHECK(ring == 256 << 20);  // not 320 MiB, for which 512 would be taken
+  CHECK(bytes_read(run) + ring <= 0.9 * device.memory_there());
 }
 
 TEST_CASE("in_flight: every row of a made-up device but the fullest is predicted") {

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 
+#include "../common/made_up_devices.hpp"
 #include "../common/report.hpp"
 #include "options.hpp"
 
@@ -495,6 +496,13 @@ TEST_CASE("peak: bytes that count, and predictions, by hand") {
     CHECK(bytes_moved(operations[o], 10) == 160 * arrays[o]);
     CHECK(predicted_ms(operations[o], {20, 9}) == ms[o]);
   }
+}
+
+TEST_CASE("peak: arrays fit made-up GPUs, beyond the L2") {
+  check_on_made_up_devices([](const Run& run) {
+    const std::vector<size_t> sides = sides_of(run, 0);
+    return Needs{Arrays::bytes(vectors_of(sides.back())), 16.0 * double(vectors_of(sides[0]))};
+  });
 }
 
 TEST_CASE("peak: sizes of made-up devices") {

@@ -19,6 +19,7 @@
 #include <algorithm>
 
 #include "../common/counters.hpp"
+#include "../common/made_up_devices.hpp"
 #include "../common/report.hpp"
 #include "options.hpp"
 #include "sum_host.hpp"
@@ -560,20 +561,25 @@ void judge(const Run& run, const Best& best, unsigned side, double host_bytes) {
                    faster(host) + " than this host's " + HostSquare::threads_text());
 }
 
+/// The sums of the launch with the most threads, and what they must be.
+double bytes_of_sums(const std::vector<Launch>& launches) {
+  double bytes = 0;
+  for (const Launch l : launches) bytes = std::max(bytes, 8.0 * l.total());
+  return bytes;
+}
+
 }  // namespace
 
 void sum(const Run& run, const Options& options) {
   const std::vector<Launch> launches =
       run.device ? candidates(run.device->prop) : std::vector<Launch>{text_launch};
-  double sums = 0;
-  for (const Launch l : launches) sums = std::max(sums, 8.0 * l.total());
   const auto text = [](size_t side) {
     return std::to_string(side) + " x " + std::to_string(side) + " float, " +
            bytes_text(bytes_read(double(side)));
   };
   const size_t side =
       fitting_size("sum of " + text(options.size), options.size, 12288, run.memory_there(),
-                   [&](size_t n) { return bytes_read(double(n)) + sums; });
+                   [&](size_t n) { return bytes_read(double(n)) + bytes_of_sums(launches); });
   // half as wide where little is compared with it: with the host alone, and in a quick run
   const bool all = options.size || (run.device && !run.quick);
   const size_t host_side = HostSquare::fitting_side(std::min<size_t>(side, all ? 12288 : 6144));
@@ -671,6 +677,16 @@ TEST_CASE("sum: predicted sectors a request, from the addresses of a warp") {
   CHECK_FALSE(fits(kernels[rows4], 1022));     // no rows of 16-byte words
   CHECK_FALSE(fits(kernels[random1], 65536));  // 2^32 words are too many for the shuffle
   CHECK(fits(kernels[random4], 65536));
+}
+
+TEST_CASE("sum: the text's square fits made-up GPUs, beyond the L2") {
+  check_on_made_up_devices([](const Run& run) {
+    const std::vector<Launch> launches = candidates(run.device->prop);
+    for (const Launch l : launches) CHECK(l.threads <= 1024);
+    const auto bytes = [&](size_t n) { return bytes_read(double(n)) + bytes_of_sums(launches); };
+    const size_t side = fitting_size("sum", 0, 12288, run.memory_there(), bytes);
+    return Needs{bytes(side), bytes_read(double(side))};
+  });
 }
 
 TEST_CASE("sum: launches fill made-up devices once, twice and four times") {

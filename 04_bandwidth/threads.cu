@@ -10,6 +10,7 @@
 
 #include <set>
 
+#include "../common/made_up_devices.hpp"
 #include "row_sum.cuh"
 
 // ---- kernel: `rows` rows of `columns` words; thread t writes its own sum to out[t] ----
@@ -272,13 +273,20 @@ void judge_threads(const Run& run, const Compare& compare, const std::vector<Bes
   run.report.finding("04.6b", compare.fall);
 }
 
+/// The words, the sums of the most threads, and what these must be.
+double bytes_needed(size_t rows) {
+  return bytes_read({unsigned(rows), text_size.columns}) + 8.0 * blocks * most;
+}
+
+/// The text's, or as many as fit.
+unsigned rows_of(const Run& run) {
+  return unsigned(fitting_size("threads", 0, text_size.rows, run.memory_there(), bytes_needed));
+}
+
 }  // namespace
 
 void threads(const Run& run) {
-  const unsigned rows =
-      unsigned(fitting_size("threads", 0, text_size.rows, run.memory_there(), [](size_t rows) {
-        return bytes_read({unsigned(rows), text_size.columns}) + 8.0 * blocks * most;
-      }));
+  const unsigned rows = rows_of(run);
   const Size size{rows, text_size.columns};
   run.report.begin("threads", "sum by rows of " + std::to_string(rows) + " x " +
                                   std::to_string(size.columns) + " float, " +
@@ -450,6 +458,13 @@ std::string judged(const LaunchTimes& times) {
 }
 
 }  // namespace
+
+TEST_CASE("threads: rows fit made-up GPUs, beyond the L2") {
+  check_on_made_up_devices([](const Run& run) {
+    const unsigned rows = rows_of(run);
+    return Needs{bytes_needed(rows), bytes_read({rows, text_size.columns})};
+  });
+}
 
 TEST_CASE("threads: each claim compares the text's pair, the right way round") {
   const std::string then = judged(made_up([](unsigned t) {  // as on the 8800 GTX

@@ -21,6 +21,7 @@
 #include <algorithm>
 
 #include "../common/counters.hpp"
+#include "../common/made_up_devices.hpp"
 #include "../common/report.hpp"
 #include "options.hpp"
 #include "transpose.cuh"
@@ -531,13 +532,16 @@ void judge_sectors(const Run& run) {
                                      share_text(exactly(bytes_used / crossed)) + " are used");
 }
 
+size_t side_of(const Run& run, size_t typed) {
+  return fitting_size("transpose of " + sides(square(typed)), typed, run.quick ? 8192 : 16384,
+                      run.memory_there(), [](size_t side) { return bytes_moved(square(side)); });
+}
+
 }  // namespace
 
 void transpose(const Run& run, const Options& options) {
   const dim3 block = options.block_x ? dim3(options.block_x, options.block_y) : default_block;
-  const size_t n = fitting_size("transpose of " + sides(square(options.size)), options.size,
-                                run.quick ? 8192 : 16384, run.memory_there(),
-                                [](size_t side) { return bytes_moved(square(side)); });
+  const size_t n = side_of(run, options.size);
   const Shape m = square(n);
   require_grid(m, block);
   const bool in_cache = run.device && !beyond_l2(*run.device, bytes_moved(m));
@@ -711,6 +715,21 @@ TEST_CASE("transpose: the claim compares row -> column with column -> row, in th
   printed.clear();
   judge_order(run, {fast, slow}, false);
   CHECK(printed.find("04.8   does not hold") != std::string::npos);
+}
+
+TEST_CASE("transpose: matrices and launches of made-up GPUs") {
+  check_on_made_up_devices([](const Run& run) {
+    const double bytes = bytes_moved(square(side_of(run, 0)));
+    const cudaDeviceProp& gpu = run.device->prop;
+    constexpr size_t tile = sizeof(float4) * wide * quads;
+    const size_t spare = spare_shared_bytes(gpu, tile, the_best.resident);
+    CHECK(tile + spare <= gpu.sharedMemPerBlock);
+    const size_t fit =
+        gpu.sharedMemPerMultiprocessor / (tile + spare + gpu.reservedSharedMemPerBlock);
+    if (gpu.major >= 8)
+      CHECK(fit >= the_best.resident);  // a T4 has room for three, whatever is asked
+    return Needs{bytes, bytes};
+  });
 }
 
 TEST_CASE("transpose: a launch that its grid cannot hold is refused") {

@@ -57,6 +57,16 @@ __device__ inline void store_once(float* first, float4 v, bool there) {
 }
 #endif
 
+/// Shared memory to ask for beside a kernel's `own`, so that only `resident` blocks fit on a
+/// multiprocessor; none where fewer fit as it is.
+inline size_t spare_shared_bytes(const cudaDeviceProp& gpu, size_t own, unsigned resident) {
+  const size_t each = gpu.sharedMemPerMultiprocessor / resident / 1024 * 1024;
+  const size_t taken = own + gpu.reservedSharedMemPerBlock;
+  const size_t most = gpu.sharedMemPerBlock;
+  if (each <= taken || most <= own) return 0;
+  return std::min(each - gpu.reservedSharedMemPerBlock, most) - own;
+}
+
 /// Shared memory to ask for beside a kernel's own, so that only `resident` blocks fit on a
 /// multiprocessor: none in code without the hints, nor where all blocks run in one round, as then
 /// there is no order to keep.
@@ -66,9 +76,7 @@ inline size_t spare_shared_bytes(const void* kernel, dim3 grid, unsigned residen
   CUDA_CHECK(cudaFuncGetAttributes(&code, kernel));
   const size_t blocks = size_t(grid.x) * grid.y;
   if (code.ptxVersion < 80 || blocks <= 8 * size_t(gpu.multiProcessorCount)) return 0;
-  const size_t each =
-      gpu.sharedMemPerMultiprocessor / resident / 1024 * 1024 - gpu.reservedSharedMemPerBlock;
-  return std::min(each, gpu.sharedMemPerBlock) - code.sharedSizeBytes;
+  return spare_shared_bytes(gpu, code.sharedSizeBytes, resident);
 }
 
 // ---- what is right ----

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "../common/made_up_devices.hpp"
 #include "migrations.hpp"
 #include "options.hpp"
 
@@ -548,6 +549,27 @@ TEST_CASE("managed: more than the limit is refused") {
     CHECK_THROWS_AS(Managed<char>(most_managed_bytes - before - 12344), std::runtime_error);
   }
   CHECK(managed_bytes == before);
+}
+
+TEST_CASE("managed: arrays fit made-up GPUs and the topic's limit, and WSL2 and a Jetson wait") {
+  for (const double each : {12.0, 8.0})  // managed's three arrays, page_faults' two; twice
+    check_on_made_up_devices([each](const Run& run) {
+      const size_t by_default = size_t(1) << (run.quick ? 20 : run.full ? 25 : 23);
+      const double n = double(fitting_elements(run, 0, by_default, each, 2 * each));
+      CHECK(each * n <= double(most_managed_bytes));
+      return Needs{2 * each * n};
+    });
+  for (const Device& device : made_up_devices()) {
+    const cudaDeviceProp& p = device.prop;
+    const std::string text = managed_memory_text(p.managedMemory, p.concurrentManagedAccess,
+                                                 p.integrated, p.pageableMemoryAccess, false);
+    const std::string begin = p.concurrentManagedAccess ? "pages move on demand"
+                              : p.integrated            ? "host and device have one memory"
+                                                        : "all of it moves at each launch";
+    CHECK(text.rfind(begin, 0) == 0);
+    const bool waits = text.find("the host must wait") != std::string::npos;
+    CHECK(waits != bool(p.concurrentManagedAccess));
+  }
 }
 
 TEST_CASE("managed: sizes of made-up devices") {

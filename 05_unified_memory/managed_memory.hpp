@@ -20,8 +20,9 @@ inline int device_attribute(cudaDeviceAttr attribute) {
 inline bool has_managed_memory() { return device_attribute(cudaDevAttrManagedMemory) != 0; }
 
 /// Managed memory moves page by page when it is touched, and host and device may use it at the same
-/// time. Elsewhere (before Pascal, on Windows, in WSL) all of it moves at every launch, nothing can
-/// be prefetched or advised, and a host that touches it while a kernel runs is killed.
+/// time. Elsewhere (before Pascal, on Windows, in WSL) all of it moves at every launch, or stays
+/// where host and device have one memory (a Jetson); nothing can be prefetched or advised, and a
+/// host that touches it while a kernel runs is killed.
 inline bool pages_on_demand() { return device_attribute(cudaDevAttrConcurrentManagedAccess) != 0; }
 
 /// Kernels may follow any host pointer, that of malloc too.
@@ -29,17 +30,26 @@ inline bool reads_pageable_memory() {
   return device_attribute(cudaDevAttrPageableMemoryAccess) != 0;
 }
 
-/// What the current device does with managed memory, in words.
-inline std::string managed_memory_text() {
-  if (!has_managed_memory()) return "this device has no managed memory";
-  std::string text = pages_on_demand()
-                         ? "pages move on demand, host and device may use them at the same time"
-                         : "all of it moves at each launch, and the host must wait for the kernel";
-  if (!reads_pageable_memory()) return text + "; memory of malloc stays the host's";
+/// What a device does with managed memory, in words.
+inline std::string managed_memory_text(bool managed, bool on_demand, bool integrated, bool pageable,
+                                       bool host_tables) {
+  if (!managed) return "this device has no managed memory";
+  std::string text =
+      on_demand    ? "pages move on demand, host and device may use them at the same time"
+      : integrated ? "host and device have one memory, and the host must wait for the "
+                     "kernel"
+                   : "all of it moves at each launch, and the host must wait for the "
+                     "kernel";
+  if (!pageable) return text + "; memory of malloc stays the host's";
   return text + "; kernels read memory of malloc too" +
-         (device_attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables)
-              ? ", through the host's page tables"
-              : "");
+         (host_tables ? ", through the host's page tables" : "");
+}
+/// What the current device does with it.
+inline std::string managed_memory_text() {
+  return managed_memory_text(
+      has_managed_memory(), pages_on_demand(), device_attribute(cudaDevAttrIntegrated) != 0,
+      reads_pageable_memory(),
+      device_attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables) != 0);
 }
 
 /// More managed memory than the device has free makes pages move out while others move in, which

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../common/made_up_devices.hpp"
 #include "banks.hpp"
 #include "ladder.hpp"
 
@@ -244,6 +245,24 @@ TEST_CASE("ladder: launches and scratch and additions of the rungs") {
   for (int rung = 0; rung < library; ++rung)
     for (const size_t few : {0, 1, 2, 255, 256})
       CHECK(launches(rungs[rung], few, hopper) == Blocks{1});
+}
+
+TEST_CASE("ladder: words and grids of made-up GPUs") {
+  check_on_made_up_devices([](const Run& run) {
+    const Gpu gpu = gpu_of(*run.device);
+    const size_t n = fitting_size("ladder", 0, default_size(run), run.memory_there(), bytes_needed);
+    CHECK(tile_blocks_each * tile_threads <= gpu.resident_threads);
+    for (const Rung& rung : rungs) {
+      for (const size_t blocks : launches(rung, n, gpu)) {
+        CHECK(blocks >= 1);
+        CHECK(blocks < size_t(1) << 31);
+      }
+      CHECK(scratch_bytes(rung, n, gpu) < bytes_needed(n) - 4.0 * double(n));
+    }
+    for (const size_t size : sizes_beside_library(run, 0))
+      CHECK(bytes_needed(size) <= 0.9 * run.memory_there());
+    return Needs{bytes_needed(n), 4.0 * double(n)};
+  });
 }
 
 TEST_CASE("ladder: grids follow what made-up devices hold at once") {

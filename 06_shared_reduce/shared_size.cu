@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <set>
 
+#include "../common/made_up_devices.hpp"
 #include "../common/report.hpp"
 
 namespace {
@@ -399,6 +400,20 @@ Device made_up(const Multiprocessor& has, size_t l2, size_t memory) {
 }
 
 }  // namespace
+
+TEST_CASE("shared_size: arrays fit made-up GPUs, beyond the L2, and so do blocks of every size") {
+  check_on_made_up_devices([](const Run& run) {
+    const Multiprocessor has = Multiprocessor::of(run.device->prop);
+    CHECK(resident_blocks(has, block_threads, 0).blocks == has.max_threads / int(block_threads));
+    for (const size_t size : sizes_up_to(has.limit, run.device->prop.sharedMemPerBlock, 16 * kib)) {
+      CHECK(resident_blocks(has, block_threads, size).blocks >= 1);
+      CHECK(size <= has.limit);
+    }
+    CHECK(resident_blocks(has, block_threads, has.limit).blocks == 1);
+    const size_t n = words_of(run);
+    return Needs{Arrays::bytes(n), double(n) * sizeof(uint4)};
+  });
+}
 
 TEST_CASE("shared_size: arrays are beyond the L2 of made-up devices, or all that fits") {
   std::string printed;

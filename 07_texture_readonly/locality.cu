@@ -20,6 +20,7 @@
 #include <initializer_list>
 
 #include "../common/counters.hpp"
+#include "../common/made_up_devices.hpp"
 #include "options.hpp"
 #include "texture.cuh"
 #include "walks.cuh"
@@ -931,6 +932,17 @@ TEST_CASE("locality: each claim compares the right pair, the right way round") {
   judge_local(run, {}, "the image is small");
   CHECK(printed.find("07.3a  not judged") != std::string::npos);
   CHECK(printed.find("the image is small") != std::string::npos);
+}
+
+TEST_CASE("locality: images fit made-up GPUs, beyond the L2, and no texture is too large") {
+  check_on_made_up_devices([](const Run& run) {
+    const double n = fitting_side(run, 0);
+    const cudaDeviceProp& p = run.device->prop;
+    CHECK(n <= p.maxTexture2D[1]);
+    CHECK(n <= p.maxTexture2DLinear[1]);
+    CHECK(takes_odd_rows(*run.device));
+    return Needs{bytes_needed(n), 4 * n * n};
+  });
 }
 
 TEST_CASE("locality: sides of made-up devices") {

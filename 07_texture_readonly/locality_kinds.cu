@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include "../common/counters.hpp"
+#include "../common/made_up_devices.hpp"
 #include "../common/report.hpp"
 #include "texture.cuh"
 #include "walks.cuh"
@@ -460,6 +461,13 @@ TEST_CASE("locality: of several textures the one that leads is measured again") 
   const Contest best = best_of(times, colour_paths);
   CHECK(best.number == 1);
   CHECK(best.texture == array_texture);
+}
+
+TEST_CASE("locality: volumes fit made-up GPUs, beyond the L2") {
+  check_on_made_up_devices([](const Run& run) {
+    const double n = side_of_volume(run);
+    return Needs{volume_bytes(n), 4 * n * n * n};
+  });
 }
 
 TEST_CASE("locality: volumes of made-up devices are beyond their L2") {

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 
+#include "../common/made_up_devices.hpp"
 #include "../common/report.hpp"
 #include "texture.cuh"
 
@@ -633,12 +634,12 @@ void add_finding(const Run& run, const Cycles& c, const std::vector<Readings>& t
                                   factor_text(ratio(times[fetches16], times[loads16]).value));
 }
 
-/// Words that are read: more than the L2 can keep, where that fits.
-size_t words_that_fit(const Run& run) {
+/// Words that are read: more than the L2 can keep, where that fits memory and a texture.
+size_t words_that_fit(const Run& run, size_t most) {
   size_t n = size_t(1) << (run.quick ? 26 : 28);
   if (!run.device) return n;
   while (!beyond_l2(*run.device, 4.0 * double(n))) n *= 2;
-  while (n > most_words(run.device->number) || 4.0 * double(n) > 0.4 * run.memory_there()) n /= 2;
+  while (n > most || 4.0 * double(n) > 0.4 * run.memory_there()) n /= 2;
   return n;
 }
 
@@ -652,7 +653,7 @@ size_t side_that_fits(const Run& run) {
 }  // namespace
 
 void objects(const Run& run) {
-  const size_t n = words_that_fit(run);
+  const size_t n = words_that_fit(run, run.device ? most_words(run.device->number) : SIZE_MAX);
   const double bytes = 4.0 * double(n);
   run.report.begin("objects", bytes_text(bytes) + " read by loads and through texture objects");
   run.report.note("then: a reference, a variable of the file, was bound to memory before a launch");
@@ -710,6 +711,15 @@ Readings always(double ms) { return Readings{std::vector<double>(15, ms)}; }
 Statistics exactly_cycles(double cycles) { return {cycles, cycles, cycles, 1}; }
 
 }  // namespace
+
+TEST_CASE("objects: words and copies fit made-up GPUs, beyond the L2") {
+  check_on_made_up_devices([](const Run& run) {
+    const size_t most = size_t(1) << 28;  // texels in a row of linear memory, by the guide
+    const double n = double(words_that_fit(run, most)), side = double(side_that_fits(run));
+    CHECK(n <= double(most));
+    return Needs{std::max(4 * n, 4 * 4 * side * side), 4 * n};
+  });
+}
 
 TEST_CASE("objects: a ring visits every slot once, and the walk through it by hand") {
   for (const RingShape& ring : {in_l1, in_l2, RingShape{8, 3, 0, 1}}) {

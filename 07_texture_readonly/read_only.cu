@@ -20,6 +20,7 @@
 #include <set>
 
 #include "../common/counters.hpp"
+#include "../common/made_up_devices.hpp"
 #include "../common/report.hpp"
 #include "options.hpp"
 #include "own_code.hpp"
@@ -621,6 +622,13 @@ TEST_CASE("read_only: claims compare the right pairs, the right way round") {
   judge_path(run, "");
   CHECK(printed.find("07.2a  not judged") != std::string::npos);
   CHECK(compiled(entry("4ldcg", any) + entry("3ldg", nc), "ldg").read_only == 1);
+}
+
+TEST_CASE("read_only: squares fit made-up GPUs, beyond the L2") {
+  check_on_made_up_devices([](const Run& run) {
+    const double side = double(side_for(run, 0));
+    return Needs{bytes_needed(side), 4 * side * side};
+  });
 }
 
 TEST_CASE("read_only: all rows of a made-up device but those that calibrate are predicted") {

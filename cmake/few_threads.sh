@@ -26,7 +26,7 @@ END
 
 code=0
 export CUDA_VISIBLE_DEVICES=-1
-LD_PRELOAD=$PWD/few_threads.so "$sample" --quick --csv out.csv "$experiment" >out 2>err || code=$?
+LD_PRELOAD=./few_threads.so "$sample" --quick --csv out.csv "$experiment" >out 2>err || code=$?
 cat err
 test $code = 1
 test "$(wc -l <err)" = 1

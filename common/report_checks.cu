@@ -4,7 +4,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "report.hpp"
+#include "made_up_devices.hpp"
 
 // ---- numbers as text -------------------------------------------------------------------------
 
@@ -87,6 +87,38 @@ TEST_CASE("sizes: a made-up device has all of its memory") {
   Report report("topic", &printed);
   CHECK(Run{report, &rtx_4060, {}}.memory_there() == 8 * GiB);
   CHECK(Run{report, nullptr, {}}.memory_there() == INFINITY);
+}
+
+TEST_CASE("sizes: the GPUs that self-checks make up") {
+  const std::vector<Device> all = made_up_devices();
+  CHECK(all.size() == 21);
+  size_t with_all = 0, with_4_gib = 0, with_2_gib = 0, without_clocks = 0, in_order = 0;
+  for (const Device& device : all) {
+    CAPTURE(std::string(device.prop.name));
+    with_all += all_is_free(device);
+    with_4_gib += device.memory_there() == 4 * GiB;
+    with_2_gib += device.memory_there() == 2 * GiB;
+    without_clocks += device.sm_clock_khz == 0;
+    in_order += device.prop.concurrentManagedAccess == 0;
+    CHECK(device.number < 0);
+    CHECK(device.prop.sharedMemPerBlockOptin + device.prop.reservedSharedMemPerBlock <=
+          device.prop.sharedMemPerMultiprocessor);
+    CHECK(device.prop.maxThreadsPerMultiProcessor % 512 == 0);
+  }
+  CHECK(with_all == 7);
+  CHECK(with_4_gib == 7);
+  CHECK(with_2_gib == 7);
+  CHECK(without_clocks == 3);  // the Jetson
+  CHECK(in_order == 6);        // the Jetson, and WSL2
+}
+
+TEST_CASE("sizes: 4 x the L2 fits a GPU whose memory is free, and shrinks elsewhere") {
+  check_on_made_up_devices([](const Run& run) {
+    size_t bytes = 1 << 20;
+    while (!beyond_l2(*run.device, double(bytes))) bytes *= 2;
+    bytes = fitting_size("x", 0, bytes, run.memory_there(), [](size_t n) { return double(n); });
+    return Needs{double(bytes), double(bytes)};
+  });
 }
 
 TEST_CASE("sizes: a typed size has to fit") {

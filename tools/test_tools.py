@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Checks the tools of this folder; needs neither a GPU nor a sample. Run it: python3 tools/test_tools.py"""
 import csv
+import json
+import os
 import pathlib
 import re
 import subprocess
@@ -756,6 +758,108 @@ class Repeat(InFolder):
         self.sample("holds")
         for wrong in (["05_unified_memory"], ["--runs", "0", "04_bandwidth"], ["--runs", "x", "04_bandwidth"], []):
             self.assertEqual(self.repeat(*wrong).returncode, 2)
+
+
+class LittleMemory(InFolder):
+    """tools/little_memory.sh with samples and a holder of memory that are shell scripts."""
+
+    def program(self, name, text):
+        path = self.write(name, text)
+        path.chmod(0o755)
+        return path
+
+    def samples(self, holder='echo "holding $1 MiB"; cat >/dev/null'):
+        self.program("build/common/hold_memory", f"#!/bin/sh\n{holder}\n")
+        self.program("build/01_one/01_one", "#!/bin/sh\necho \"$@\" >>ran\n")
+        self.program("build/02_two/02_two", "#!/bin/sh\necho 'of sums: left out (why): this'\n")
+
+    def run_it(self, *arguments):
+        command = [TOOLS / "little_memory.sh", self.folder / "build", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, cwd=self.folder, timeout=60)
+
+    def test_every_sample_runs_with_each_amount_left(self):
+        self.samples()
+        done = self.run_it(512, 256, "--", "--quick")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = [re.sub(r"after \d+ s", "after", line) for line in done.stdout.splitlines()]
+        expected = []
+        for left in (512, 256):
+            expected += [f"{left} MiB left: holding {left} MiB", "  01_one: exit code 0 after",
+                         "  02_two: exit code 0 after", "    of sums: left out (why): this"]
+        self.assertEqual(lines, expected)
+        self.assertEqual((self.folder / "ran").read_text(), "--require-gpu --quick\n" * 2)
+
+    def test_a_sample_that_fails_is_said_and_the_others_run(self):
+        self.samples()
+        self.program("build/01_one/01_one", "#!/bin/sh\necho no memory >&2\nexit 1\n")
+        done = self.run_it(512)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("01_one: exit code 1", done.stdout)
+        self.assertIn("no memory", done.stdout)
+        self.assertIn("02_two: exit code 0", done.stdout)
+
+    def test_without_a_gpu_it_is_skipped(self):
+        self.samples("echo 'skipped: no usable GPU'; exit 77")
+        self.assertEqual(self.run_it().returncode, 77)
+
+    def test_a_holder_that_fails_is_a_failure(self):
+        self.samples("echo 'cudaMalloc failed'; exit 1")
+        self.assertEqual(self.run_it().returncode, 1)
+
+    def test_wrong_command_lines(self):
+        self.samples()
+        self.assertEqual(self.run_it("many").returncode, 2)
+        self.assertEqual(subprocess.run([TOOLS / "little_memory.sh"], capture_output=True).returncode, 2)
+        (self.folder / "build/common/hold_memory").unlink()
+        self.assertEqual(self.run_it().returncode, 2)
+
+
+class OtherPages(unittest.TestCase):
+    """What stands beside the chapter: lab plans, other GPUs, continuous integration."""
+
+    root = TOOLS.parent
+
+    def test_links_lead_somewhere(self):
+        done = run("pages.py", "--check", TOOLS / "LAB_PLANS.md", TOOLS / "OTHER_GPUS.md")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_the_lab_plans_name_what_is_there(self):
+        text = (TOOLS / "LAB_PLANS.md").read_text(encoding="utf-8")
+        experiments = re.findall(r"`(0\d_\w+) (\w+)`", text)
+        exercises = re.findall(r"`(0\d_\w+/your_turn/\w+)`", text)
+        self.assertGreater(len(experiments), 8)
+        self.assertGreater(len(exercises), 6)
+        for topic, experiment in experiments:
+            self.assertTrue((self.root / topic / f"{experiment}.cu").is_file(), f"{topic} {experiment}")
+        if list(self.root.glob("0?_*/your_turn")):
+            for exercise in exercises:
+                self.assertTrue((self.root / f"{exercise}.cu").is_file(), exercise)
+
+    def test_the_minutes_of_a_session_are_two_hours(self):
+        text = (TOOLS / "LAB_PLANS.md").read_text(encoding="utf-8")
+        sessions = text.split("\n## Session ")[1:]
+        self.assertEqual([sum(map(int, re.findall(r"^\| (\d+) \|", each, re.M))) for each in sessions], [120] * 3)
+
+    def test_every_made_up_gpu_has_a_line(self):
+        source = (self.root / "common/made_up_devices.cpp").read_text(encoding="utf-8")
+        capabilities = re.findall(r'^ *\{"[^"]+", (\d+), (\d+),', source, re.M)
+        self.assertEqual(len(capabilities), 7)
+        page = (TOOLS / "OTHER_GPUS.md").read_text(encoding="utf-8")
+        for major, minor in capabilities:
+            self.assertIn(f"({major}.{minor})", page)
+
+    def test_ci_runs_what_a_person_runs_by_old_and_new_toolkits(self):
+        text = (self.root / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+        self.assertIn("- run: .ci/run\n", text)
+        self.assertTrue(os.access(self.root / ".ci/run", os.X_OK))
+        toolkits = re.findall(r"^ +- nvidia/cuda:(\d+)\.(\d+)\.\d+-devel-ubuntu\d\d\.04$", text, re.M)
+        self.assertEqual(toolkits[0], ("12", "0"))
+        self.assertEqual(toolkits[-1][0], "13")
+        self.assertEqual(toolkits, sorted(toolkits, key=lambda each: tuple(map(int, each))))
+
+    def test_the_container_for_editors_is_one_of_them(self):
+        image = json.loads((self.root / ".devcontainer/devcontainer.json").read_text(encoding="utf-8"))["image"]
+        self.assertIn(f"- {image}\n", (self.root / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":
