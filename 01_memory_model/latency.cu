@@ -511,7 +511,7 @@ size_t largest_ring(const Run& run) {
   return std::max<size_t>(fitting / slot_bytes * slot_bytes, slot_bytes);
 }
 
-/// Of each Place, in its order; the cluster's is missing where there are none.
+/// Each at its Place; the cluster's is missing where there are none.
 std::vector<Chase> all_chases(const Device& device, const DeviceBuffer<char>& small,
                               const DeviceBuffer<char>& medium, const DeviceBuffer<char>& large) {
   const auto slots = [](double bytes) { return unsigned(bytes / slot_bytes); };
@@ -520,16 +520,16 @@ std::vector<Chase> all_chases(const Device& device, const DeviceBuffer<char>& sm
   const size_t in_small = chase::linked(small, small_slots);
   const size_t in_medium = chase::linked(medium, medium_slots);
   const size_t in_large = chase::linked(large, large_slots);
-  std::vector<Chase> all;
-  all.push_back(in_register());
-  all.push_back(in_shared(shared_slots));
-  all.push_back(in_local(local_words));
-  all.push_back(in_constant(constant_words));
-  all.push_back(in_global("L1", "1", chase_l1, in_small, small_slots));
-  all.push_back(in_global("read-only, hit", "1", chase_read_only, in_small, small_slots));
-  all.push_back(in_texture(texel_slots));
-  all.push_back(in_global("L2, near", "-", chase_l2, in_medium, medium_slots));
-  all.push_back(in_global("DRAM", "200-800", chase_l2, in_large, large_slots));
+  std::vector<Chase> all(cluster);  // the places before it
+  all[reg] = in_register();
+  all[shared] = in_shared(shared_slots);
+  all[local] = in_local(local_words);
+  all[constant_hit] = in_constant(constant_words);
+  all[l1] = in_global("L1", "1", chase_l1, in_small, small_slots);
+  all[read_only] = in_global("read-only, hit", "1", chase_read_only, in_small, small_slots);
+  all[texture] = in_texture(texel_slots);
+  all[near_l2] = in_global("L2, near", "-", chase_l2, in_medium, medium_slots);
+  all[dram] = in_global("DRAM", "200-800", chase_l2, in_large, large_slots);
   if (no_clusters(device).empty()) all.push_back(in_cluster(shared_slots));
   return all;
 }

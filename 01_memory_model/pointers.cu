@@ -1,16 +1,14 @@
 // pointers: a pointer in device code carries no memory space in its type; "be careful not to
 // confuse the compiler", says the lecture [PR]. One `const int*` refers here to global, shared,
-// local and constant storage in turn, and is read by one generic load that fits them all. Look at
-// how the program can still tell the spaces apart, at how many words one address names, at what a
-// generic load costs beside the one that a space has for itself, and at the memory that host and
-// device both dereference [LC 4].
+// local and constant storage in turn, and is read by one generic load. Look at how the program can
+// still tell the spaces apart, at how many words one address names, at what a generic load costs
+// (pointers_generic.cu), and at the memory that host and device both dereference [LC 4].
 //   cmake -S 01_memory_model -B build/pointers -DEXPERIMENTS=pointers
 //   cmake --build build/pointers && build/pointers/01_memory_model
 //
 //   1  look_everywhere  points one pointer to six places, and looks
 //   2  find_windows     where the windows of the spaces begin
 //   3  change           changes memory that the host has written
-//   In pointers_generic.cu: what a generic load costs.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -21,19 +19,7 @@
 
 namespace {
 
-// ---- one pointer, six places ----
-
-enum Place { in_variable, in_allocation, in_pinned, in_shared, in_local, in_constant, places };
-
-/// The word that a thread finds at a place: shared storage has one for each block, local storage
-/// one for each thread. Far enough apart that no two places share a word.
-constexpr __host__ __device__ int word(Place place, unsigned block, unsigned threads,
-                                       unsigned thread) {
-  const int first = 100000000 * (place + 1);
-  if (place == in_shared) return first + int(block);
-  if (place == in_local) return first + int(block * threads + thread);
-  return first;
-}
+// ---- one pointer, six places (pointers.hpp says which word is where) ----
 
 __device__ int global_word = word(in_variable, 0, 0, 0);
 __constant__ int constant_word = word(in_constant, 0, 0, 0);

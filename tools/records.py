@@ -8,16 +8,12 @@ VERDICTS = ["holds", "holds, by more", "holds, by less", "too close to call", "d
 
 
 def load(path):
-    """The records of a results file, with verdicts in today's words: the first edition said "no longer holds"."""
+    """The records of a results file."""
     with open(path, newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
         if "kind" not in (reader.fieldnames or []):
             raise ValueError(f"{path}: no file that a sample saved with --csv")
-        records = list(reader)
-    for record in records:
-        if record["kind"] == "claim" and record["metric"] == "no longer holds":
-            record["metric"] = "does not hold"
-    return records
+        return list(reader)
 
 
 def id_order(claim):

@@ -86,11 +86,6 @@ class Records(InFolder):
         with self.assertRaisesRegex(ValueError, "'4.x'"):
             records.id_order("4.x")
 
-    def test_the_old_verdict_is_read_in_todays_words(self):
-        old = self.save("old.csv", claim("04.1", "no longer holds"), claim("04.2", "holds, by less"))
-        self.assertEqual([r["metric"] for r in records.load(old)], ["does not hold", "holds, by less"])
-        self.assertIn("no longer holds", old.read_text(encoding="utf-8"))  # the stored file stays
-
     def test_another_file_is_refused(self):
         counters = self.write("counters.csv", "kernel,parameter,metric,value\n")
         with self.assertRaisesRegex(ValueError, "counters.csv"):
@@ -132,7 +127,7 @@ class Records(InFolder):
 
 class Verdicts(InFolder):
     def test_verdicts_are_counted_and_what_does_not_hold_is_named_in_order(self):
-        saved = self.save("r.csv", claim("04.10", "does not hold", at="0.9x"), claim("04.2b", "no longer holds"),
+        saved = self.save("r.csv", claim("04.10", "does not hold", at="0.9x"), claim("04.2b", "does not hold"),
                           claim("04.2a", "too close to call"), claim("04.8", "holds, by more"))
         done = run("summary.py", saved)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -413,8 +408,8 @@ class Pages(InFolder):
             self.assertIn(what, done.stderr)
         self.assertEqual(page.read_text(encoding="utf-8"), before)
 
-    def test_claims_by_id_in_todays_words(self):
-        lines = self.rewritten("<!-- claims: -->", claim("04.10", "no longer holds", at="0.9x"),
+    def test_claims_by_id(self):
+        lines = self.rewritten("<!-- claims: -->", claim("04.10", "does not hold", at="0.9x"),
                                claim("04.2b", "too close to call", at="here 1.0x"), claim("04.2a", "holds"),
                                record(case="04.2a", kind="then", metric="reported", parameter="8800 GTX", at="77x"))
         self.assertEqual(lines[2:5], ["| 04.2a | what 04.2a says | 77x (8800 GTX) |  | **holds** |",
@@ -441,7 +436,7 @@ class Pages(InFolder):
         self.write("04_bandwidth/c.cuh", 'Part e{"04.4"};')
         self.save("04_bandwidth/results/x.csv", claim("04.1", "holds"),
                   claim("04.2a", "not judged", at="needs counts"), claim("04.2b", "not judged"),
-                  claim("04.4", "no longer holds"), claim("04.5c", "holds"))
+                  claim("04.4", "does not hold"), claim("04.5c", "holds"))
         page = self.write("README.md", "<!-- results: 0?_*/results/x.csv -->\n")
         self.assertEqual(pages.unjudged(page), ["04.2b", "04.3", "04.5c"])
         self.assertEqual(run("pages.py", "--check", page).returncode, 1)
