@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compiles every topic and its exercises with any nvcc, warnings as errors, and leaves nothing behind. Needs doctest's and
-# cxxopts' headers.
+# Compiles every topic and its exercises with any nvcc, warnings as errors, runs the self-checks that need no GPU, and
+# leaves nothing behind. Needs doctest's and cxxopts' headers.
 #
 #   tools/compile_with.sh /usr/local/cuda-12.4/bin/nvcc           for its oldest architecture and 9.0
 #   tools/compile_with.sh /usr/local/cuda-12.4/bin/nvcc 50 90     for these
@@ -58,16 +58,19 @@ compile_all() {
   wait
 }
 
-# links common/ and these sources, of which all have to be there, and runs the program's --list
+# links common/ and these sources, of which all have to be there, and runs the program with an option
 link() {
-  local program=$1 source objects=()
-  shift
+  local program=$1 option=$2 source objects=()
+  shift 2
   for source in common/*.cpp "$@"; do
     objects+=("$scratch/${source//\//-}.o")
     [ -e "${objects[-1]}" ] || return 1
   done
   "$nvcc" "${code[@]}" -Wno-deprecated-gpu-targets -o "$scratch/$program" "${objects[@]}" &&
-    "$scratch/$program" --list >/dev/null
+    CUDA_VISIBLE_DEVICES= "$scratch/$program" "$option" >"$scratch/said" || {
+    tail -n 20 "$scratch/said"
+    return 1
+  }
 }
 
 failed=0
@@ -76,11 +79,11 @@ compile_all common/*.cpp cmake/your_turn_main.cpp
 for topic in [0-9]*_*/; do
   topic=${topic%/}
   compile_all "$topic"/*.cu
-  if link "$topic" "$topic"/*.cu; then
-    echo "$topic: compiles"
+  if link "$topic" --self-check "$topic"/*.cu; then # those cases that need no GPU
+    echo "$topic: compiles; $(grep -o '[0-9]* passed' "$scratch/said" | head -n 1) of its self-checks, the others need a GPU"
     topics=$((topics + 1))
   else
-    echo "$topic: does not compile"
+    echo "$topic: does not compile, or is wrong"
     failed=1
   fi
   exercises=("$topic"/your_turn/*.c* "$topic"/your_turn/solutions/*.cu)
@@ -88,7 +91,7 @@ for topic in [0-9]*_*/; do
   options=("-I$topic/your_turn" -Xcompiler=-Wno-unused-parameter) # what is to be written uses none
   compile_all "${exercises[@]}"
   options=()
-  if ! link "$topic-your_turn" cmake/your_turn_main.cpp "${exercises[@]}"; then
+  if ! link "$topic-your_turn" --list cmake/your_turn_main.cpp "${exercises[@]}"; then
     echo "$topic: its exercises do not compile"
     failed=1
   fi

@@ -54,7 +54,8 @@ def main():
                 results, output = args.results / f"{topic}.csv", drawn_from(args.results, topic, output)
             else:
                 results, output = page.parent / results, page.parent / output
-            jobs.append((output, command(results, arguments, output)))
+            if output not in [job[0] for job in jobs]:  # a page may show two GPUs' figures; a run has one
+                jobs.append((output, command(results, arguments, output)))
     run = lambda job: subprocess.run(job[1], capture_output=True, text=True)
     failed = False
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:  # each is a process of its own, and takes a second

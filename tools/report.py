@@ -172,10 +172,12 @@ def figures_of(topic, folder, root, newest):
     if not page.exists():
         return
     text = page.read_text(encoding="utf-8")
+    found = set()
     for output, _, _ in figures.figures(page):
         before = re.findall(r"^## ([a-z_]+): ", text[:text.index(f"figure: {output} ")], flags=re.M)
         drawn = figures.drawn_from(folder, topic, output)
-        if drawn.exists() and drawn.stat().st_mtime >= newest:
+        if drawn.exists() and drawn.stat().st_mtime >= newest and drawn not in found:
+            found.add(drawn)  # a page may show one figure of two GPUs
             yield before[-1] if before else "", drawn
 
 
