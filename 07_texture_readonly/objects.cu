@@ -653,7 +653,7 @@ size_t side_that_fits(const Run& run) {
 }  // namespace
 
 void objects(const Run& run) {
-  const size_t n = words_that_fit(run, run.device ? most_words(run.device->number) : SIZE_MAX);
+  const size_t n = words_that_fit(run, run.device ? most_words(run.device->number) : ~size_t(0));
   const double bytes = 4.0 * double(n);
   run.report.begin("objects", bytes_text(bytes) + " read by loads and through texture objects");
   run.report.note("then: a reference, a variable of the file, was bound to memory before a launch");

@@ -8,8 +8,9 @@
 Names the parts whose verdicts differ or whose ranges (95% of the median) do not meet, and the rows whose ranges do not
 meet, the largest difference first. The range of a row that was measured is 10 to 90% of its measurements, and never
 less than 1% to either side, for what one run cannot see; what was saved without a range is not compared. A count is
-exact: it differs if it is another one. What was predicted follows from what was measured and is not compared. The exit
-code is 0 if nothing differs, 1 if something does or a file cannot be read, 2 if the command line is wrong.
+exact: it differs if it is another one. What stands by event is a log, and is not compared. What was predicted follows
+from what was measured and is not compared. The exit code is 0 if nothing differs, 1 if something does or a file cannot
+be read, 2 if the command line is wrong.
 """
 import argparse
 import pathlib
@@ -50,7 +51,8 @@ def rows(found):
     """The records that were counted, or measured with a range, by what they are."""
     kinds = {"measured": "measured", "calibration": "measured", "counted": "counted"}  # which rows calibrate may change
     return {(r["experiment"], r["case"], r["parameter"], r["at"], kinds[r["kind"]], r["metric"], r["unit"]): r
-            for r in found if r["kind"] in kinds and r["value"] and (r["kind"] == "counted" or r["low"] and r["high"])}
+            for r in found if r["kind"] in kinds and r["value"] and (r["kind"] == "counted" or r["low"] and r["high"])
+            and r["parameter"] != "event"}  # the log of one run, in which no line stands for one of another
 
 
 def with_range(record):
