@@ -6,6 +6,7 @@
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] void peak(const Run&, const Options&);
 [[gnu::weak]] void in_flight(const Run&);
+[[gnu::weak]] void async_copy(const Run&);
 [[gnu::weak]] void transpose(const Run&, const Options&);
 [[gnu::weak]] void block_shape(const Run&);
 [[gnu::weak]] void sum(const Run&, const Options&);
@@ -43,6 +44,8 @@ int main(int argc, char** argv) {
                 with(options, peak)},
                {"in_flight", "bandwidth over the bytes that are under way, and Little's law",
                 &in_flight},
+               {"async_copy", "loads, cp.async and bulk copies, at few threads and at all",
+                &async_copy},
                {"transpose", "from one element a thread to the best that can be made",
                 with(options, transpose)},
                {"block_shape", "transposes over the shape of the block", &block_shape},

@@ -1,0 +1,1000 @@
+// async_copy: bytes under way need a place to go. A load's place is its thread's registers, for as
+// long as it takes; cp.async (compute capability 8.0 and later) and bulk copies (TMA, 9.0 and
+// later) go to shared memory past the registers, and a ring of stages there keeps them under way
+// while the threads work on what has come. When does that pay? Each kernel adds up an array, and
+// stores next to nothing, so that only the loads count. Look at one block of 128 threads an SM, as
+// a kernel with large tiles has, and at the same bytes under way by each of the three; then at as
+// many threads as an SM holds, who have enough under way without any ring.
+//   cmake -S 04_bandwidth -B build/async_copy -DEXPERIMENTS=async_copy
+//   cmake --build build/async_copy && build/async_copy/04_bandwidth
+//
+//   1  plain       loads into registers: 16 bytes each, 1 to 16 under way a thread
+//   2  async_ring  cp.async: every thread copies 16 bytes at a time into the ring
+//   3  bulk_ring   bulk copies: one thread asks for a whole stage
+//   4  chase, bulk_chase  one thread, one load or one bulk copy after another
+#include <cuda_pipeline_primitives.h>
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../common/made_up_devices.hpp"
+#include "../common/report.hpp"
+
+// libcu++ has bulk copies from CUDA 12.4 on, and in device code for 9.0 and later only
+#if CUDART_VERSION >= 12040 && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)
+#define BULK_COPIES
+#include <cuda/barrier>
+#include <cuda/ptx>
+#pragma nv_diag_suppress \
+    static_var_with_dynamic_init  // a shared barrier's constructor does nothing
+#endif
+
+namespace {
+
+// ---- kernels: a block adds up the tiles b, b + blocks, b + 2 blocks ... of n words of 16 bytes;
+//      each thread adds up some words of a tile, and stores its sum at the end ----
+
+// [plain]
+// A thread asks for `words` words of 16 bytes, and adds up the first when it has asked for all:
+// each holds four registers from then on. A warp asks for 32 neighbours, 512 bytes, with one
+// instruction. The bounds say that one block will do: else the compiler keeps to 32 registers, so
+// that many blocks fit, and at most six words are under way.
+template <unsigned words>
+__global__ void __launch_bounds__(256, 1) plain(unsigned* out, const uint4* in, size_t n) {
+  const unsigned tile = words * blockDim.x;
+  const size_t turn = size_t(gridDim.x) * tile;
+  size_t first = size_t(blockIdx.x) * tile;
+  unsigned sum = 0;
+#pragma unroll 1  // else the compiler would put several turns' words under way
+  for (; first + tile <= n; first += turn) {
+    uint4 word[words];
+#pragma unroll
+    for (unsigned k = 0; k < words; ++k) word[k] = in[first + k * blockDim.x + threadIdx.x];
+#pragma unroll
+    for (unsigned k = 0; k < words; ++k) sum += word[k].x + word[k].y + word[k].z + word[k].w;
+  }
+#pragma unroll 1
+  for (size_t i = first + threadIdx.x; i < n; i += blockDim.x)  // the last tile, if it is not whole
+    sum += in[i].x + in[i].y + in[i].z + in[i].w;
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+// [/plain]
+
+// [async_ring]
+// The same tiles, `stages` of them under way to shared memory. A warp still asks with an
+// instruction for each 512 bytes, but no register waits. A thread takes back what it asked for
+// itself, and so needs no barrier of the block; where other threads' words are wanted, as of a
+// matrix's tile, __syncthreads() stands where __syncwarp() does, and once more before the stage is
+// filled again. `stages` is a constant because the instruction that waits holds it.
+template <unsigned stages, unsigned words>
+__global__ void async_ring(unsigned* out, const uint4* in, size_t n) {
+  extern __shared__ __align__(128) uint4 ring[];
+  const unsigned tile = words * blockDim.x;
+  const size_t turn = size_t(gridDim.x) * tile;
+  size_t asked = size_t(blockIdx.x) * tile;  // the tile that is asked for next
+#pragma unroll 1
+  for (unsigned stage = 0; stage < stages; ++stage, asked += turn) {  // fill the ring
+#pragma unroll
+    for (unsigned k = 0; k < words; ++k) {
+      const unsigned i = k * blockDim.x + threadIdx.x;
+      if (asked + i < n) __pipeline_memcpy_async(&ring[stage * tile + i], &in[asked + i], 16);
+    }
+    __pipeline_commit();  // even if the array has ended: waiting counts commits
+  }
+  unsigned sum = 0;
+  unsigned stage = 0;
+#pragma unroll 1
+  for (size_t first = size_t(blockIdx.x) * tile; first < n; first += turn) {
+    __pipeline_wait_prior(stages - 1);  // until only so many are under way: the oldest has come
+    __syncwarp();                       // and the compiler reads nothing before
+#pragma unroll
+    for (unsigned k = 0; k < words; ++k) {
+      const unsigned i = k * blockDim.x + threadIdx.x;
+      if (first + i < n) {
+        const uint4 word = ring[stage * tile + i];
+        sum += word.x + word.y + word.z + word.w;
+      }
+    }
+#pragma unroll
+    for (unsigned k = 0; k < words; ++k) {  // fill the stage again
+      const unsigned i = k * blockDim.x + threadIdx.x;
+      if (asked + i < n) __pipeline_memcpy_async(&ring[stage * tile + i], &in[asked + i], 16);
+    }
+    __pipeline_commit();
+    asked += turn;
+    stage = (stage + 1) % stages;
+  }
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+// [/async_ring]
+
+// [bulk_ring]
+// The same ring, but one thread asks for a whole stage with one instruction, and the others wait at
+// the stage's barrier until all its bytes have come. Addresses and sizes are multiples of 16 bytes;
+// the last tile's copy is as short as what is left. One more barrier, of the block: nobody may
+// still read the stage when it is filled again.
+template <unsigned stages, unsigned words>
+__global__ void bulk_ring(unsigned* out, const uint4* in, size_t n) {
+#ifdef BULK_COPIES
+  extern __shared__ __align__(128) uint4 ring[];
+  __shared__ cuda::barrier<cuda::thread_scope_block> came[stages];
+  const unsigned tile = words * blockDim.x;
+  const size_t turn = size_t(gridDim.x) * tile;
+  size_t asked = size_t(blockIdx.x) * tile;
+  if (threadIdx.x == 0) {
+    for (unsigned stage = 0; stage < stages; ++stage) init(&came[stage], 1);  // one thread arrives
+    cuda::device::experimental::fence_proxy_async_shared_cta();  // and the copies see it
+  }
+  __syncthreads();
+  for (unsigned stage = 0; stage < stages; ++stage, asked += turn)  // fill the ring
+    if (threadIdx.x == 0 && asked < n) {
+      const unsigned bytes = 16 * unsigned(min(size_t(tile), n - asked));
+      cuda::device::memcpy_async_tx(&ring[stage * tile], &in[asked],
+                                    cuda::aligned_size_t<16>(bytes), came[stage]);
+      (void)cuda::device::barrier_arrive_tx(came[stage], 1, bytes);
+    }
+  unsigned sum = 0;
+  unsigned stage = 0;
+  unsigned lap = 0;  // 0, 1, 0, 1 ...: which opening of its barrier a stage is at
+#pragma unroll 1
+  for (size_t first = size_t(blockIdx.x) * tile; first < n; first += turn) {
+    uint64_t* const barrier = cuda::device::barrier_native_handle(came[stage]);
+    while (!cuda::ptx::mbarrier_try_wait_parity(barrier, lap)) continue;  // sleeps for a while
+#pragma unroll
+    for (unsigned k = 0; k < words; ++k) {
+      const unsigned i = k * blockDim.x + threadIdx.x;
+      if (first + i < n) {
+        const uint4 word = ring[stage * tile + i];
+        sum += word.x + word.y + word.z + word.w;
+      }
+    }
+    __syncthreads();  // all have read the stage
+    if (threadIdx.x == 0 && asked < n) {
+      const unsigned bytes = 16 * unsigned(min(size_t(tile), n - asked));
+      cuda::device::memcpy_async_tx(&ring[stage * tile], &in[asked],
+                                    cuda::aligned_size_t<16>(bytes), came[stage]);
+      (void)cuda::device::barrier_arrive_tx(came[stage], 1, bytes);
+    }
+    asked += turn;
+    stage = (stage + 1) % stages;
+    if (stage == 0) lap ^= 1;
+  }
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+#endif
+}
+// [/bulk_ring]
+
+// One thread. Each word that comes says where the next one is, so that no two loads overlap.
+__global__ void chase(unsigned* at, const uint4* ring, unsigned loads) {
+  unsigned word = *at;
+  for (unsigned k = 0; k < loads; ++k) word = ring[word].x;
+  *at = word;
+}
+
+// The same by bulk copies of 16 bytes: each is asked for, waited for, and read.
+__global__ void bulk_chase(unsigned* at, const uint4* ring, unsigned loads) {
+#ifdef BULK_COPIES
+  __shared__ __align__(128) uint4 place;
+  __shared__ cuda::barrier<cuda::thread_scope_block> came;
+  init(&came, 1);
+  cuda::device::experimental::fence_proxy_async_shared_cta();
+  uint64_t* const barrier = cuda::device::barrier_native_handle(came);
+  unsigned word = *at;
+  for (unsigned k = 0; k < loads; ++k) {
+    cuda::device::memcpy_async_tx(&place, &ring[word], cuda::aligned_size_t<16>(16), came);
+    (void)cuda::device::barrier_arrive_tx(came, 1, 16);
+    while (!cuda::ptx::mbarrier_try_wait_parity(barrier, k % 2)) continue;
+    word = place.x;
+  }
+  *at = word;
+#endif
+}
+
+// ---- what is right ----
+
+/// Word i: without pattern, so that no two words stand in for two others.
+__host__ __device__ unsigned part_at(size_t i) {
+  unsigned x = unsigned(i) ^ unsigned(i >> 32) * 0x9e3779b1u;
+  x = (x ^ x >> 16) * 0x85ebca6bu;
+  x = (x ^ x >> 13) * 0xc2b2ae35u;
+  return x ^ x >> 16;
+}
+
+/// What the four parts of the 16 bytes at i add up to.
+__host__ __device__ unsigned sum_at(size_t i) {
+  return part_at(4 * i) + part_at(4 * i + 1) + part_at(4 * i + 2) + part_at(4 * i + 3);
+}
+
+__global__ void fill(uint4* words, size_t n) {
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
+    words[i] =
+        make_uint4(part_at(4 * i), part_at(4 * i + 1), part_at(4 * i + 2), part_at(4 * i + 3));
+}
+
+/// Takes each word away from the sum of the thread that must have read it: tiles go round the
+/// blocks in turn, and a tile's words round the block's threads. Nothing is left of right sums.
+__global__ void take_away(unsigned* sums, unsigned blocks, unsigned threads, unsigned tile,
+                          size_t n) {
+  const size_t step = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += step) {
+    const unsigned block = unsigned(i / tile % blocks);
+    const unsigned thread = unsigned(i % tile % threads);
+    atomicSub(&sums[block * threads + thread], sum_at(i));
+  }
+}
+
+__global__ void count_wrong(const unsigned* sums, unsigned n, unsigned* wrong) {
+  for (unsigned t = blockIdx.x * blockDim.x + threadIdx.x; t < n; t += gridDim.x * blockDim.x)
+    if (sums[t] != 0) atomicAdd(wrong, 1u);
+}
+
+// ---- the story in order ----
+
+enum class Kind { plain, async, bulk };
+
+/// A kernel, and what a block of it has under way: `stages` times `words` words a thread.
+struct Way {
+  Kind kind;
+  unsigned stages, words;
+  void (*kernel)(unsigned* out, const uint4* in, size_t n);
+};
+
+const Way ways[] = {
+    {Kind::plain, 1, 1, plain<1>},         {Kind::plain, 1, 2, plain<2>},
+    {Kind::plain, 1, 4, plain<4>},         {Kind::plain, 1, 8, plain<8>},
+    {Kind::plain, 1, 16, plain<16>},       {Kind::async, 2, 1, async_ring<2, 1>},
+    {Kind::async, 2, 2, async_ring<2, 2>}, {Kind::async, 2, 4, async_ring<2, 4>},
+    {Kind::async, 2, 8, async_ring<2, 8>}, {Kind::async, 4, 1, async_ring<4, 1>},
+    {Kind::async, 4, 2, async_ring<4, 2>}, {Kind::async, 4, 4, async_ring<4, 4>},
+    {Kind::async, 4, 8, async_ring<4, 8>}, {Kind::async, 8, 1, async_ring<8, 1>},
+    {Kind::async, 8, 2, async_ring<8, 2>}, {Kind::async, 8, 4, async_ring<8, 4>},
+    {Kind::async, 8, 8, async_ring<8, 8>}, {Kind::bulk, 2, 1, bulk_ring<2, 1>},
+    {Kind::bulk, 2, 2, bulk_ring<2, 2>},   {Kind::bulk, 2, 4, bulk_ring<2, 4>},
+    {Kind::bulk, 2, 8, bulk_ring<2, 8>},   {Kind::bulk, 4, 1, bulk_ring<4, 1>},
+    {Kind::bulk, 4, 2, bulk_ring<4, 2>},   {Kind::bulk, 4, 4, bulk_ring<4, 4>},
+    {Kind::bulk, 4, 8, bulk_ring<4, 8>},   {Kind::bulk, 8, 1, bulk_ring<8, 1>},
+    {Kind::bulk, 8, 2, bulk_ring<8, 2>},   {Kind::bulk, 8, 4, bulk_ring<8, 4>},
+    {Kind::bulk, 8, 8, bulk_ring<8, 8>},
+};
+
+/// A row of the table: what is launched, as a whole resident.
+struct Row {
+  const Way* way;
+  unsigned threads;  ///< of a block
+  unsigned blocks;   ///< of a multiprocessor
+  unsigned multiprocessors;
+  size_t shared;  ///< bytes that a block asks for: its ring, or more, to be alone
+
+  unsigned grid() const { return blocks * multiprocessors; }
+  unsigned total() const { return grid() * threads; }
+  unsigned tile() const { return way->words * threads; }  ///< words of a stage
+  double stage_bytes() const { return 16.0 * tile(); }
+  double in_flight() const { return way->stages * stage_bytes() * grid(); }
+  std::string name() const;
+};
+
+std::string Row::name() const {
+  if (way->kind == Kind::plain) return "plain loads, " + std::to_string(way->words) + " x 16 bytes";
+  return (way->kind == Kind::async ? "cp.async, " : "bulk copies, ") + std::to_string(way->stages) +
+         " x " + fixed(stage_bytes() / 1024, 0) + " KiB";
+}
+
+// ---- what a GPU has room for ----
+
+constexpr unsigned few = 128;         // threads of the only block of a multiprocessor: 4 warps
+constexpr unsigned block_full = 256;  // of a block where all threads are resident; divides them all
+constexpr size_t barriers = 128;      // bytes of a ring's barriers, rounded up as shared memory is
+
+size_t ring_bytes(const Way& way, unsigned threads) {
+  return way.kind == Kind::plain ? 0 : size_t(16) * way.stages * way.words * threads;
+}
+
+/// Bytes of shared memory that a block's ring may take.
+size_t most_ring(const cudaDeviceProp& prop) {
+  return std::max(prop.sharedMemPerBlockOptin, prop.sharedMemPerBlock) - barriers;
+}
+
+/// Bytes of which no two blocks have room on a multiprocessor, as far as a block may ask for them.
+/// (Before 7.0 it may not; a grid of a block each is spread over the multiprocessors anyway.) What
+/// is left is L1, through which loads come.
+size_t alone(const cudaDeviceProp& prop) {
+  return std::min(prop.sharedMemPerMultiprocessor / 2 + 1024, most_ring(prop));
+}
+
+/// Why this GPU, or this build, has no such copies. Empty: it has.
+std::string lacking(Kind kind, const Device& device) {
+  if (kind == Kind::plain) return "";
+  const int major = kind == Kind::async ? 8 : 9;
+  const std::string needed = "compute capability " + std::to_string(major) + ".0";
+  if (device.prop.major < major) return "needs " + needed;
+  if (kind == Kind::bulk && CUDART_VERSION < 12040) return "needs CUDA 12.4";
+  if (device.number < 0) return "";  // made up
+  cudaFuncAttributes compiled{};
+  CUDA_CHECK(
+      cudaFuncGetAttributes(&compiled, kind == Kind::async ? async_ring<2, 1> : bulk_ring<2, 1>));
+  return compiled.ptxVersion < 10 * major ? "this build has no code for " + needed : "";
+}
+
+/// One block of few threads on each multiprocessor.
+Row alone_row(const Way& way, const cudaDeviceProp& prop) {
+  const size_t shared = std::max(ring_bytes(way, few), alone(prop));
+  return {&way, few, 1, unsigned(prop.multiProcessorCount), shared};
+}
+
+/// All threads that a multiprocessor holds.
+Row full_row(const Way& way, const cudaDeviceProp& prop) {
+  const unsigned blocks = unsigned(prop.maxThreadsPerMultiProcessor) / block_full;
+  return {&way, block_full, blocks, unsigned(prop.multiProcessorCount),
+          ring_bytes(way, block_full)};
+}
+
+/// Of few threads by default: one, four and sixteen loads a thread; rings of four stages, and those
+/// that hold the same 16 KiB in two, four and eight.
+bool by_default(const Way& way) {
+  if (way.kind == Kind::plain) return way.words == 1 || way.words == 4 || way.words == 16;
+  return way.stages == 4 || way.stages * way.words == 8;
+}
+
+/// Of all threads: 16 and 32 bytes a thread, the latter also by rings of two stages: 64 KiB where
+/// 2048 threads are resident, and at most 54 where 1536 share 100 KiB.
+bool for_all_threads(const Way& way) {
+  return way.words * way.stages == 2 || (way.kind == Kind::plain && way.words == 1);
+}
+
+/// What this run shows of what this GPU has.
+std::vector<Row> rows_of(const Run& run) {
+  const cudaDeviceProp& prop = run.device->prop;
+  std::vector<Row> rows;
+  for (const Way& way : ways)
+    if ((run.full || by_default(way)) && ring_bytes(way, few) <= most_ring(prop) &&
+        lacking(way.kind, *run.device).empty())
+      rows.push_back(alone_row(way, prop));
+  for (const Way& way : ways)
+    if (for_all_threads(way) && lacking(way.kind, *run.device).empty())
+      rows.push_back(full_row(way, prop));
+  return rows;
+}
+
+/// The row of so many stages and words a thread; -1 if there is none.
+int find(const std::vector<Row>& rows, unsigned threads, Kind kind, unsigned stages,
+         unsigned words) {
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (rows[i].threads == threads && rows[i].way->kind == kind && rows[i].way->stages == stages &&
+        rows[i].way->words == words)
+      return int(i);
+  return -1;
+}
+
+// ---- what all rows read, and what their threads find ----
+
+struct Memory {
+  static constexpr size_t canaries = 64;  ///< behind what the threads write
+
+  DeviceBuffer<uint4> in;
+  DeviceBuffer<unsigned> out, wrong_sums{1};
+
+  Memory(size_t words, unsigned most_threads) : in(words), out(most_threads + canaries) {
+    fill<<<1024, 256>>>(in.data(), in.size());
+    CUDA_CHECK_LAUNCH();
+  }
+  /// Threads whose sum is not that of their words.
+  size_t wrong(const Row& row) {
+    wrong_sums.copy_from({0});
+    take_away<<<1024, 256>>>(out.data(), row.grid(), row.threads, row.tile(), in.size());
+    count_wrong<<<256, 256>>>(out.data(), row.total(), wrong_sums.data());
+    CUDA_CHECK_LAUNCH();
+    return wrong_sums.to_host()[0];
+  }
+  Task task(const Row& row);
+};
+
+/// Lets a kernel ask for more than the 48 KiB that need no asking.
+void allow_shared(const Way& way, size_t bytes) {
+  cudaFuncAttributes now{};
+  CUDA_CHECK(cudaFuncGetAttributes(&now, way.kernel));
+  if (size_t(now.maxDynamicSharedSizeBytes) < bytes)
+    CUDA_CHECK(
+        cudaFuncSetAttribute(way.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes)));
+}
+
+Task Memory::task(const Row& row) {
+  allow_shared(*row.way, row.shared);
+  Check check;
+  check.poison = [this] { out.poison(); };
+  check.wrong = [this, row] { return wrong(row); };
+  return {row.name() + ", " + std::to_string(row.threads * row.blocks) + " threads",
+          [this, row] {
+            row.way->kernel<<<row.grid(), row.threads, row.shared>>>(out.data(), in.data(),
+                                                                     in.size());
+          },
+          std::move(check)};
+}
+
+// ---- latency: a ring of slots all over the memory, as in in_flight ----
+
+constexpr unsigned slot_words = 16;  // 256 bytes: no load finds what came with another
+
+/// The slot after `slot` in a ring of 2^k slots: a generator of full period (factor 4 m + 1, odd
+/// addend), which visits each once.
+__host__ __device__ unsigned next_slot(unsigned slot, unsigned slots) {
+  return (slot * 1664525u + 1013904223u) & (slots - 1);
+}
+
+__global__ void fill_slots(uint4* ring, unsigned slots) {
+  for (unsigned s = blockIdx.x * blockDim.x + threadIdx.x; s < slots; s += gridDim.x * blockDim.x)
+    ring[size_t(s) * slot_words] = make_uint4(next_slot(s, slots) * slot_words, 0, 0, 0);
+}
+
+/// The slots, and where a chase stands. A launch goes on where the one before ended: what comes
+/// next is in no cache yet.
+struct Slots {
+  static constexpr unsigned loads = 2048;  ///< of a launch: about 0.7 ms
+
+  unsigned count = 1;
+  DeviceBuffer<uint4> words;
+  DeviceBuffer<unsigned> at{1};
+  unsigned from = 0;  ///< where the launch that is checked began
+
+  /// At least `bytes`.
+  explicit Slots(double bytes) {
+    while (16.0 * slot_words * count < bytes) count *= 2;
+    words = DeviceBuffer<uint4>(size_t(count) * slot_words);
+    fill_slots<<<1024, 256>>>(words.data(), count);
+    CUDA_CHECK_LAUNCH();
+    at.copy_from({0});
+  }
+  /// The word at which a chase from `from` must end.
+  unsigned end() const {
+    unsigned slot = from / slot_words;
+    for (unsigned k = 0; k < loads; ++k) slot = next_slot(slot, count);
+    return slot * slot_words;
+  }
+  Task task(void (*kernel)(unsigned*, const uint4*, unsigned)) {
+    Check check;
+    check.poison = [this] { from = at.to_host()[0]; };  // a chase that stays there is wrong
+    check.wrong = [this] { return size_t(at.to_host()[0] != end()); };
+    return {"the chase", [this, kernel] { kernel<<<1, 1>>>(at.data(), words.data(), loads); },
+            std::move(check)};
+  }
+};
+
+// ---- what to expect ----
+
+/// Measured in the same run.
+struct Calibrated {
+  double load_ns = NAN;     ///< latency of a load when nothing else runs; cp.async takes its way
+  double bulk_ns = NAN;     ///< of a bulk copy
+  double memory_gbs = NAN;  ///< by plain loads of all threads, 32 bytes each
+};
+
+double latency_ns(Kind kind, const Calibrated& c) {
+  return kind == Kind::bulk ? c.bulk_ns : c.load_ns;
+}
+
+/// in_flight's model: nanoseconds of a turn, in which `bytes` come and as many others set out. No
+/// fewer than the latency, and no fewer than the memory needs to pass them on; the root of the sum
+/// of squares fits an H200. Left out: a thread with several loads waits for the last of them, and a
+/// stage is not under way while it is read.
+double turn_ns(double bytes, double latency, double memory_gbs) {
+  return std::hypot(latency, bytes / memory_gbs);
+}
+
+/// Little's law. The way decides the latency, and nothing else.
+double predicted_gbs(Kind kind, double bytes, const Calibrated& c) {
+  return bytes / turn_ns(bytes, latency_ns(kind, c), c.memory_gbs);
+}
+
+/// Which of the two limits is the larger one.
+Model model_of(Kind kind, double bytes, const Calibrated& c) {
+  return bytes / c.memory_gbs > latency_ns(kind, c) ? Model::traffic : Model::latency;
+}
+
+// ---- the experiment ----
+
+/// Bytes of the slots, or of the array: more than the L2 can keep, where they fit.
+double shrunk(double bytes, double there) {
+  while (bytes > 0.4 * there) bytes /= 2;
+  return bytes;
+}
+
+double bytes_read(const Run& run) {
+  double bytes = run.quick ? 1 << 28 : 1 << 30;
+  while (run.device && !beyond_l2(*run.device, bytes)) bytes *= 2;
+  return shrunk(bytes, run.memory_there());
+}
+
+/// A power of two.
+double bytes_of_slots(const Run& run) {
+  double bytes = 1 << 27;
+  while (!beyond_l2(*run.device, bytes)) bytes *= 2;
+  return shrunk(bytes, run.memory_there());
+}
+
+/// Nanoseconds that each load of a chase took. A launch adds 2 us, which are left in.
+Statistics ns_a_load(const Readings& ms, unsigned loads) {
+  return scaled(ms.statistics(), 1e6 / loads);
+}
+
+/// The two latencies, and the rows that say so.
+Calibrated show_latencies(const Run& run, Slots& slots) {
+  const Statistics load = ns_a_load(run.time(slots.task(chase)), Slots::loads);
+  Calibrated c;
+  c.load_ns = load.median;
+  Table table(run.report, "latency", {compared("ns", "latency", "ns", 0), shown("spread")});
+  table.row({"a load"}, {Calibration{load}, spread_text(load)});
+  if (lacking(Kind::bulk, *run.device).empty()) {
+    const Statistics bulk = ns_a_load(run.time(slots.task(bulk_chase)), Slots::loads);
+    c.bulk_ns = bulk.median;
+    table.row({"a bulk copy"}, {Calibration{bulk}, spread_text(bulk)});
+  }
+  table.print();
+  return c;
+}
+
+/// Statistics of the rates, all of which read `bytes`.
+std::vector<Statistics> rates(double bytes, const std::vector<Readings>& times) {
+  std::vector<Statistics> gbs;
+  for (const Readings& ms : times) gbs.push_back(gigabytes_per_second(bytes, ms.statistics()));
+  return gbs;
+}
+
+/// The row from which the memory's rate comes.
+size_t calibrating(const std::vector<Row>& rows) {
+  return size_t(find(rows, block_full, Kind::plain, 1, 2));
+}
+
+void show(const Run& run, const std::vector<Row>& rows, const std::vector<Statistics>& gbs,
+          const Calibrated& c) {
+  Table table(
+      run.report, "way, threads of a multiprocessor",
+      {predicted("KiB in flight", "bytes in flight", "KiB", 0), compared("GB/s", "rate", "GB/s", 0),
+       shown("spread"), measured("ns", "latency", "ns", 0), shown("of the most"), shown("")});
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Kind kind = rows[i].way->kind;
+    const double bytes = rows[i].in_flight();
+    const double share = gbs[i].median / c.memory_gbs;
+    const Cell rate =
+        i == calibrating(rows)
+            ? Cell(Calibration{gbs[i]})
+            : Cell(Compared{predicted_gbs(kind, bytes, c), gbs[i], model_of(kind, bytes, c)});
+    table.row({rows[i].name(), "threads", std::to_string(rows[i].threads * rows[i].blocks)},
+              {bytes / 1024 / rows[i].multiprocessors, rate, spread_text(gbs[i]),
+               bytes / gbs[i].median, fixed(100 * share, 0) + "%", bar(share)});
+  }
+  table.print();
+  run.report.note("KiB in flight: of a multiprocessor. ns: bytes in flight / rate");
+  run.report.note("predicted: a turn takes the root of latency^2 + (bytes / most GB/s)^2");
+}
+
+/// A row against another by how many times as fast it is; empty where one of them is missing.
+std::string against(const std::vector<Readings>& times, int row, int other) {
+  if (row < 0 || other < 0) return "";
+  return faster(ratio(times[size_t(other)], times[size_t(row)]));
+}
+
+/// What a ring gains over loads a thread, of few threads and of all.
+void find_gains(const Run& run, const std::vector<Row>& rows, const std::vector<Readings>& times) {
+  const int four = find(rows, few, Kind::plain, 1, 4);
+  const int sixteen = find(rows, few, Kind::plain, 1, 16);
+  const int two_of_all = find(rows, block_full, Kind::plain, 1, 2);
+  for (const Kind kind : {Kind::async, Kind::bulk}) {
+    const std::string name = kind == Kind::async ? "cp.async" : "bulk copies";
+    const int large = find(rows, few, kind, 4, 8);
+    const int same = find(rows, few, kind, 4, 4);
+    const int of_all = find(rows, block_full, kind, 2, 1);
+    if (large >= 0)
+      run.report.finding("async_copy", "128 threads: 4 x 16 KiB by " + name + " are " +
+                                           against(times, large, four) + " than 4 loads a thread");
+    if (same >= 0)
+      run.report.finding("async_copy", "128 threads: 4 x 8 KiB by " + name + " are " +
+                                           against(times, same, sixteen) +
+                                           " than 16 loads a thread, as many bytes");
+    if (of_all >= 0)
+      run.report.finding("async_copy", "all threads: 2 x 4 KiB a block by " + name + " are " +
+                                           against(times, of_all, two_of_all) +
+                                           " than 2 loads a thread, as many bytes");
+  }
+}
+
+void say_what_is_left_out(const Run& run) {
+  for (const Kind kind : {Kind::async, Kind::bulk}) {
+    const std::string why = lacking(kind, *run.device);
+    if (!why.empty()) run.report.left_out(kind == Kind::async ? "cp.async" : "bulk copies", why);
+  }
+}
+
+}  // namespace
+
+void async_copy(const Run& run) {
+  const double bytes = bytes_read(run);
+  run.report.begin("async_copy", bytes_text(bytes) + " read, by one block of " +
+                                     std::to_string(few) +
+                                     " threads a multiprocessor and by all that it holds");
+  if (!run.device) {
+    run.report.note(
+        "Little's law: GB/s = bytes in flight / latency in ns; 132 multiprocessors "
+        "with 32 KiB each and 600 ns give " +
+        fixed(132 * 32768 / 600.0, 0) + " GB/s");
+    return run.report.left_out("the latencies and the rates");
+  }
+  if (!beyond_l2(*run.device, bytes))
+    run.report.note("that is less than four times the L2: the cache's rates");
+  say_what_is_left_out(run);
+
+  const std::vector<Row> rows = rows_of(run);
+  unsigned most_threads = 0;
+  for (const Row& row : rows) most_threads = std::max(most_threads, row.total());
+  Slots slots(bytes_of_slots(run));
+  Memory memory(size_t(bytes / 16), most_threads);  // which drives the slots out of the L2
+
+  Calibrated c = show_latencies(run, slots);
+  std::vector<Task> tasks;
+  for (const Row& row : rows) tasks.push_back(memory.task(row));
+  const std::vector<Readings> times = run.time_in_turn(tasks);
+  const std::vector<Statistics> gbs = rates(16.0 * double(memory.in.size()), times);
+  c.memory_gbs = gbs[calibrating(rows)].median;
+  show(run, rows, gbs, c);
+  find_gains(run, rows, times);
+}
+
+// ---- self-checks ----
+
+namespace {
+
+/// Whether `ratio` is 1 within a factor.
+bool close(double ratio, double factor) { return ratio < factor && ratio > 1 / factor; }
+
+/// What every thread must find, by blocks and their tiles, on the host.
+std::vector<unsigned> sums_by_host(const Row& row, size_t n) {
+  std::vector<unsigned> sums(row.total(), 0);
+  for (size_t block = 0; block < row.grid(); ++block)
+    for (size_t first = block * row.tile(); first < n; first += size_t(row.grid()) * row.tile())
+      for (size_t i = 0; i < row.tile() && first + i < n; ++i) {
+        unsigned& sum = sums[block * row.threads + i % row.threads];
+        for (size_t part = 0; part < 4; ++part) sum += part_at(4 * (first + i) + part);
+      }
+  return sums;
+}
+
+/// Those ways that the current GPU, and this build, have, with room for their rings.
+std::vector<const Way*> ways_of(const Device& device) {
+  std::vector<const Way*> all;
+  for (const Way& way : ways)
+    if (lacking(way.kind, device).empty() && ring_bytes(way, few) <= most_ring(device.prop))
+      all.push_back(&way);
+  return all;
+}
+
+/// As many rows as by default, each at the rate that the model says; the calibrating one at the
+/// memory's.
+std::vector<Statistics> made_up_rates(const std::vector<Row>& rows, const Calibrated& c) {
+  std::vector<Statistics> gbs;
+  for (const Row& row : rows)
+    gbs.push_back({predicted_gbs(row.way->kind, row.in_flight(), c), NAN, NAN, 1});
+  gbs[calibrating(rows)].median = c.memory_gbs;
+  return gbs;
+}
+
+Device made_up(const char* name) {
+  for (const Device& device : made_up_devices())
+    if (std::string(device.prop.name) == name) return device;
+  return {};
+}
+
+// 1009 and 20011 are primes. One block takes the last at least 2.4 times round every ring.
+constexpr size_t awkward_words[] = {1, 31, 32, 33, 127, 128, 129, 1009, 4096, 20011};
+constexpr unsigned awkward_grids[] = {1, 3, 7};
+
+}  // namespace
+
+TEST_CASE("async_copy: the chases visit every slot once") {
+  for (const unsigned slots : {1u, 2u, 8u, 4096u, 1u << 20}) {
+    unsigned slot = next_slot(0, slots);
+    unsigned count = 1;
+    for (; slot != 0 && count < slots; slot = next_slot(slot, slots)) ++count;
+    CHECK(count == slots);
+    CHECK(slot == 0);
+  }
+  CHECK(ns_a_load(Readings{{2, 2.5, 3}}, 5000).median == doctest::Approx(500));
+}
+
+TEST_CASE("async_copy: bytes in flight and names, by hand") {
+  // 128 threads x 4 words x 16 bytes are 8 KiB; four stages of them on each of 100 multiprocessors
+  const Row ring{&ways[11], few, 1, 100, 0};
+  CHECK(ring.name() == "cp.async, 4 x 8 KiB");
+  CHECK(ring.in_flight() == 32768.0 * 100);
+  CHECK(ring_bytes(*ring.way, few) == 32768);
+  const Row loads{&ways[4], few, 1, 100, 0};  // 128 threads x 16 words
+  CHECK(loads.name() == "plain loads, 16 x 16 bytes");
+  CHECK(loads.in_flight() == 32768.0 * 100);
+  CHECK(ring_bytes(*loads.way, few) == 0);
+  const Row all{&ways[17], block_full, 8, 100, 0};  // 8 blocks x 2 stages x 256 words
+  CHECK(all.name() == "bulk copies, 2 x 4 KiB");
+  CHECK(all.in_flight() == 65536.0 * 100);
+  CHECK(all.total() == 204800);
+}
+
+TEST_CASE("async_copy: a kernel stands behind every way's name once") {
+  for (const Way& a : ways)
+    for (const Way& b : ways) {
+      const bool same = a.kind == b.kind && a.stages == b.stages && a.words == b.words;
+      CHECK((&a == &b) == same);
+      CHECK((&a == &b) == (a.kernel == b.kernel));
+    }
+}
+
+TEST_CASE("async_copy: predictions, by hand") {
+  const Calibrated c{300, 400, 1000};  // ns of a load, ns of a bulk copy, bytes in a nanosecond
+  CHECK(turn_ns(400e3, 300, 1000) == doctest::Approx(500));  // 3, 4, 5
+  CHECK(predicted_gbs(Kind::plain, 400e3, c) == doctest::Approx(800));
+  CHECK(predicted_gbs(Kind::async, 400e3, c) == doctest::Approx(800));
+  CHECK(predicted_gbs(Kind::bulk, 300e3, c) == doctest::Approx(600));               // 4, 3, 5
+  CHECK(predicted_gbs(Kind::plain, 3e3, c) == doctest::Approx(10).epsilon(0.001));  // the latency
+  CHECK(predicted_gbs(Kind::bulk, 4e3, c) == doctest::Approx(10).epsilon(0.001));
+  CHECK(predicted_gbs(Kind::bulk, 4e8, c) == doctest::Approx(1000).epsilon(0.001));  // the memory
+  CHECK(model_of(Kind::plain, 299e3, c) == Model::latency);
+  CHECK(model_of(Kind::plain, 301e3, c) == Model::traffic);
+  CHECK(model_of(Kind::bulk, 399e3, c) == Model::latency);
+  CHECK(model_of(Kind::bulk, 401e3, c) == Model::traffic);
+}
+
+// in_flight's table: 128 and 2048 threads with 16 bytes each, and 2048 with 32, which calibrate.
+TEST_CASE("async_copy: the model's plain rows are in_flight's of an H200") {
+  const Calibrated c{338, NAN, 4422};
+  CHECK(close(predicted_gbs(Kind::plain, 264 * 1024, c) / 786.2, 1.02));
+  CHECK(close(predicted_gbs(Kind::plain, 4224 * 1024, c) / 4179, 1.02));
+}
+
+TEST_CASE("async_copy: memory, rows and rings of made-up GPUs") {
+  check_on_made_up_devices([](const Run& run) {
+    const cudaDeviceProp& prop = run.device->prop;
+    for (const Row& row : rows_of(run)) {
+      CAPTURE(row.name());
+      const size_t block = row.shared + barriers + prop.reservedSharedMemPerBlock;
+      CHECK(row.shared + barriers <= prop.sharedMemPerBlockOptin);
+      CHECK(row.shared >= ring_bytes(*row.way, row.threads));
+      CHECK(row.blocks * block <= prop.sharedMemPerMultiprocessor);
+      CHECK(row.blocks <= unsigned(prop.maxBlocksPerMultiProcessor));
+      if (row.threads == few)
+        CHECK(2 * block > prop.sharedMemPerMultiprocessor);  // alone
+      else
+        CHECK(row.blocks * row.threads == unsigned(prop.maxThreadsPerMultiProcessor));
+    }
+    const double bytes = bytes_read(run), slots = bytes_of_slots(run);
+    double taken = 16.0 * slot_words;  // as Slots counts
+    while (taken < slots) taken *= 2;
+    return Needs{bytes + taken, std::min(bytes, taken)};
+  });
+}
+
+TEST_CASE("async_copy: made-up GPUs have the copies of their compute capability") {
+  CHECK(lacking(Kind::plain, made_up("T4")).empty());
+  CHECK(lacking(Kind::async, made_up("T4")) == "needs compute capability 8.0");
+  CHECK(lacking(Kind::bulk, made_up("T4")) == "needs compute capability 9.0");
+  CHECK(lacking(Kind::async, made_up("RTX 4060 Laptop")).empty());
+  CHECK(lacking(Kind::bulk, made_up("RTX 4060 Laptop")) == "needs compute capability 9.0");
+  CHECK(lacking(Kind::bulk, made_up("B200")).empty() == (CUDART_VERSION >= 12040));
+}
+
+TEST_CASE("async_copy: how many rows a made-up GPU has") {
+  struct Expected {
+    const char* gpu;
+    size_t rows, full;
+  };
+  // of few threads and by default: 3 of loads, and 6 of each ring; of all: 2, and 1 of each ring
+  const size_t bulk = CUDART_VERSION >= 12040 ? 1 : 0;
+  const Expected expected[] = {
+      {"T4", 5, 7},
+      {"RTX 4060 Laptop", 12, 7 + 11 + 1},  // a ring of 128 KiB does not fit
+      {"RTX 5090", 12 + 7 * bulk, 19 + 12 * bulk},
+      {"B200", 12 + 7 * bulk, 20 + 13 * bulk},
+  };
+  for (const Expected& e : expected) {
+    CAPTURE(std::string(e.gpu));
+    std::string printed;
+    Report report("async_copy", &printed);
+    const Device device = made_up(e.gpu);
+    CHECK(rows_of(Run{report, &device, {}}).size() == e.rows);
+    CHECK(rows_of(Run{report, &device, {}, false, true}).size() == e.full);
+  }
+}
+
+TEST_CASE("async_copy: every row of a made-up GPU but the calibrating one is predicted") {
+  for (const Device& device : made_up_devices()) {
+    std::string printed;
+    Report report("async_copy", &printed);
+    const Run run{report, &device, {}};
+    const Calibrated c{300, 500, 4500};
+    const std::vector<Row> rows = rows_of(run);
+    REQUIRE(calibrating(rows) < rows.size());
+    show(run, rows, made_up_rates(rows, c), c);
+    REQUIRE(report.predictions().size() == rows.size() - 1);
+    for (const Prediction& p : report.predictions()) CHECK(close(p.measured / p.predicted, 1.001));
+    CHECK(printed.find("calibration") != std::string::npos);
+  }
+}
+
+TEST_CASE("async_copy: findings say who is faster, and only of what was measured") {
+  for (const char* gpu : {"T4", "B200"}) {
+    std::string printed;
+    Report report("async_copy", &printed);
+    const Device device = made_up(gpu);
+    const Run run{report, &device, {}};
+    const std::vector<Row> rows = rows_of(run);
+    std::vector<Readings> times;
+    for (const Row& row : rows)  // few threads: loads 4 ms, rings 1; all threads: everything 1 ms
+      times.push_back(
+          {std::vector<double>(15, row.threads == few && row.way->kind == Kind::plain ? 4 : 1)});
+    find_gains(run, rows, times);
+    const bool has_rings = std::string(gpu) == "B200";
+    CHECK(printed.empty() != has_rings);
+    CHECK((printed.find("4 x 16 KiB by cp.async are 4.00x faster") != std::string::npos) ==
+          has_rings);
+    CHECK((printed.find("2 x 4 KiB a block by cp.async are 1.00x") != std::string::npos) ==
+          has_rings);
+  }
+}
+
+TEST_CASE("async_copy: every kernel is right at awkward sizes and grids") {
+  if (skip_without_gpu()) return;
+  const Device device = Device::current();
+  for (const size_t words : awkward_words)
+    for (const unsigned blocks : awkward_grids) {
+      Memory memory(words, blocks * few);
+      for (const Way* way : ways_of(device)) {
+        const Row row{way, few, 1, blocks, ring_bytes(*way, few)};
+        CAPTURE(row.name());
+        CAPTURE(words);
+        CAPTURE(blocks);
+        const Task task = memory.task(row);
+        task.check.poison();
+        task.launch();
+        CUDA_CHECK_LAUNCH();
+        std::vector<unsigned> found = memory.out.to_host();
+        const auto canaries = found.begin() + row.total();
+        CHECK(std::count(canaries, found.end(), ~0u) == long(Memory::canaries));
+        found.resize(row.total());
+        CHECK(found == sums_by_host(row, words));
+        CHECK(task.check.wrong() == 0);
+      }
+    }
+}
+
+TEST_CASE("async_copy: the kernels of all threads are right in their own blocks") {
+  if (skip_without_gpu()) return;
+  const Device device = Device::current();
+  Memory memory(20011, 5 * block_full);
+  for (const Way* way : ways_of(device)) {
+    if (!for_all_threads(*way)) continue;
+    const Row row{way, block_full, 5, 1, ring_bytes(*way, block_full)};
+    CAPTURE(row.name());
+    CHECK(wrong_after(memory.task(row)) == 0);
+    std::vector<unsigned> found = memory.out.to_host();
+    memory.task(row).check.poison();
+    memory.task(row).launch();
+    CUDA_CHECK_LAUNCH();
+    found = memory.out.to_host();
+    found.resize(row.total());
+    CHECK(found == sums_by_host(row, 20011));
+  }
+}
+
+TEST_CASE("async_copy: the check finds a word left out and another taken twice") {
+  if (skip_without_gpu()) return;
+  const Row row{&ways[0], few, 1, 3, 0};
+  Memory memory(1009, row.total());
+  const Task task = memory.task(row);
+  task.check.poison();
+  CHECK(task.check.wrong() == row.total());
+  std::vector<unsigned> sums = sums_by_host(row, 1009);
+  memory.out.copy_from(sums);
+  CHECK(memory.wrong(row) == 0);
+  sums[5] += sum_at(1) - sum_at(2);
+  memory.out.copy_from(sums);
+  CHECK(memory.wrong(row) == 1);
+  memory.out.copy_from(sums_by_host(row, 1008));  // a word that nobody read
+  CHECK(memory.wrong(row) == 1);
+}
+
+TEST_CASE("async_copy: the rows are resident as a whole, and alone where they should be") {
+  if (skip_without_gpu()) return;
+#ifdef __CUDACC_DEBUG__
+  if (true)
+    return skip_self_check("code for the debugger takes more registers, and fewer threads fit");
+#endif
+  std::string printed;
+  Report report("async_copy", &printed);
+  const Device device = Device::current();
+  for (const Row& row : rows_of(Run{report, &device, {}, false, true})) {
+    CAPTURE(row.name());
+    CAPTURE(row.threads);
+    allow_shared(*row.way, row.shared);
+    int blocks = 0;
+    CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, row.way->kernel,
+                                                             int(row.threads), row.shared));
+    CHECK(unsigned(blocks) >= row.blocks);
+    cudaFuncAttributes compiled{};
+    CUDA_CHECK(cudaFuncGetAttributes(&compiled, row.way->kernel));
+    if (row.way->kind == Kind::plain)  // all its words are under way at once
+      CHECK(unsigned(compiled.numRegs) >= 4 * row.way->words);
+    if (row.threads == few && device.prop.major >= 7) CHECK(blocks == 1);
+  }
+}
+
+TEST_CASE("async_copy: the chases on the device are the one on the host") {
+  if (skip_without_gpu()) return;
+  Slots slots(1 << 24);
+  REQUIRE(slots.count > Slots::loads);  // after a whole round a chase would stand where it began
+  const bool has_bulk = lacking(Kind::bulk, Device::current()).empty();
+  for (const auto kernel : {chase, bulk_chase}) {
+    if (kernel == bulk_chase && !has_bulk) continue;
+    const Task task = slots.task(kernel);
+    CHECK(wrong_after(task) == 0);
+    CHECK(wrong_after(task) == 0);  // from where it ended
+    task.check.poison();
+    CHECK(task.check.wrong() == 1);
+  }
+}
+
+namespace {
+
+// What a forgotten wait does. A block asks for a tile, reads the place where it will be, and only
+// then waits, so that no copy outlives the block. Where the words are not there yet stand zeros.
+__global__ void async_read_early(unsigned* out, const uint4* in) {
+  __shared__ uint4 stage[few];
+  stage[threadIdx.x] = make_uint4(0, 0, 0, 0);
+  __syncthreads();
+  __pipeline_memcpy_async(&stage[threadIdx.x], &in[threadIdx.x], 16);
+  __pipeline_commit();
+  const volatile unsigned* early = &stage[threadIdx.x].x;
+  out[threadIdx.x] = early[0] + early[1] + early[2] + early[3];
+  __pipeline_wait_prior(0);
+}
+
+__global__ void bulk_read_early(unsigned* out, const uint4* in) {
+#ifdef BULK_COPIES
+  __shared__ __align__(128) uint4 stage[few];
+  __shared__ cuda::barrier<cuda::thread_scope_block> came;
+  stage[threadIdx.x] = make_uint4(0, 0, 0, 0);
+  if (threadIdx.x == 0) init(&came, 1);
+  cuda::device::experimental::fence_proxy_async_shared_cta();  // the copy comes after the zeros
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    cuda::device::memcpy_async_tx(stage, in, cuda::aligned_size_t<16>(sizeof stage), came);
+    (void)cuda::device::barrier_arrive_tx(came, 1, sizeof stage);
+  }
+  const volatile unsigned* early = &stage[threadIdx.x].x;
+  out[threadIdx.x] = early[0] + early[1] + early[2] + early[3];
+  while (!cuda::ptx::mbarrier_try_wait_parity(cuda::device::barrier_native_handle(came), 0u))
+    continue;
+#endif
+}
+
+}  // namespace
+
+TEST_CASE("async_copy: race: the check finds words that were read before they came") {
+  if (skip_without_gpu()) return;
+  const Device device = Device::current();
+  if (!lacking(Kind::async, device).empty()) return skip_self_check(lacking(Kind::async, device));
+  const Row async{&ways[5], few, 1, 1, 0};
+  REQUIRE(async.way->words == 1);
+  Memory memory(few, few);
+  memory.out.poison();
+  async_read_early<<<1, few>>>(memory.out.data(), memory.in.data());
+  CUDA_CHECK_LAUNCH();
+  CHECK(memory.wrong(async) > 0);
+  if (!lacking(Kind::bulk, device).empty()) return;
+  memory.out.poison();
+  bulk_read_early<<<1, few>>>(memory.out.data(), memory.in.data());
+  CUDA_CHECK_LAUNCH();
+  CHECK(memory.wrong(async) > 0);  // the words of both are the same
+}
+
+TEST_CASE("plausible: async_copy" * doctest::skip()) {
+  check_plausible([](const Run& run) { async_copy(run); });
+}
