@@ -1,10 +1,9 @@
-// async_copy: bytes under way need a place to go. A load's place is its thread's registers, for as
-// long as it takes; cp.async (compute capability 8.0 and later) and bulk copies (TMA, 9.0 and
-// later) go to shared memory past the registers, and a ring of stages there keeps them under way
-// while the threads work on what has come. When does that pay? Each kernel adds up an array, and
-// stores next to nothing, so that only the loads count. Look at one block of 128 threads an SM, as
-// a kernel with large tiles has, and at the same bytes under way by each of the three; then at as
-// many threads as an SM holds, who have enough under way without any ring.
+// async_copy: bytes under way need a place to go. A load's place is registers; cp.async (compute
+// capability 8.0 and later) and bulk copies (TMA, 9.0 and later) go to shared memory, where a ring
+// of stages keeps them under way while the threads work on what has come. When does that pay? Each
+// kernel adds up an array, and stores next to nothing, so that only its loads count. Look at one
+// block of 128 threads an SM, as a kernel with large tiles has, and at as many bytes under way by
+// each of the three; then at all threads that an SM holds.
 //   cmake -S 04_bandwidth -B build/async_copy -DEXPERIMENTS=async_copy
 //   cmake --build build/async_copy && build/async_copy/04_bandwidth
 //
@@ -29,8 +28,8 @@
 #define BULK_COPIES
 #include <cuda/barrier>
 #include <cuda/ptx>
-#pragma nv_diag_suppress \
-    static_var_with_dynamic_init  // a shared barrier's constructor does nothing
+// and a shared barrier's constructor does nothing
+#pragma nv_diag_suppress static_var_with_dynamic_init
 #endif
 
 namespace {
@@ -112,7 +111,6 @@ __global__ void async_ring(unsigned* out, const uint4* in, size_t n) {
 }
 // [/async_ring]
 
-// [bulk_ring]
 // The same ring, but one thread asks for a whole stage with one instruction, and the others wait at
 // the stage's barrier until all its bytes have come. Addresses and sizes are multiples of 16 bytes;
 // the last tile's copy is as short as what is left. One more barrier, of the block: nobody may
@@ -141,6 +139,7 @@ __global__ void bulk_ring(unsigned* out, const uint4* in, size_t n) {
   unsigned sum = 0;
   unsigned stage = 0;
   unsigned lap = 0;  // 0, 1, 0, 1 ...: which opening of its barrier a stage is at
+  // [bulk_ring]
 #pragma unroll 1
   for (size_t first = size_t(blockIdx.x) * tile; first < n; first += turn) {
     uint64_t* const barrier = cuda::device::barrier_native_handle(came[stage]);
@@ -164,10 +163,10 @@ __global__ void bulk_ring(unsigned* out, const uint4* in, size_t n) {
     stage = (stage + 1) % stages;
     if (stage == 0) lap ^= 1;
   }
+  // [/bulk_ring]
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 #endif
 }
-// [/bulk_ring]
 
 // One thread. Each word that comes says where the next one is, so that no two loads overlap.
 __global__ void chase(unsigned* at, const uint4* ring, unsigned loads) {
@@ -572,33 +571,28 @@ void show(const Run& run, const std::vector<Row>& rows, const std::vector<Statis
   run.report.note("predicted: a turn takes the root of latency^2 + (bytes / most GB/s)^2");
 }
 
-/// A row against another by how many times as fast it is; empty where one of them is missing.
-std::string against(const std::vector<Readings>& times, int row, int other) {
-  if (row < 0 || other < 0) return "";
-  return faster(ratio(times[size_t(other)], times[size_t(row)]));
+/// Says how many times as fast `row` is as `other`, if both were measured.
+void find_gain(const Run& run, const std::vector<Readings>& times, int row, int other,
+               const std::string& what, const std::string& than) {
+  if (row < 0 || other < 0) return;
+  const Interval gain = ratio(times[size_t(other)], times[size_t(row)]);
+  if (!gain.measured()) return;
+  run.report.finding("async_copy", what + " " + faster(gain) + " than " + than);
 }
 
-/// What a ring gains over loads a thread, of few threads and of all.
+/// What a ring gains over loads into registers, with few threads and with all.
 void find_gains(const Run& run, const std::vector<Row>& rows, const std::vector<Readings>& times) {
   const int four = find(rows, few, Kind::plain, 1, 4);
   const int sixteen = find(rows, few, Kind::plain, 1, 16);
   const int two_of_all = find(rows, block_full, Kind::plain, 1, 2);
   for (const Kind kind : {Kind::async, Kind::bulk}) {
     const std::string name = kind == Kind::async ? "cp.async" : "bulk copies";
-    const int large = find(rows, few, kind, 4, 8);
-    const int same = find(rows, few, kind, 4, 4);
-    const int of_all = find(rows, block_full, kind, 2, 1);
-    if (large >= 0)
-      run.report.finding("async_copy", "128 threads: 4 x 16 KiB by " + name + " are " +
-                                           against(times, large, four) + " than 4 loads a thread");
-    if (same >= 0)
-      run.report.finding("async_copy", "128 threads: 4 x 8 KiB by " + name + " are " +
-                                           against(times, same, sixteen) +
-                                           " than 16 loads a thread, as many bytes");
-    if (of_all >= 0)
-      run.report.finding("async_copy", "all threads: 2 x 4 KiB a block by " + name + " are " +
-                                           against(times, of_all, two_of_all) +
-                                           " than 2 loads a thread, as many bytes");
+    find_gain(run, times, find(rows, few, kind, 4, 8), four,
+              "128 threads: " + name + ", 4 x 16 KiB,", "4 loads a thread");
+    find_gain(run, times, find(rows, few, kind, 4, 4), sixteen,
+              "128 threads: " + name + ", 4 x 8 KiB,", "16 loads a thread, as many bytes");
+    find_gain(run, times, find(rows, block_full, kind, 2, 1), two_of_all,
+              "all threads: " + name + ", 2 x 4 KiB a block,", "2 loads a thread, as many bytes");
   }
 }
 
@@ -671,8 +665,7 @@ std::vector<const Way*> ways_of(const Device& device) {
   return all;
 }
 
-/// As many rows as by default, each at the rate that the model says; the calibrating one at the
-/// memory's.
+/// Each row's rate as the model says, and the calibrating one's as the memory's.
 std::vector<Statistics> made_up_rates(const std::vector<Row>& rows, const Calibrated& c) {
   std::vector<Statistics> gbs;
   for (const Row& row : rows)
@@ -834,10 +827,8 @@ TEST_CASE("async_copy: findings say who is faster, and only of what was measured
     find_gains(run, rows, times);
     const bool has_rings = std::string(gpu) == "B200";
     CHECK(printed.empty() != has_rings);
-    CHECK((printed.find("4 x 16 KiB by cp.async are 4.00x faster") != std::string::npos) ==
-          has_rings);
-    CHECK((printed.find("2 x 4 KiB a block by cp.async are 1.00x") != std::string::npos) ==
-          has_rings);
+    CHECK((printed.find("cp.async, 4 x 16 KiB, 4.00x faster") != std::string::npos) == has_rings);
+    CHECK((printed.find("cp.async, 2 x 4 KiB a block, 1.00x") != std::string::npos) == has_rings);
   }
 }
 
