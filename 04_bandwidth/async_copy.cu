@@ -1,10 +1,9 @@
-// async_copy: bytes under way need a place to go. A load's place is its thread's registers, for as
-// long as it takes; cp.async (compute capability 8.0 and later) and bulk copies (TMA, 9.0 and
-// later) go to shared memory past the registers, and a ring of stages there keeps them under way
-// while the threads work on what has come. When does that pay? Each kernel adds up an array, and
-// stores next to nothing, so that only the loads count. Look at one block of 128 threads an SM, as
-// a kernel with large tiles has, and at the same bytes under way by each of the three; then at as
-// many threads as an SM holds, who have enough under way without any ring.
+// async_copy: bytes under way need a place to go. A load's place is registers; cp.async (compute
+// capability 8.0 and later) and bulk copies (TMA, 9.0 and later) go to shared memory, where a ring
+// of stages keeps them under way while the threads work on what has come. When does that pay? Each
+// kernel adds up an array, and stores next to nothing, so that only its loads count. Look at one
+// block of 128 threads an SM, as a kernel with large tiles has, and at as many bytes under way by
+// each of the three; then at all threads that an SM holds.
 //   cmake -S 04_bandwidth -B build/async_copy -DEXPERIMENTS=async_copy
 //   cmake --build build/async_copy && build/async_copy/04_bandwidth
 //
@@ -29,8 +28,8 @@
 #define BULK_COPIES
 #include <cuda/barrier>
 #include <cuda/ptx>
-#pragma nv_diag_suppress \
-    static_var_with_dynamic_init  // a shared barrier's constructor does nothing
+// and a shared barrier's constructor does nothing
+#pragma nv_diag_suppress static_var_with_dynamic_init
 #endif
 
 namespace {
@@ -112,7 +111,6 @@ __global__ void async_ring(unsigned* out, const uint4* in, size_t n) {
 }
 // [/async_ring]
 
-// [bulk_ring]
 // The same ring, but one thread asks for a whole stage with one instruction, and the others wait at
 // the stage's barrier until all its bytes have come. Addresses and sizes are multiples of 16 bytes;
 // the last tile's copy is as short as what is left. One more barrier, of the block: nobody may
@@ -130,6 +128,7 @@ __global__ void bulk_ring(unsigned* out, const uint4* in, size_t n) {
     cuda::device::experimental::fence_proxy_async_shared_cta();  // and the copies see it
   }
   __syncthreads();
+#pragma unroll 1
   for (unsigned stage = 0; stage < stages; ++stage, asked += turn)  // fill the ring
     if (threadIdx.x == 0 && asked < n) {
       const unsigned bytes = 16 * unsigned(min(size_t(tile), n - asked));
@@ -140,6 +139,7 @@ __global__ void bulk_ring(unsigned* out, const uint4* in, size_t n) {
   unsigned sum = 0;
   unsigned stage = 0;
   unsigned lap = 0;  // 0, 1, 0, 1 ...: which opening of its barrier a stage is at
+  // [bulk_ring]
 #pragma unroll 1
   for (size_t first = size_t(blockIdx.x) * tile; first < n; first += turn) {
     uint64_t* const barrier = cuda::device::barrier_native_handle(came[stage]);
@@ -163,10 +163,10 @@ __global__ void bulk_ring(unsigned* out, const uint4* in, size_t n) {
     stage = (stage + 1) % stages;
     if (stage == 0) lap ^= 1;
   }
+  // [/bulk_ring]
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 #endif
 }
-// [/bulk_ring]
 
 // One thread. Each word that comes says where the next one is, so that no two loads overlap.
 __global__ void chase(unsigned* at, const uint4* ring, unsigned loads) {
@@ -469,29 +469,37 @@ struct Slots {
 struct Calibrated {
   double load_ns = NAN;     ///< latency of a load when nothing else runs; cp.async takes its way
   double bulk_ns = NAN;     ///< of a bulk copy
+  double stage_ns = NAN;    ///< that a block takes for a stage of bulk copies, by eight of 2 KiB
   double memory_gbs = NAN;  ///< by plain loads of all threads, 32 bytes each
 };
 
-double latency_ns(Kind kind, const Calibrated& c) {
-  return kind == Kind::bulk ? c.bulk_ns : c.load_ns;
+/// Nanoseconds in which a block comes round its ring if the memory is never the limit. A bulk
+/// copy's latency; or what a block does for every stage, one after another: it wakes up, reads,
+/// meets at the barrier, and one thread asks again. Loads and cp.async leave that to each warp by
+/// itself.
+double round_ns(const Way& way, const Calibrated& c) {
+  if (way.kind != Kind::bulk) return c.load_ns;
+  return std::max(c.bulk_ns, way.stages * c.stage_ns);
 }
 
-/// in_flight's model: nanoseconds of a turn, in which `bytes` come and as many others set out. No
-/// fewer than the latency, and no fewer than the memory needs to pass them on; the root of the sum
-/// of squares fits an H200. Left out: a thread with several loads waits for the last of them, and a
-/// stage is not under way while it is read.
-double turn_ns(double bytes, double latency, double memory_gbs) {
-  return std::hypot(latency, bytes / memory_gbs);
+/// Nanoseconds of a turn, in which `bytes` come and as many others set out. in_flight's model: the
+/// root of the sum of squares of the latency and of what the memory needs to pass them on fits an
+/// H200. What stages cost goes on beside the copies: the longer of the two counts. Left out: a
+/// thread with several loads waits for the last of them, and a stage is not under way while it is
+/// read.
+double turn_ns(const Way& way, double bytes, const Calibrated& c) {
+  const double latency = way.kind == Kind::bulk ? c.bulk_ns : c.load_ns;
+  return std::max(std::hypot(latency, bytes / c.memory_gbs), round_ns(way, c));
 }
 
-/// Little's law. The way decides the latency, and nothing else.
-double predicted_gbs(Kind kind, double bytes, const Calibrated& c) {
-  return bytes / turn_ns(bytes, latency_ns(kind, c), c.memory_gbs);
+/// Little's law.
+double predicted_gbs(const Way& way, double bytes, const Calibrated& c) {
+  return bytes / turn_ns(way, bytes, c);
 }
 
-/// Which of the two limits is the larger one.
-Model model_of(Kind kind, double bytes, const Calibrated& c) {
-  return bytes / c.memory_gbs > latency_ns(kind, c) ? Model::traffic : Model::latency;
+/// Which limit is the larger one.
+Model model_of(const Way& way, double bytes, const Calibrated& c) {
+  return bytes / c.memory_gbs > round_ns(way, c) ? Model::traffic : Model::latency;
 }
 
 // ---- the experiment ----
@@ -544,24 +552,35 @@ std::vector<Statistics> rates(double bytes, const std::vector<Readings>& times) 
 }
 
 /// The row from which the memory's rate comes.
-size_t calibrating(const std::vector<Row>& rows) {
-  return size_t(find(rows, block_full, Kind::plain, 1, 2));
+int memory_row(const std::vector<Row>& rows) { return find(rows, block_full, Kind::plain, 1, 2); }
+
+/// The row from which the cost of a stage comes: the smallest stages, and most of them. -1 if there
+/// are no bulk copies.
+int stage_row(const std::vector<Row>& rows) { return find(rows, few, Kind::bulk, 8, 1); }
+
+/// Takes the two constants that rows of the table give.
+void calibrate(const std::vector<Row>& rows, const std::vector<Statistics>& gbs, Calibrated& c) {
+  c.memory_gbs = gbs[size_t(memory_row(rows))].median;
+  const int stage = stage_row(rows);
+  if (stage < 0) return;
+  const Row& row = rows[size_t(stage)];
+  c.stage_ns = row.in_flight() / gbs[size_t(stage)].median / row.way->stages;
 }
 
 void show(const Run& run, const std::vector<Row>& rows, const std::vector<Statistics>& gbs,
           const Calibrated& c) {
-  Table table(
-      run.report, "way, threads of a multiprocessor",
-      {predicted("KiB in flight", "bytes in flight", "KiB", 0), compared("GB/s", "rate", "GB/s", 0),
-       shown("spread"), measured("ns", "latency", "ns", 0), shown("of the most"), shown("")});
+  Table table(run.report, "way, threads of a multiprocessor",
+              {predicted("KiB in flight", "bytes in flight", "KiB", 0),
+               compared("GB/s", "rate", "GB/s", 0), shown("spread"),
+               measured("ns", "latency", "ns", 0), shown("of the loads' most"), shown("")});
   for (size_t i = 0; i < rows.size(); ++i) {
-    const Kind kind = rows[i].way->kind;
+    const Way& way = *rows[i].way;
     const double bytes = rows[i].in_flight();
     const double share = gbs[i].median / c.memory_gbs;
+    const bool calibrates = int(i) == memory_row(rows) || int(i) == stage_row(rows);
     const Cell rate =
-        i == calibrating(rows)
-            ? Cell(Calibration{gbs[i]})
-            : Cell(Compared{predicted_gbs(kind, bytes, c), gbs[i], model_of(kind, bytes, c)});
+        calibrates ? Cell(Calibration{gbs[i]})
+                   : Cell(Compared{predicted_gbs(way, bytes, c), gbs[i], model_of(way, bytes, c)});
     table.row({rows[i].name(), "threads", std::to_string(rows[i].threads * rows[i].blocks)},
               {bytes / 1024 / rows[i].multiprocessors, rate, spread_text(gbs[i]),
                bytes / gbs[i].median, fixed(100 * share, 0) + "%", bar(share)});
@@ -569,35 +588,33 @@ void show(const Run& run, const std::vector<Row>& rows, const std::vector<Statis
   table.print();
   run.report.note("KiB in flight: of a multiprocessor. ns: bytes in flight / rate");
   run.report.note("predicted: a turn takes the root of latency^2 + (bytes / most GB/s)^2");
+  if (stage_row(rows) >= 0)
+    run.report.note("by bulk copies no less than stages x " + fixed(c.stage_ns, 0) +
+                    " ns, as in the row of 8 x 2 KiB");
 }
 
-/// A row against another by how many times as fast it is; empty where one of them is missing.
-std::string against(const std::vector<Readings>& times, int row, int other) {
-  if (row < 0 || other < 0) return "";
-  return faster(ratio(times[size_t(other)], times[size_t(row)]));
+/// Says how many times as fast `row` is as `other`, if both were measured.
+void find_gain(const Run& run, const std::vector<Readings>& times, int row, int other,
+               const std::string& what, const std::string& than) {
+  if (row < 0 || other < 0) return;
+  const Interval gain = ratio(times[size_t(other)], times[size_t(row)]);
+  if (!gain.measured()) return;
+  run.report.finding("async_copy", what + " " + faster(gain) + " than " + than);
 }
 
-/// What a ring gains over loads a thread, of few threads and of all.
+/// What a ring gains over loads into registers, with few threads and with all.
 void find_gains(const Run& run, const std::vector<Row>& rows, const std::vector<Readings>& times) {
   const int four = find(rows, few, Kind::plain, 1, 4);
   const int sixteen = find(rows, few, Kind::plain, 1, 16);
   const int two_of_all = find(rows, block_full, Kind::plain, 1, 2);
   for (const Kind kind : {Kind::async, Kind::bulk}) {
     const std::string name = kind == Kind::async ? "cp.async" : "bulk copies";
-    const int large = find(rows, few, kind, 4, 8);
-    const int same = find(rows, few, kind, 4, 4);
-    const int of_all = find(rows, block_full, kind, 2, 1);
-    if (large >= 0)
-      run.report.finding("async_copy", "128 threads: 4 x 16 KiB by " + name + " are " +
-                                           against(times, large, four) + " than 4 loads a thread");
-    if (same >= 0)
-      run.report.finding("async_copy", "128 threads: 4 x 8 KiB by " + name + " are " +
-                                           against(times, same, sixteen) +
-                                           " than 16 loads a thread, as many bytes");
-    if (of_all >= 0)
-      run.report.finding("async_copy", "all threads: 2 x 4 KiB a block by " + name + " are " +
-                                           against(times, of_all, two_of_all) +
-                                           " than 2 loads a thread, as many bytes");
+    find_gain(run, times, find(rows, few, kind, 4, 8), four,
+              "128 threads: " + name + ", 4 x 16 KiB,", "4 loads a thread");
+    find_gain(run, times, find(rows, few, kind, 4, 4), sixteen,
+              "128 threads: " + name + ", 4 x 8 KiB,", "16 loads a thread, as many bytes");
+    find_gain(run, times, find(rows, block_full, kind, 2, 1), two_of_all,
+              "all threads: " + name + ", 2 x 4 KiB a block,", "2 loads a thread, as many bytes");
   }
 }
 
@@ -618,8 +635,8 @@ void async_copy(const Run& run) {
   if (!run.device) {
     run.report.note(
         "Little's law: GB/s = bytes in flight / latency in ns; 132 multiprocessors "
-        "with 32 KiB each and 600 ns give " +
-        fixed(132 * 32768 / 600.0, 0) + " GB/s");
+        "with 8 KiB each and 600 ns give " +
+        fixed(132 * 8192 / 600.0, 0) + " GB/s");
     return run.report.left_out("the latencies and the rates");
   }
   if (!beyond_l2(*run.device, bytes))
@@ -637,7 +654,7 @@ void async_copy(const Run& run) {
   for (const Row& row : rows) tasks.push_back(memory.task(row));
   const std::vector<Readings> times = run.time_in_turn(tasks);
   const std::vector<Statistics> gbs = rates(16.0 * double(memory.in.size()), times);
-  c.memory_gbs = gbs[calibrating(rows)].median;
+  calibrate(rows, gbs, c);
   show(run, rows, gbs, c);
   find_gains(run, rows, times);
 }
@@ -670,13 +687,12 @@ std::vector<const Way*> ways_of(const Device& device) {
   return all;
 }
 
-/// As many rows as by default, each at the rate that the model says; the calibrating one at the
-/// memory's.
+/// Each row's rate as the model says, and the calibrating ones' as the constants.
 std::vector<Statistics> made_up_rates(const std::vector<Row>& rows, const Calibrated& c) {
   std::vector<Statistics> gbs;
   for (const Row& row : rows)
-    gbs.push_back({predicted_gbs(row.way->kind, row.in_flight(), c), NAN, NAN, 1});
-  gbs[calibrating(rows)].median = c.memory_gbs;
+    gbs.push_back({predicted_gbs(*row.way, row.in_flight(), c), NAN, NAN, 1});
+  gbs[size_t(memory_row(rows))].median = c.memory_gbs;
   return gbs;
 }
 
@@ -729,25 +745,74 @@ TEST_CASE("async_copy: a kernel stands behind every way's name once") {
 }
 
 TEST_CASE("async_copy: predictions, by hand") {
-  const Calibrated c{300, 400, 1000};  // ns of a load, ns of a bulk copy, bytes in a nanosecond
-  CHECK(turn_ns(400e3, 300, 1000) == doctest::Approx(500));  // 3, 4, 5
-  CHECK(predicted_gbs(Kind::plain, 400e3, c) == doctest::Approx(800));
-  CHECK(predicted_gbs(Kind::async, 400e3, c) == doctest::Approx(800));
-  CHECK(predicted_gbs(Kind::bulk, 300e3, c) == doctest::Approx(600));               // 4, 3, 5
-  CHECK(predicted_gbs(Kind::plain, 3e3, c) == doctest::Approx(10).epsilon(0.001));  // the latency
-  CHECK(predicted_gbs(Kind::bulk, 4e3, c) == doctest::Approx(10).epsilon(0.001));
-  CHECK(predicted_gbs(Kind::bulk, 4e8, c) == doctest::Approx(1000).epsilon(0.001));  // the memory
-  CHECK(model_of(Kind::plain, 299e3, c) == Model::latency);
-  CHECK(model_of(Kind::plain, 301e3, c) == Model::traffic);
-  CHECK(model_of(Kind::bulk, 399e3, c) == Model::latency);
-  CHECK(model_of(Kind::bulk, 401e3, c) == Model::traffic);
+  const Way &load = ways[0], &async = ways[13], &two = ways[17], &eight = ways[25];
+  REQUIRE(async.stages == 8);
+  REQUIRE(two.kind == Kind::bulk);
+  REQUIRE(two.stages == 2);
+  REQUIRE(eight.kind == Kind::bulk);
+  REQUIRE(eight.stages == 8);
+  // ns of a load, of a bulk copy, of a stage; bytes in a nanosecond
+  const Calibrated c{300, 400, 150, 1000};
+  CHECK(predicted_gbs(load, 400e3, c) == doctest::Approx(800));  // 3, 4, 5
+  CHECK(predicted_gbs(async, 400e3, c) == doctest::Approx(800));
+  CHECK(predicted_gbs(two, 300e3, c) == doctest::Approx(600));    // 4, 3, 5; stages take 300 ns
+  CHECK(predicted_gbs(eight, 300e3, c) == doctest::Approx(250));  // eight take 1200
+  CHECK(predicted_gbs(eight, 1600e3, c) == doctest::Approx(970.143));        // 4, 16 and no stages
+  CHECK(predicted_gbs(load, 3e3, c) == doctest::Approx(10).epsilon(0.001));  // the latency
+  CHECK(predicted_gbs(two, 4e3, c) == doctest::Approx(10).epsilon(0.001));
+  CHECK(predicted_gbs(eight, 4e8, c) == doctest::Approx(1000).epsilon(0.001));  // the memory
+  CHECK(model_of(load, 299e3, c) == Model::latency);
+  CHECK(model_of(load, 301e3, c) == Model::traffic);
+  CHECK(model_of(two, 399e3, c) == Model::latency);
+  CHECK(model_of(two, 401e3, c) == Model::traffic);
+  CHECK(model_of(eight, 1199e3, c) == Model::latency);
+  CHECK(model_of(eight, 1201e3, c) == Model::traffic);
+}
+
+TEST_CASE("async_copy: constants of made-up rows, by hand") {
+  // on each of 100 multiprocessors 128 threads x 8 stages x 16 bytes come in 1600 ns
+  const std::vector<Row> rows = {{&ways[1], block_full, 8, 100, 0}, {&ways[25], few, 1, 100, 0}};
+  const std::vector<Statistics> gbs = {{4000, NAN, NAN, 1}, {1638400 / 1600.0, NAN, NAN, 1}};
+  Calibrated c{300, 400, NAN, NAN};
+  calibrate(rows, gbs, c);
+  CHECK(c.memory_gbs == 4000);
+  CHECK(c.stage_ns == doctest::Approx(200));
+  c.stage_ns = NAN;
+  calibrate({rows[0]}, {gbs[0]}, c);  // no bulk copies
+  CHECK(std::isnan(c.stage_ns));
 }
 
 // in_flight's table: 128 and 2048 threads with 16 bytes each, and 2048 with 32, which calibrate.
 TEST_CASE("async_copy: the model's plain rows are in_flight's of an H200") {
-  const Calibrated c{338, NAN, 4422};
-  CHECK(close(predicted_gbs(Kind::plain, 264 * 1024, c) / 786.2, 1.02));
-  CHECK(close(predicted_gbs(Kind::plain, 4224 * 1024, c) / 4179, 1.02));
+  const Calibrated c{338, NAN, NAN, 4422};
+  CHECK(close(predicted_gbs(ways[0], 264 * 1024, c) / 786.2, 1.02));
+  CHECK(close(predicted_gbs(ways[0], 4224 * 1024, c) / 4179, 1.02));
+}
+
+// Recorded rates of few threads. The cost of a stage was made part of the model on this GPU; of
+// two stages it leaves out that each of them is away for a while.
+TEST_CASE("async_copy: the model fits the H200 that it was made for") {
+  struct Found {
+    Kind kind;
+    unsigned stages, words;
+    double gbs, within;
+  };
+  const Calibrated c{339, 369, 189.5, 4397};
+  const Found rates[] = {
+      {Kind::plain, 1, 1, 684, 1.2},   {Kind::plain, 1, 4, 2032, 1.3},
+      {Kind::plain, 1, 16, 4127, 1.1}, {Kind::async, 2, 4, 3052, 1.2},
+      {Kind::async, 4, 1, 2175, 1.2},  {Kind::async, 8, 1, 3365, 1.1},
+      {Kind::async, 4, 4, 4215, 1.1},  {Kind::bulk, 2, 4, 2963, 1.2},
+      {Kind::bulk, 4, 1, 1414, 1.1},   {Kind::bulk, 8, 1, 1427, 1.01},
+      {Kind::bulk, 4, 2, 2982, 1.1},   {Kind::bulk, 4, 4, 4142, 1.1},
+      {Kind::bulk, 4, 8, 4475, 1.1},   {Kind::bulk, 8, 2, 3706, 1.35},
+  };
+  for (const Found& f : rates) {
+    CAPTURE(f.gbs);
+    const Way way{f.kind, f.stages, f.words, nullptr};
+    const Row row{&way, few, 1, 132, 0};
+    CHECK(close(f.gbs / predicted_gbs(way, row.in_flight(), c), f.within));
+  }
 }
 
 TEST_CASE("async_copy: memory, rows and rings of made-up GPUs") {
@@ -804,16 +869,18 @@ TEST_CASE("async_copy: how many rows a made-up GPU has") {
   }
 }
 
-TEST_CASE("async_copy: every row of a made-up GPU but the calibrating one is predicted") {
+TEST_CASE("async_copy: every row of a made-up GPU but those that calibrate is predicted") {
   for (const Device& device : made_up_devices()) {
     std::string printed;
     Report report("async_copy", &printed);
     const Run run{report, &device, {}};
-    const Calibrated c{300, 500, 4500};
+    Calibrated c{300, 500, 400, 4500};
     const std::vector<Row> rows = rows_of(run);
-    REQUIRE(calibrating(rows) < rows.size());
-    show(run, rows, made_up_rates(rows, c), c);
-    REQUIRE(report.predictions().size() == rows.size() - 1);
+    const std::vector<Statistics> gbs = made_up_rates(rows, c);
+    calibrate(rows, gbs, c);
+    CHECK(c.stage_ns == doctest::Approx(400));  // eight stages take longer than the latency
+    show(run, rows, gbs, c);
+    REQUIRE(report.predictions().size() == rows.size() - (stage_row(rows) < 0 ? 1 : 2));
     for (const Prediction& p : report.predictions()) CHECK(close(p.measured / p.predicted, 1.001));
     CHECK(printed.find("calibration") != std::string::npos);
   }
@@ -833,12 +900,31 @@ TEST_CASE("async_copy: findings say who is faster, and only of what was measured
     find_gains(run, rows, times);
     const bool has_rings = std::string(gpu) == "B200";
     CHECK(printed.empty() != has_rings);
-    CHECK((printed.find("4 x 16 KiB by cp.async are 4.00x faster") != std::string::npos) ==
-          has_rings);
-    CHECK((printed.find("2 x 4 KiB a block by cp.async are 1.00x") != std::string::npos) ==
-          has_rings);
+    CHECK((printed.find("cp.async, 4 x 16 KiB, 4.00x faster") != std::string::npos) == has_rings);
+    CHECK((printed.find("cp.async, 2 x 4 KiB a block, 1.00x") != std::string::npos) == has_rings);
   }
 }
+
+namespace {
+
+/// Launches a row once: every thread's sum is the host's, and nothing is written behind them.
+void check_row(Memory& memory, const Row& row) {
+  CAPTURE(row.name());
+  CAPTURE(row.blocks);
+  CAPTURE(memory.in.size());
+  const Task task = memory.task(row);
+  task.check.poison();
+  task.launch();
+  CUDA_CHECK_LAUNCH();
+  std::vector<unsigned> found = memory.out.to_host();
+  const auto canaries = found.begin() + row.total();
+  CHECK(std::count(canaries, found.end(), ~0u) == long(found.end() - canaries));
+  found.resize(row.total());
+  CHECK(found == sums_by_host(row, memory.in.size()));
+  CHECK(task.check.wrong() == 0);
+}
+
+}  // namespace
 
 TEST_CASE("async_copy: every kernel is right at awkward sizes and grids") {
   if (skip_without_gpu()) return;
@@ -846,22 +932,8 @@ TEST_CASE("async_copy: every kernel is right at awkward sizes and grids") {
   for (const size_t words : awkward_words)
     for (const unsigned blocks : awkward_grids) {
       Memory memory(words, blocks * few);
-      for (const Way* way : ways_of(device)) {
-        const Row row{way, few, 1, blocks, ring_bytes(*way, few)};
-        CAPTURE(row.name());
-        CAPTURE(words);
-        CAPTURE(blocks);
-        const Task task = memory.task(row);
-        task.check.poison();
-        task.launch();
-        CUDA_CHECK_LAUNCH();
-        std::vector<unsigned> found = memory.out.to_host();
-        const auto canaries = found.begin() + row.total();
-        CHECK(std::count(canaries, found.end(), ~0u) == long(Memory::canaries));
-        found.resize(row.total());
-        CHECK(found == sums_by_host(row, words));
-        CHECK(task.check.wrong() == 0);
-      }
+      for (const Way* way : ways_of(device))
+        check_row(memory, {way, few, blocks, 1, ring_bytes(*way, few)});
     }
 }
 
@@ -869,19 +941,9 @@ TEST_CASE("async_copy: the kernels of all threads are right in their own blocks"
   if (skip_without_gpu()) return;
   const Device device = Device::current();
   Memory memory(20011, 5 * block_full);
-  for (const Way* way : ways_of(device)) {
-    if (!for_all_threads(*way)) continue;
-    const Row row{way, block_full, 5, 1, ring_bytes(*way, block_full)};
-    CAPTURE(row.name());
-    CHECK(wrong_after(memory.task(row)) == 0);
-    std::vector<unsigned> found = memory.out.to_host();
-    memory.task(row).check.poison();
-    memory.task(row).launch();
-    CUDA_CHECK_LAUNCH();
-    found = memory.out.to_host();
-    found.resize(row.total());
-    CHECK(found == sums_by_host(row, 20011));
-  }
+  for (const Way* way : ways_of(device))
+    if (for_all_threads(*way))
+      check_row(memory, {way, block_full, 5, 1, ring_bytes(*way, block_full)});
 }
 
 TEST_CASE("async_copy: the check finds a word left out and another taken twice") {
