@@ -42,12 +42,12 @@ constexpr unsigned turning = 256;        // threads, of which each turns 4 x 4 w
 
 // ---- kernels: `in` and `out` describe the matrices, in lines (map_of below) ----
 
-// [turn_tensor]
 // The tile lies in shared memory as 128 lines of 128 bytes, two for each row. The copies exchange
 // the eight quads of line l by l % 8 (^): of rows 4 * down + k that is 2 * k and 2 * k + 1, the
 // same for all lanes of a warp that are in the same half of a row. Eight lanes, which shared memory
 // serves at a time, take eight 4 x 4 squares of a diagonal (`down` below): so they reach all 32
 // banks when they read rows, and again when they write what will be rows of the output.
+// [turn_tensor]
 __global__ void __launch_bounds__(turning)
     turn_tensor(const __grid_constant__ CUtensorMap in, const __grid_constant__ CUtensorMap out) {
   __shared__ alignas(1024) float4 tile[side][quads];  // line 0 lies where exchanging begins
@@ -307,6 +307,14 @@ TEST_CASE("transpose: tensor copies: the exchanged quads have no bank conflicts"
       CHECK(read == 0xff);
       CHECK(written == 0xff);
     }
+  unsigned straight = 0;  // without the diagonal: one place for eight lanes
+  unsigned unexchanged = 0;
+  for (unsigned across = 0; across < 8; ++across) {
+    straight |= 1u << (4 * across * quads + 5) % 8;
+    unexchanged |= 1u << (4 * across * quads + (5 ^ across)) % 8;
+  }
+  CHECK(straight == 1u << 5);
+  CHECK(unexchanged == 0xff);
 }
 
 TEST_CASE("transpose: tensor copies: tiles, and passes through shared memory, by hand") {
