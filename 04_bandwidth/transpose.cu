@@ -16,6 +16,7 @@
 //   8  padded_tile             7 without bank conflicts
 //   9  quad_tile               8 in 16-byte words
 //  10  best                    9 down the columns, told that nothing is used twice
+//   In transpose_tensor.cu: 11, a transpose by tensor copies, and 12 and 13, tiles that are copied
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -391,7 +392,8 @@ struct KernelTable {
     return Compared{predicted_ms(k, m, block, calibrated, device), times.statistics(),
                     model_of(k, device)};
   }
-  void add_geam(const Key& key, const Readings& times) {
+  /// What is predicted to take as long as the copy engine, and whose requests are not modelled.
+  void add_others(const Key& key, const Readings& times) {
     add(key, Compared{calibrated.copy_engine, times.statistics()}, times, {}, {});
   }
 };
@@ -401,8 +403,39 @@ struct Pair {
   Readings row_column, column_row;
 };
 
+/// Times of the best kernel and of what it is compared with, measured in turn; empty where there
+/// are no tensor copies. (Tiles go down columns at one size only.)
+struct Best {
+  Readings best, copy_engine, turned, tiles, tiles_down;
+};
+
+/// What one size's table leaves to be said.
+struct Measured {
+  Pair pair;
+  Best best;
+};
+
+const std::string by_tensor_copies = "by tensor copies, tile 64 x 64";
+const std::string along_rows = "tiles copied along rows";
+const std::string down_columns = "tiles copied down columns";
+
+/// What the best kernel is held against, in turn with it; adds rows. Needs tensor copies.
+Best measure_best(const Run& run, KernelTable& table, Matrices& matrices) {
+  std::vector<Task> tasks;
+  tasks.push_back(task_of(the_best, matrices, table.block));
+  tasks.push_back(matrices.copy_engine());
+  tasks.push_back(turned_by_tensor_copies(matrices));
+  tasks.push_back(tiles_copied(matrices));
+  tasks.push_back(tiles_copied_down(matrices));
+  const std::vector<Readings> times = run.time_in_turn(tasks);
+  table.add_others({by_tensor_copies}, times[2]);
+  table.add_others({along_rows}, times[3]);
+  table.add_others({down_columns}, times[4]);
+  return {times[0], times[1], times[2], times[3], times[4]};
+}
+
 /// All kernels at one size.
-Pair measure_all(const Run& run, Shape m, dim3 block) {
+Measured measure_all(const Run& run, Shape m, dim3 block) {
   KernelTable table(run, m, block, "kernel");
   if (!run.device) {
     for (const Kernel& k : kernels) table.add({k.name}, k, {}, {});
@@ -431,20 +464,39 @@ Pair measure_all(const Run& run, Shape m, dim3 block) {
   const bool geam = matrices.geam(tasks);
   times = run.time_in_turn(tasks);
 
-  Pair pair;
+  Measured found;
   for (size_t i = 0; i < predicted.size(); ++i) {
     const Kernel& k = *predicted[i];
     table.add({k.name}, k, table.compare(k, times[i], *run.device), times[i]);
-    if (&k == &row_column) pair.row_column = times[i];
-    if (&k == &column_row) pair.column_row = times[i];
+    if (&k == &row_column) found.pair.row_column = times[i];
+    if (&k == &column_row) found.pair.column_row = times[i];
   }
-  if (geam) table.add_geam({"cublasSgeam"}, times.back());
+  if (geam) table.add_others({"cublasSgeam"}, times.back());
+  const std::string lacking = no_tensor_copies(*run.device, m);
+  if (lacking.empty()) found.best = measure_best(run, table, matrices);
   table.table.print();
   if (!geam) run.report.left_out("cublasSgeam", "built without cuBLAS");
-  return pair;
+  if (!lacking.empty()) run.report.left_out("tensor copies", lacking);
+  return found;
 }
 
-/// The copy engine, the best kernel and cublasSgeam at another size.
+/// What holds the best kernel back, as far as copies of tiles show it.
+void report_best(const Run& run, Shape m, const Best& times) {
+  const Interval copy_share = ratio(times.copy_engine, times.best);
+  if (!copy_share.measured()) return;
+  const auto find = [&](const std::string& text) {
+    run.report.finding("transpose", sides(m) + ": " + text);
+  };
+  find("best reaches " + share_text(copy_share) + " of the copy engine's rate, tiles copied " +
+       share_text(ratio(times.copy_engine, times.tiles)));
+  find("by tensor copies it is " + faster(ratio(times.best, times.turned)) + " than best");
+  find("best is " + slower(ratio(times.best, times.tiles)) + " than tiles copied along rows");
+  if (times.tiles_down.ms.empty()) return;
+  const Interval order = ratio(times.tiles_down, times.tiles);
+  find("copied down columns, tiles are " + slower(order) + " than along rows");
+}
+
+/// The copy engine, the best kernel, cublasSgeam and tensor copies at another size.
 void measure_size(const Run& run, Shape m, dim3 block) {
   KernelTable table(run, m, block, "another size, side");
   const std::string at = std::to_string(m.nx);
@@ -453,15 +505,22 @@ void measure_size(const Run& run, Shape m, dim3 block) {
   tasks.push_back(matrices.copy_engine());
   tasks.push_back(task_of(the_best, matrices, block));
   const bool geam = matrices.geam(tasks);
+  const size_t first = tasks.size();
+  const bool tensor = no_tensor_copies(*run.device, m).empty();
+  if (tensor) tasks.push_back(turned_by_tensor_copies(matrices));
+  if (tensor) tasks.push_back(tiles_copied(matrices));
   const std::vector<Readings> times = run.time_in_turn(tasks);
   table.calibrated.copy_engine = times[0].median();
   table.add({"copy engine", "side", at}, Calibration{times[0].statistics()}, times[0], {}, {});
   table.add({the_best.symbol, "side", at}, the_best, table.compare(the_best, times[1], *run.device),
             times[1]);
-  if (geam) table.add_geam({"cublasSgeam", "side", at}, times[2]);
+  if (geam) table.add_others({"cublasSgeam", "side", at}, times[2]);
+  if (tensor) table.add_others({by_tensor_copies, "side", at}, times[first]);
+  if (tensor) table.add_others({along_rows, "side", at}, times[first + 1]);
   table.table.print();
   if (!beyond_l2(*run.device, bytes_moved(m)))
-    run.report.note("less than four times the L2: the cache's rates");
+    return run.report.note("less than four times the L2: the cache's rates");
+  if (tensor) report_best(run, m, {times[1], times[0], times[first], times[first + 1], {}});
 }
 
 // A scattered load brings in a line of 64 bytes for 4; a scattered store brings it in and takes it
@@ -550,11 +609,12 @@ void transpose(const Run& run, const Options& options) {
                                     std::to_string(block.y) +
                                     (in_cache ? ", less than four times the L2" : ""));
   on_the_host(run, square(std::min<size_t>(n, run.quick ? 1024 : 2048)));
-  const Pair pair = measure_all(run, m, block);
+  const Measured found = measure_all(run, m, block);
   run.report.note("a warp's 32 words fill 4 sectors of 32 bytes, its 32 quads of 4 words 16");
   if (!quads_fit(m))
     run.report.note("rows do not begin on 16 bytes: the padded tile stands in for the last two");
   if (!run.device) run.report.left_out("the times of all kernels");
+  if (!in_cache) report_best(run, m, found.best);
   for (const size_t other : {size_t(2048), 2 * n}) {
     if (options.size || run.quick || !run.device) break;
     if (bytes_moved(square(other)) > 0.9 * run.memory_there())
@@ -562,7 +622,7 @@ void transpose(const Run& run, const Options& options) {
     else
       measure_size(run, square(other), block);
   }
-  judge_order(run, pair, in_cache);
+  judge_order(run, found.pair, in_cache);
   judge_sectors(run);
 }
 
@@ -715,6 +775,25 @@ TEST_CASE("transpose: the claim compares row -> column with column -> row, in th
   printed.clear();
   judge_order(run, {fast, slow}, false);
   CHECK(printed.find("04.8   does not hold") != std::string::npos);
+}
+
+TEST_CASE("transpose: the findings say of the right pair which is slower") {
+  std::string printed;
+  Report report("transpose", &printed);
+  const Run run{report, nullptr, {}};
+  const auto all = [](double ms) { return Readings{std::vector<double>(15, ms)}; };
+  report_best(run, square(64), {all(1), all(0.9), all(2), all(0.5), all(1.5)});
+  for (const char* said :
+       {"64 x 64: best reaches 90% (89 to 91%) of the copy engine's rate, tiles copied 180%",
+        "by tensor copies it is 2.00x slower (1.98 to 2.02) than best",
+        "best is 2.00x slower (1.98 to 2.02) than tiles copied along rows",
+        "copied down columns, tiles are 3.00x slower (2.97 to 3.03) than along rows"}) {
+    CAPTURE(printed);
+    CHECK(printed.find(said) != std::string::npos);
+  }
+  printed.clear();
+  report_best(run, square(64), {});  // not measured: nothing is said
+  CHECK(printed.empty());
 }
 
 TEST_CASE("transpose: matrices and launches of made-up GPUs") {

@@ -1,5 +1,5 @@
 // What transpose.cu needs beside its story: cache hints, the matrices and what is right, how a
-// launch's requests are counted, and cublasSgeam.
+// launch's requests are counted, and what is in other hands: cublasSgeam, and transpose_tensor.cu.
 #pragma once
 
 #include <algorithm>
@@ -201,6 +201,17 @@ struct HostMatrices {
             std::move(check), true};
   }
 };
+
+// ---- by tensor copies: transpose_tensor.cu ----
+
+/// Why a matrix cannot be moved by tensor copies on a GPU, by this build; empty: it can.
+std::string no_tensor_copies(const Device& device, Shape m);
+
+/// Where it can: a transpose; and tiles of the same shape that are copied, not turned, by blocks
+/// along the matrix's rows and down its columns.
+Task turned_by_tensor_copies(Matrices& x);
+Task tiles_copied(Matrices& x);
+Task tiles_copied_down(Matrices& x);
 
 // ---- requests of a launch ----
 

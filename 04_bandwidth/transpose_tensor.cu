@@ -1,0 +1,393 @@
+// transpose, 2 of 2: by tensor copies (TMA, compute capability 9.0 and later). One thread asks for
+// a whole tile; the hardware works out the addresses, cuts what lies beyond the matrix, and lays
+// the tile into shared memory with its quads exchanged. Does that beat 16-byte loads and stores?
+// And what would tiles cost that are moved only, not turned? Look at kernels 12 and 13: the same
+// bytes in the same tiles, but for the order in which blocks take them.
+//
+//  11  turn_tensor        a tile comes, is turned by the block's threads, and goes
+//  12  copy_tiles         a tile comes and goes; blocks along the rows
+//  13  copy_tiles_down    the same; blocks down the columns
+#include <cuda.h>
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../common/counters.hpp"
+#include "../common/made_up_devices.hpp"
+#include "../common/report.hpp"
+#include "transpose.cuh"
+
+// libcu++ has all that is needed from CUDA 12.4 on, in device code for 9.0 and later only
+#if CUDART_VERSION >= 12040 && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)
+#define TENSOR_COPIES
+#include <cuda/barrier>
+#include <cuda/ptx>
+#pragma nv_diag_suppress \
+    static_var_with_dynamic_init  // a shared barrier's constructor does nothing
+namespace copies = cuda::device::experimental;
+#endif
+
+namespace {
+
+constexpr unsigned line = 32;            // words: 128 bytes, within which a copy exchanges quads
+constexpr unsigned side = 2 * line;      // of a tile
+constexpr unsigned quads = side / 4;     // of a row of it, 16 bytes each
+constexpr unsigned lines = side / line;  // of a row of it
+constexpr unsigned turning = 256;        // threads, of which each turns 4 x 4 words
+
+#ifdef TENSOR_COPIES
+
+// ---- kernels: `in` and `out` describe the matrices, in lines (map_of below) ----
+
+// The tile lies in shared memory as 128 lines of 128 bytes, two for each row. The copies exchange
+// the eight quads of line l by l % 8 (^): of rows 4 * down + k that is 2 * k and 2 * k + 1, the
+// same for all lanes of a warp that are in the same half of a row. Eight lanes, which shared memory
+// serves at a time, take eight 4 x 4 squares of a diagonal (`down` below): so they reach all 32
+// banks when they read rows, and again when they write what will be rows of the output.
+// [turn_tensor]
+__global__ void __launch_bounds__(turning)
+    turn_tensor(const __grid_constant__ CUtensorMap in, const __grid_constant__ CUtensorMap out) {
+  __shared__ alignas(1024) float4 tile[side][quads];  // line 0 lies where exchanging begins
+  __shared__ cuda::barrier<cuda::thread_scope_block> came;
+  const unsigned ix = blockIdx.y * side;  // where the tile begins: column of the input
+  const unsigned iy = blockIdx.x * side;  // and row; blocks go down the columns, as in `best`
+  if (threadIdx.x == 0) {
+    init(&came, 1);
+    copies::fence_proxy_async_shared_cta();  // the copy sees the barrier
+    copies::cp_async_bulk_tensor_3d_global_to_shared(tile, &in, 0, ix / line, iy, came);
+    (void)cuda::device::barrier_arrive_tx(came, 1, sizeof(tile));
+  }
+  __syncthreads();  // all see the barrier
+  while (!cuda::ptx::mbarrier_try_wait_parity(cuda::device::barrier_native_handle(came), 0))
+    continue;  // until all of the tile has come
+
+  const unsigned across = threadIdx.x % quads;
+  const unsigned down = threadIdx.x / quads ^ across % 8;
+  float4 row[4];
+#pragma unroll
+  for (unsigned k = 0; k < 4; ++k) row[k] = tile[4 * down + k][across ^ (2 * k + across / 8)];
+  __syncthreads();  // all have read: there is room for what is turned
+  tile[4 * across + 0][down ^ (0 + down / 8)] = {row[0].x, row[1].x, row[2].x, row[3].x};
+  tile[4 * across + 1][down ^ (2 + down / 8)] = {row[0].y, row[1].y, row[2].y, row[3].y};
+  tile[4 * across + 2][down ^ (4 + down / 8)] = {row[0].z, row[1].z, row[2].z, row[3].z};
+  tile[4 * across + 3][down ^ (6 + down / 8)] = {row[0].w, row[1].w, row[2].w, row[3].w};
+  copies::fence_proxy_async_shared_cta();  // the copy sees what this thread wrote
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    copies::cp_async_bulk_tensor_3d_shared_to_global(&out, 0, iy / line, ix, tile);
+    copies::cp_async_bulk_commit_group();
+    copies::cp_async_bulk_wait_group_read<0>();  // the tile stays until the copy has read it
+  }
+}
+// [/turn_tensor]
+
+// One thread. The tile goes where it came from: nothing but tiles moved. Neighbouring blocks take
+// neighbours in a row of tiles.
+__global__ void copy_tiles(const __grid_constant__ CUtensorMap in,
+                           const __grid_constant__ CUtensorMap out) {
+  __shared__ alignas(1024) float4 tile[side][quads];
+  __shared__ cuda::barrier<cuda::thread_scope_block> came;
+  const unsigned ix = blockIdx.x * side;
+  const unsigned iy = blockIdx.y * side;
+  init(&came, 1);
+  copies::fence_proxy_async_shared_cta();
+  copies::cp_async_bulk_tensor_3d_global_to_shared(tile, &in, 0, ix / line, iy, came);
+  (void)cuda::device::barrier_arrive_tx(came, 1, sizeof(tile));
+  while (!cuda::ptx::mbarrier_try_wait_parity(cuda::device::barrier_native_handle(came), 0))
+    continue;
+  copies::fence_proxy_async_shared_cta();
+  copies::cp_async_bulk_tensor_3d_shared_to_global(&out, 0, ix / line, iy, tile);
+  copies::cp_async_bulk_commit_group();
+  copies::cp_async_bulk_wait_group_read<0>();
+}
+
+// The same; neighbouring blocks take neighbours in a column of tiles.
+__global__ void copy_tiles_down(const __grid_constant__ CUtensorMap in,
+                                const __grid_constant__ CUtensorMap out) {
+  __shared__ alignas(1024) float4 tile[side][quads];
+  __shared__ cuda::barrier<cuda::thread_scope_block> came;
+  const unsigned ix = blockIdx.y * side;
+  const unsigned iy = blockIdx.x * side;
+  init(&came, 1);
+  copies::fence_proxy_async_shared_cta();
+  copies::cp_async_bulk_tensor_3d_global_to_shared(tile, &in, 0, ix / line, iy, came);
+  (void)cuda::device::barrier_arrive_tx(came, 1, sizeof(tile));
+  while (!cuda::ptx::mbarrier_try_wait_parity(cuda::device::barrier_native_handle(came), 0))
+    continue;
+  copies::fence_proxy_async_shared_cta();
+  copies::cp_async_bulk_tensor_3d_shared_to_global(&out, 0, ix / line, iy, tile);
+  copies::cp_async_bulk_commit_group();
+  copies::cp_async_bulk_wait_group_read<0>();
+}
+
+#else  // named, and never launched: no_tensor_copies() sees to that
+
+__global__ void turn_tensor(CUtensorMap, CUtensorMap) {}
+__global__ void copy_tiles(CUtensorMap, CUtensorMap) {}
+__global__ void copy_tiles_down(CUtensorMap, CUtensorMap) {}
+
+#endif
+
+// ---- how a matrix is described to the copies ----
+
+using Encode = decltype(&cuTensorMapEncodeTiled);
+
+/// The driver's function, by its address, so that nothing need be linked; null where it has none.
+Encode encode_of_driver() {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  const char* const name = "cuTensorMapEncodeTiled";
+#if CUDART_VERSION >= 12050
+  CUDA_CHECK(cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found));
+#else
+  CUDA_CHECK(cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found));
+#endif
+  return found == cudaDriverEntryPointSuccess ? reinterpret_cast<Encode>(function) : nullptr;
+}
+
+/// A matrix as words of a line, lines of a row, and rows. A box of 32 words, 2 lines and 64 rows is
+/// a tile; of one beyond the edge the copies move what lies within. (As words and rows alone a box
+/// could be no wider than a line, the most that is exchanged, and a row's 256 bytes would come as
+/// two pieces, far apart in time.)
+CUtensorMap map_of(float* words, Shape m) {
+  const cuuint64_t sizes[] = {line, m.nx / line, m.ny};
+  const cuuint64_t bytes_apart[] = {line * sizeof(float), m.nx * sizeof(float)};  // lines, rows
+  const cuuint32_t box[] = {line, lines, side};
+  const cuuint32_t every[] = {1, 1, 1};
+  CUtensorMap map{};
+  const CUresult result =
+      encode_of_driver()(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 3, words, sizes, bytes_apart, box,
+                         every, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                         CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS)
+    throw std::runtime_error("cuTensorMapEncodeTiled of " + sides(m) + ": error " +
+                             std::to_string(int(result)));
+  return map;
+}
+
+constexpr unsigned turning_resident = 5;  // blocks a multiprocessor, as of `best`
+
+dim3 tiles_of(Shape m) { return dim3((m.nx + side - 1) / side, (m.ny + side - 1) / side); }
+
+}  // namespace
+
+std::string no_tensor_copies(const Device& device, Shape m) {
+  if (m.nx % line != 0 || m.ny % line != 0) return "a row is no multiple of 128 bytes";
+  if (device.prop.major < 9) return "needs compute capability 9.0";
+#ifdef TENSOR_COPIES
+  if (device.number < 0) return "";  // made up
+  cudaFuncAttributes code{};
+  CUDA_CHECK(cudaFuncGetAttributes(&code, turn_tensor));
+  if (code.ptxVersion < 90) return "this build has no code for compute capability 9.0";
+  return encode_of_driver() ? "" : "the driver has no cuTensorMapEncodeTiled";
+#else
+  return "needs CUDA 12.4";
+#endif
+}
+
+Task turned_by_tensor_copies(Matrices& x) {
+  const dim3 tiles = tiles_of(x.m);
+  const dim3 grid(tiles.y, tiles.x);
+  const size_t spare = spare_shared_bytes((const void*)turn_tensor, grid, turning_resident);
+  const CUtensorMap in = map_of(x.in.data(), x.m);
+  const CUtensorMap out = map_of(x.out.data(), {x.m.ny, x.m.nx});
+  const auto launch = [=] { turn_tensor<<<grid, turning, spare>>>(in, out); };
+  return {"by tensor copies, " + sides(x.m), launch, x.check(true)};
+}
+
+Task tiles_copied(Matrices& x) {
+  const dim3 grid = tiles_of(x.m);
+  const CUtensorMap in = map_of(x.in.data(), x.m);
+  const CUtensorMap out = map_of(x.out.data(), x.m);
+  const auto launch = [=] { copy_tiles<<<grid, 1>>>(in, out); };
+  return {"tiles copied along rows, " + sides(x.m), launch, x.check(false)};
+}
+
+Task tiles_copied_down(Matrices& x) {
+  const dim3 tiles = tiles_of(x.m);
+  const dim3 grid(tiles.y, tiles.x);
+  const CUtensorMap in = map_of(x.in.data(), x.m);
+  const CUtensorMap out = map_of(x.out.data(), x.m);
+  const auto launch = [=] { copy_tiles_down<<<grid, 1>>>(in, out); };
+  return {"tiles copied down columns, " + sides(x.m), launch, x.check(false)};
+}
+
+// ---- self-checks ----
+
+namespace {
+
+const Shape by_lines[] = {{32, 32},   {64, 64},    {96, 32},   {32, 160},  {224, 96},
+                          {128, 352}, {992, 1056}, {4128, 32}, {32, 66016}};
+constexpr Shape counted_shape{4096, 4096};
+const std::string counted_parameter = "4096 x 4096";
+
+/// What must hold of a task whatever else does.
+void check_task(Matrices& x, const Task& task) {
+  CAPTURE(task.name);
+  CHECK(wrong_after(task) == 0);
+  CHECK(x.canaries_stand());
+}
+
+void check_all(Shape m) {
+  Matrices x(m);
+  check_task(x, turned_by_tensor_copies(x));
+  check_task(x, tiles_copied(x));
+  check_task(x, tiles_copied_down(x));
+}
+
+/// A warp's lanes take a tile's quads in 4 x 4 requests, of loads and of stores, each in four
+/// passes; nothing else asks for anything.
+std::vector<CountedLaunch> counted_launches() {
+  return {{"turn_tensor",
+           counted_parameter,
+           {expected_requests(true, 0), expected_requests(false, 0)},
+           [] {
+             Matrices x(counted_shape);
+             return wrong_after(turned_by_tensor_copies(x)) == 0;
+           }}};
+}
+
+/// Passes through shared memory, one way: 128 bytes each.
+double shared_wavefronts(Shape m) { return double(m.elements()) * sizeof(float) / 128; }
+
+/// Ends a case where there is no GPU, or none that can.
+bool skip_without_tensor_copies(Shape m) {
+  if (skip_without_gpu()) return true;
+  const std::string why = no_tensor_copies(Device::current(), m);
+  if (!why.empty()) skip_self_check(why);
+  return !why.empty();
+}
+
+}  // namespace
+
+TEST_CASE("transpose: tensor copies: the kernel finds each quad where the copy lays it") {
+  // the hardware exchanges bits 4 to 6 of a byte's place in shared memory by its bits 7 to 9
+  const auto laid = [](unsigned row, unsigned quad) {
+    const unsigned byte = (row * quads + quad) * 16;
+    return (byte ^ (byte >> 7 & 7) << 4) / 16;
+  };
+  std::vector<unsigned> tile(side * quads, ~0u);   // which 4 words lie there: row, quad
+  std::vector<unsigned> turned(side * quads * 4);  // which word
+  for (unsigned row = 0; row < side; ++row)
+    for (unsigned quad = 0; quad < quads; ++quad) tile[laid(row, quad)] = row * quads + quad;
+  std::vector<int> read(side * quads), written(side * quads);
+  for (unsigned tid = 0; tid < turning; ++tid) {  // as kernel 11 has it
+    const unsigned across = tid % quads;
+    const unsigned down = tid / quads ^ across % 8;
+    for (unsigned k = 0; k < 4; ++k) {
+      const unsigned from = (4 * down + k) * quads + (across ^ (2 * k + across / 8));
+      CHECK(tile.at(from) == (4 * down + k) * quads + across);
+      ++read.at(from);
+      const unsigned to = (4 * across + k) * quads + (down ^ (2 * k + down / 8));
+      ++written.at(to);
+      for (unsigned w = 0; w < 4; ++w)
+        turned.at(4 * to + w) = (4 * down + w) * side + 4 * across + k;
+    }
+  }
+  CHECK(std::count(read.begin(), read.end(), 1) == long(read.size()));
+  CHECK(std::count(written.begin(), written.end(), 1) == long(written.size()));
+  for (unsigned row = 0; row < side; ++row)
+    for (unsigned i = 0; i < side; ++i)  // what the copy takes for word i of a row of the output
+      CHECK(turned.at(4 * laid(row, i / 4) + i % 4) == i * side + row);
+}
+
+TEST_CASE("transpose: tensor copies: the exchanged quads have no bank conflicts") {
+  for (unsigned first = 0; first < turning; first += 8)
+    for (unsigned k = 0; k < 4; ++k) {
+      unsigned read = 0, written = 0;
+      for (unsigned tid = first; tid < first + 8; ++tid) {
+        const unsigned across = tid % quads;
+        const unsigned down = tid / quads ^ across % 8;
+        read |= 1u << ((4 * down + k) * quads + (across ^ (2 * k + across / 8))) % 8;
+        written |= 1u << ((4 * across + k) * quads + (down ^ (2 * k + down / 8))) % 8;
+      }
+      CHECK(read == 0xff);
+      CHECK(written == 0xff);
+    }
+  unsigned straight = 0;  // without the diagonal: one place for eight lanes
+  unsigned unexchanged = 0;
+  for (unsigned across = 0; across < 8; ++across) {
+    straight |= 1u << (4 * across * quads + 5) % 8;
+    unexchanged |= 1u << (4 * across * quads + (5 ^ across)) % 8;
+  }
+  CHECK(straight == 1u << 5);
+  CHECK(unexchanged == 0xff);
+}
+
+TEST_CASE("transpose: tensor copies: tiles, and passes through shared memory, by hand") {
+  CHECK(tiles_of({64, 64}).x == 1);
+  CHECK(tiles_of({96, 160}).x == 2);
+  CHECK(tiles_of({96, 160}).y == 3);
+  CHECK(shared_wavefronts({64, 64}) == 128);  // 8 warps, 4 loads each, 4 passes a load
+}
+
+TEST_CASE("transpose: tensor copies: which GPUs and which rows have them") {
+  for (const Device& device : made_up_devices()) {
+    const std::string why = no_tensor_copies(device, {64, 96});
+    CAPTURE(std::string(device.prop.name));
+    if (device.prop.major < 9) CHECK(why == "needs compute capability 9.0");
+    CHECK(no_tensor_copies(device, {68, 96}) == "a row is no multiple of 128 bytes");
+    CHECK(no_tensor_copies(device, {96, 100}) == "a row is no multiple of 128 bytes");
+    if (device.prop.major < 9) continue;
+    CHECK((why.empty() || why == "needs CUDA 12.4"));
+    constexpr size_t own = sizeof(float4) * side * quads + 16;  // the tile and its barrier
+    const size_t spare = spare_shared_bytes(device.prop, own, turning_resident);
+    CHECK(own + spare <= device.prop.sharedMemPerBlock);
+    const size_t each = own + spare + device.prop.reservedSharedMemPerBlock;
+    CHECK(device.prop.sharedMemPerMultiprocessor / each >= turning_resident);
+  }
+}
+
+TEST_CASE("transpose: tensor copies: every kernel is right at awkward sizes") {
+  if (skip_without_tensor_copies(by_lines[0])) return;
+  for (const Shape m : by_lines) {
+    CAPTURE(sides(m));
+    check_all(m);
+  }
+}
+
+TEST_CASE("transpose: tensor copies: the check finds what is wrong") {
+  if (skip_without_tensor_copies(by_lines[0])) return;
+  Matrices x({96, 160});
+  const auto wrong = [&](auto launch) { return wrong_after(Task{"", launch, x.check(true)}); };
+  CHECK(wrong([] {}) == x.m.elements());  // poisoned, nothing written
+  CHECK(wrong([&] { tiles_copied(x).launch(); }) > x.m.elements() / 2);
+  const Task good = turned_by_tensor_copies(x);
+  CHECK(wrong([&] {
+          good.launch();
+          CUDA_CHECK(cudaMemsetAsync(x.out.data() + 77, 0, sizeof(float)));
+        }) == 1);
+  CHECK(x.canaries_stand());
+}
+
+TEST_CASE("transpose: tensor copies: counted requests of this GPU equal the model") {
+  if (skip_without_tensor_copies(counted_shape)) return;
+  compare_with_counts_of_this_run(counted_launches());
+}
+
+TEST_CASE("transpose: tensor copies: counted passes through shared memory are near the model's") {
+  if (skip_without_tensor_copies(counted_shape)) return;
+  if (!counted_in_this_run()) return skip_self_check("needs counts of this run");
+  for (const bool loads : {true, false}) {
+    const Expected expected = expected_wavefronts(loads, shared_wavefronts(counted_shape));
+    const double counted = count_of_this_run("turn_tensor", counted_parameter, expected.metric);
+    CAPTURE(counted);
+    CHECK(std::abs(counted - expected.value) <= 0.25 * expected.value);
+  }
+}
+
+TEST_CASE("transpose: tensor copies: large: profile launches") {
+  if (skip_without_tensor_copies(counted_shape)) return;
+  launch_counted(counted_launches());
+}
+
+TEST_CASE("transpose: tensor copies: large: more than 2^32 elements") {
+  const Shape m{65568, 65600};  // multiples of a line, and of no tile
+  if (skip_without_tensor_copies(m)) return;
+  if (bytes_moved(m) > 0.9 * double(Device::free_bytes()))
+    return skip_self_check("needs " + bytes_text(bytes_moved(m)) + " of device memory");
+  check_all(m);
+}
