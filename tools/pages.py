@@ -398,9 +398,9 @@ def experiments(page, topic):
     """Those that the page has: a topic's page in its headings, the collection's in the topic's row of the table."""
     text = page.read_text(encoding="utf-8")
     if page.resolve().parent.name == topic:
-        return re.findall(r"^## ([a-z_]+): ", text, flags=re.M)
+        return re.findall(r"^## ([a-z0-9_]+): ", text, flags=re.M)
     row = next((line for line in text.splitlines() if line.startswith(f"| [`{topic}`]")), "")
-    return re.findall(r"`([a-z_]+)`", row.rpartition(" | ")[2])
+    return re.findall(r"`([a-z0-9_]+)`", row.rpartition(" | ")[2])
 
 
 def check(page, new):

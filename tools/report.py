@@ -174,7 +174,7 @@ def figures_of(topic, folder, root, newest):
     text = page.read_text(encoding="utf-8")
     found = set()
     for output, _, _ in figures.figures(page):
-        before = re.findall(r"^## ([a-z_]+): ", text[:text.index(f"figure: {output} ")], flags=re.M)
+        before = re.findall(r"^## ([a-z0-9_]+): ", text[:text.index(f"figure: {output} ")], flags=re.M)
         drawn = figures.drawn_from(folder, topic, output)
         if drawn.exists() and drawn.stat().st_mtime >= newest and drawn not in found:
             found.add(drawn)  # a page may show one figure of two GPUs

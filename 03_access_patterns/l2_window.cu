@@ -1,0 +1,823 @@
+// l2_window: an array that is read again and again while a stream passes by. The stream's lines
+// push the array's out of the L2, though nobody wants them again. From compute capability 8.0 on a
+// part of the L2 can be set aside, and a window says which lines are to stay there. Look at what
+// the L2 keeps without a window, and at what becomes of a window that is larger than what was set
+// aside: with hitRatio 1 its lines push each other out; with the ratio that fits, some stay.
+//   cmake -S 03_access_patterns -B build/l2_window -DEXPERIMENTS=l2_window
+//   cmake --build build/l2_window && build/l2_window/03_access_patterns
+//
+//   1  read_hot_and_stream  a word of the hot array and two of the stream in turn, past L1
+//   2  read_stream          the stream alone
+//   3  read_hot             the hot array alone
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "../common/counters.hpp"
+#include "../common/made_up_devices.hpp"
+#include "reads.cuh"
+
+void l2_window(const Run& run);
+
+namespace {
+
+// ---- kernels: thread t adds up what it reads in words of 16 bytes, past L1, into sums[t] ----
+
+// [read_hot_and_stream]
+// At each step a warp reads 512 bytes of the hot array, which begins again at its end, and 512 of
+// each half of the stream, which nobody reads twice. n: words of a half. L1 is passed by: it is the
+// L2 that is asked here.
+__global__ void read_hot_and_stream(unsigned* sums, const uint4* hot, unsigned hot_words,
+                                    const uint4* stream, unsigned n) {
+  const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned threads = gridDim.x * blockDim.x;
+  unsigned sum = 0;
+  for (unsigned i = tid; i < n; i += threads) {
+    const uint4 again = __ldcg(hot + i % hot_words);
+    const uint4 once = __ldcg(stream + i);
+    const uint4 other = __ldcg(stream + n + i);
+    sum += again.x + again.y + again.z + again.w;
+    sum += once.x + once.y + once.z + once.w;
+    sum += other.x + other.y + other.z + other.w;
+  }
+  sums[tid] = sum;
+}
+// [/read_hot_and_stream]
+
+// The stream without the hot array: all of it comes from memory.
+__global__ void read_stream(unsigned* sums, const uint4* stream, unsigned n) {
+  const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned threads = gridDim.x * blockDim.x;
+  unsigned sum = 0;
+  for (unsigned i = tid; i < n; i += threads) {
+    const uint4 once = __ldcg(stream + i);
+    const uint4 other = __ldcg(stream + n + i);
+    sum += once.x + once.y + once.z + once.w;
+    sum += other.x + other.y + other.z + other.w;
+  }
+  sums[tid] = sum;
+}
+
+// The hot array without the stream: from the second time on all of it comes out of the L2.
+__global__ void read_hot(unsigned* sums, const uint4* hot, unsigned hot_words, unsigned n) {
+  const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned threads = gridDim.x * blockDim.x;
+  unsigned sum = 0;
+  for (unsigned i = tid; i < n; i += threads) {
+    const uint4 again = __ldcg(hot + i % hot_words);
+    sum += again.x + again.y + again.z + again.w;
+  }
+  sums[tid] = sum;
+}
+
+// ---- the window ----
+
+/// Sets bytes of the L2 aside while it lives. What is to stay there stays after the kernel has
+/// ended, and would change all later timings: so at the end, be it by an exception, all lines
+/// become ordinary again, and the limit is what it was.
+class SetAside {
+ public:
+  explicit SetAside(size_t bytes) {
+    CUDA_CHECK(cudaDeviceGetLimit(&before_, cudaLimitPersistingL2CacheSize));
+    CUDA_CHECK(cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, bytes));
+  }
+  SetAside(const SetAside&) = delete;
+  SetAside& operator=(const SetAside&) = delete;
+  ~SetAside() {
+    (void)cudaDeviceSynchronize();  // no kernel is under way that would bring lines to stay
+    (void)cudaCtxResetPersistingL2Cache();
+    (void)cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, before_);
+  }
+
+  static size_t limit() {
+    size_t bytes = 0;
+    CUDA_CHECK(cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize));
+    return bytes;
+  }
+
+ private:
+  size_t before_ = 0;
+};
+
+// [window]
+/// The first kernel with a window of its own, which no other launch has: `ratio` of the hot array's
+/// lines are to stay in what was set aside, the others go first when room is needed.
+void launch_with_window(float ratio, unsigned blocks, unsigned* sums, const uint4* hot,
+                        unsigned hot_words, const uint4* stream, unsigned n, cudaStream_t in) {
+  cudaLaunchAttribute window{};
+  window.id = cudaLaunchAttributeAccessPolicyWindow;
+  window.val.accessPolicyWindow.base_ptr = const_cast<uint4*>(hot);
+  window.val.accessPolicyWindow.num_bytes = hot_words * sizeof(uint4);
+  window.val.accessPolicyWindow.hitRatio = ratio;
+  window.val.accessPolicyWindow.hitProp = cudaAccessPropertyPersisting;
+  window.val.accessPolicyWindow.missProp = cudaAccessPropertyStreaming;
+
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = dim3(blocks);
+  launch.blockDim = dim3(block_threads);
+  launch.stream = in;
+  launch.attrs = &window;
+  launch.numAttrs = 1;
+  CUDA_CHECK(cudaLaunchKernelEx(&launch, read_hot_and_stream, sums, hot, hot_words, stream, n));
+}
+// [/window]
+
+/// Why no window can be had here; empty if one can.
+std::string no_window(const Device& device) {
+  if (device.prop.major < 8) return "windows need compute capability 8.0";
+  if (device.prop.persistingL2CacheMaxSize <= 0)
+    return "no part of the L2 can be set aside here (persistingL2CacheMaxSize is 0)";
+  return "";
+}
+
+// ---- what is right ----
+
+/// 4-byte word i of the hot array; the stream's are word_at(i).
+__host__ __device__ unsigned hot_word_at(size_t i) { return word_at(i) ^ 0x5bd1e995u; }
+
+__global__ void fill_hot_words(unsigned* words, size_t n) {
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
+    words[i] = hot_word_at(i);
+}
+
+/// Takes each word of the stream away from the sum of the thread that must have read it: from words
+/// to threads, where the kernels go from threads to words.
+__global__ void take_away_stream(unsigned* sums, unsigned threads, unsigned n) {
+  const size_t step = size_t(gridDim.x) * blockDim.x;
+  for (size_t w = blockIdx.x * size_t(blockDim.x) + threadIdx.x; w < 2 * size_t(n); w += step) {
+    unsigned sum = 0;
+    for (unsigned k = 0; k < 4; ++k) sum += word_at(4 * w + k);
+    const size_t turn = w < n ? w : w - n;
+    atomicSub(&sums[turn % threads], sum);
+  }
+}
+
+/// The same of the hot array, whose words are read in every turn that they come round to.
+__global__ void take_away_hot(unsigned* sums, unsigned threads, unsigned hot_words, unsigned n) {
+  const size_t step = size_t(gridDim.x) * blockDim.x;
+  for (size_t w = blockIdx.x * size_t(blockDim.x) + threadIdx.x; w < hot_words; w += step) {
+    unsigned sum = 0;
+    for (unsigned k = 0; k < 4; ++k) sum += hot_word_at(4 * w + k);
+    for (size_t turn = w; turn < n; turn += hot_words) atomicSub(&sums[turn % threads], sum);
+  }
+}
+
+/// How the hot array is read beside the stream.
+struct Way {
+  const char* name;
+  bool window;
+  double ratio;  ///< of the window's lines that are to stay
+};
+constexpr Way no_way{"no window", false, 0};
+constexpr Way whole_way{"window, hitRatio 1", true, 1};
+Way fitting_way(double share) { return {"window, hitRatio to fit", true, 1 / share}; }
+
+/// Both arrays on the device, and the sum that each thread writes, behind which canaries stand.
+struct Arrays {
+  static constexpr size_t canaries = 64;
+
+  unsigned n;  ///< words of 16 bytes in half of the stream
+  unsigned blocks;
+  DeviceBuffer<unsigned> hot, stream, sums, left;
+  DeviceBuffer<unsigned> wrong_sums{1};
+
+  /// `most_hot`: words of 16 bytes of the largest hot array.
+  Arrays(unsigned most_hot, unsigned n, unsigned blocks)
+      : n(n),
+        blocks(blocks),
+        hot(size_t(most_hot) * 4),
+        stream(size_t(n) * 8),
+        sums(threads() + canaries),
+        left(threads()) {
+    fill_hot_words<<<1024, 256>>>(hot.data(), hot.size());
+    fill_words<<<1024, 256>>>(stream.data(), stream.size());
+    CUDA_CHECK_LAUNCH();
+  }
+  unsigned threads() const { return blocks * block_threads; }
+  const uint4* hot_data() const { return reinterpret_cast<const uint4*>(hot.data()); }
+  const uint4* stream_data() const { return reinterpret_cast<const uint4*>(stream.data()); }
+
+  /// Sums that are not those of the words that must have been read; 0 hot words: none.
+  size_t wrong(unsigned hot_words, bool streams) {
+    CUDA_CHECK(cudaMemcpyAsync(left.data(), sums.data(), left.bytes(), cudaMemcpyDeviceToDevice));
+    if (streams) take_away_stream<<<4096, 256>>>(left.data(), threads(), n);
+    if (hot_words) take_away_hot<<<4096, 256>>>(left.data(), threads(), hot_words, n);
+    CUDA_CHECK_LAUNCH();
+    wrong_sums.copy_from({0});
+    count_what_is_left<<<256, 256>>>(left.data(), threads(), wrong_sums.data());
+    CUDA_CHECK_LAUNCH();
+    return wrong_sums.to_host()[0];
+  }
+  Task task(std::string name, Function<void()> launch, unsigned hot_words, bool streams) {
+    Check check;
+    check.poison = [this] { sums.poison(); };
+    check.wrong = [this, hot_words, streams] { return wrong(hot_words, streams); };
+    return {std::move(name), std::move(launch), std::move(check)};
+  }
+  Task both(const Way& way, unsigned hot_words) {
+    const auto plain = [this, hot_words] {
+      read_hot_and_stream<<<blocks, block_threads>>>(sums.data(), hot_data(), hot_words,
+                                                     stream_data(), n);
+    };
+    const auto in_window = [this, hot_words, ratio = float(way.ratio)] {
+      launch_with_window(ratio, blocks, sums.data(), hot_data(), hot_words, stream_data(), n,
+                         nullptr);
+    };
+    if (way.window) return task(way.name, in_window, hot_words, true);
+    return task(way.name, plain, hot_words, true);
+  }
+  Task stream_alone() {
+    const auto launch = [this] {
+      read_stream<<<blocks, block_threads>>>(sums.data(), stream_data(), n);
+    };
+    return task("the stream alone", launch, 0, true);
+  }
+  Task hot_alone(unsigned hot_words) {
+    const auto launch = [this, hot_words] {
+      read_hot<<<blocks, block_threads>>>(sums.data(), hot_data(), hot_words, n);
+    };
+    return task("the hot array alone", launch, hot_words, false);
+  }
+  bool canaries_stand() const {
+    const std::vector<unsigned> all = sums.to_host();
+    return std::count(all.end() - canaries, all.end(), ~0u) == long(canaries);
+  }
+};
+
+/// Blocks of the first kernel, which takes most registers, that are resident at once.
+unsigned resident_blocks_of_both(const Device& device) {
+  int each = 0;
+  CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, read_hot_and_stream,
+                                                           int(block_threads), 0));
+  return unsigned(device.prop.multiProcessorCount) * unsigned(std::max(each, 1));
+}
+
+// ---- what to expect ----
+
+constexpr double streamed = 2;  // words of the stream that pass by for each hot one
+
+/// Share of its lines that an array of `again` bytes, read over and over, finds in a cache of
+/// `capacity` bytes that evicts at random, while `once` other bytes come in each time round: of x
+/// bytes that come, a line is spared with a probability of exp(-x / capacity). The least share that
+/// fits: what comes depends on it.
+double kept(double again, double once, double capacity) {
+  if (!(capacity > 0)) return 0;
+  if (once == 0 && again <= capacity) return 1;
+  double share = 0;
+  for (int round = 0; round < 1000; ++round)
+    share = std::exp(-((1 - share) * again + once) / capacity);
+  return share;
+}
+
+/// The capacity with which kept() would be `share`.
+double capacity_by(double share, double again, double once) {
+  return ((1 - share) * again + once) / -std::log(share);
+}
+
+/// The L2, in bytes, as the device reports it.
+struct Cache {
+  double all, set_aside;
+};
+
+/// The model's three constants.
+struct Calibrated {
+  double memory = NAN;  ///< bytes a millisecond, by the stream alone
+  double l2 = NAN;      ///< the same, by a hot array that stays in the L2
+  double held = NAN;    ///< share of a cache that holds different lines; a half, if each lies twice
+};
+
+/// Share of the hot reads that the L2 serves. Without a window all of it is for both arrays. With
+/// one, the lines that are to stay have what was set aside for themselves, and no other stays.
+double predicted_hits(const Way& way, double hot_bytes, const Cache& cache, double held) {
+  if (!way.window) return kept(hot_bytes, streamed * hot_bytes, held * cache.all);
+  return way.ratio * kept(way.ratio * hot_bytes, 0, held * cache.set_aside);
+}
+
+/// What a launch reads of each array, in bytes.
+struct Traffic {
+  double hot, stream;
+};
+
+/// What is missed comes from memory, and all of it through the L2; the slower one decides.
+double predicted_ms(const Traffic& t, double hits, const Calibrated& c) {
+  const double from_memory = t.stream + (1 - hits) * t.hot;
+  return std::max(from_memory / c.memory, (t.stream + t.hot) / c.l2);
+}
+
+/// The hits that a time leaves room for, where it is memory that decides.
+double hits_by(const Traffic& t, double ms, const Calibrated& c) {
+  return 1 - (ms * c.memory - t.stream) / t.hot;
+}
+Statistics hits_by(const Traffic& t, const Statistics& ms, const Calibrated& c) {
+  return {hits_by(t, ms.median, c), hits_by(t, ms.high, c), hits_by(t, ms.low, c), ms.repeats};
+}
+
+/// `held` from the time without a window of a hot array of so many bytes.
+double held_by(const Traffic& t, double hot_bytes, double ms, const Calibrated& c,
+               const Cache& cache) {
+  const double hits = std::clamp(hits_by(t, ms, c), 0.02, 0.98);
+  const double capacity = capacity_by(hits, hot_bytes, streamed * hot_bytes);
+  return std::clamp(capacity / cache.all, 0.25, 1.0);
+}
+
+/// That the L2 evicts at random was found on compute capability 9.0 only.
+Model model_of(const Device& device) {
+  return device.prop.major == 9 ? Model::traffic : Model::host;
+}
+
+// ---- the experiment ----
+
+constexpr double calibrating = 0.5;  // the share without a window that gives `held`
+
+/// What is read: the set-aside's bytes, and for each share of it a hot array.
+struct Sizes {
+  size_t set_aside;
+  unsigned n;                  ///< words of 16 bytes in half of the stream
+  std::vector<double> shares;  ///< hot array to set-aside
+
+  /// Whole requests of a warp.
+  unsigned hot_words(double share) const {
+    return unsigned(share * double(set_aside) / 16 / 32) * 32;
+  }
+  double hot_bytes(double share) const { return 16.0 * hot_words(share); }
+  unsigned most_hot() const { return shares.empty() ? 0 : hot_words(shares.back()); }
+  double bytes() const { return 32.0 * n + 16.0 * most_hot(); }
+  Traffic traffic() const { return {16.0 * n, 32.0 * n}; }
+};
+
+/// `set_aside`: bytes. Every hot array fits into a window, and comes round at least four times.
+Sizes sizes_of(const Run& run, size_t set_aside) {
+  constexpr double largest = 3;
+  size_t bytes = size_t(run.quick ? 2 : 4) << 30;
+  while (!beyond_l2(*run.device, double(bytes))) bytes *= 2;
+  bytes = fitting_size("the stream", 0, bytes, run.memory_there(), [&](size_t stream) {
+    return 1.05 * double(stream) + largest * double(set_aside);
+  });
+  Sizes sizes{set_aside, unsigned(bytes / 32), {}};
+  const std::vector<double> all =
+      run.quick  ? std::vector<double>{0.5, 1, 2}
+      : run.full ? std::vector<double>{0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.5, 3}
+                 : std::vector<double>{0.25, 0.5, 1, 2, largest};
+  for (const double share : all)
+    if (sizes.hot_bytes(share) <= double(run.device->prop.accessPolicyMaxWindowSize) &&
+        sizes.n / 4 >= sizes.hot_words(share) && sizes.hot_words(share) > 0)
+      sizes.shares.push_back(share);
+  return sizes;
+}
+
+/// The hitRatio that fits is 1 up to the set-aside.
+std::vector<Way> ways_of(double share) {
+  if (share <= 1) return {no_way, whole_way};
+  return {no_way, whole_way, fitting_way(share)};
+}
+
+/// Milliseconds of a launch that finds the L2 as one like it has left it.
+double timed_ms(const Task& task) {
+  Event first, last;
+  task.launch();
+  first.record();
+  task.launch();
+  last.record();
+  CUDA_CHECK_LAUNCH();
+  last.wait();
+  return last.ms_since(first);
+}
+
+/// Checks all ways, and times them in turn. L2 is set aside only while a window is measured: lines
+/// that one way has left to stay would be hits for the next.
+std::vector<Readings> in_turn(const Run& run, Arrays& arrays, const std::vector<Way>& ways,
+                              const Sizes& sizes, double share) {
+  std::vector<Task> tasks;
+  for (const Way& way : ways) tasks.push_back(arrays.both(way, sizes.hot_words(share)));
+  const auto bytes_for = [&](size_t w) { return ways[w].window ? sizes.set_aside : 0; };
+  double slowest_ms = 0;
+  for (size_t w = 0; w < ways.size(); ++w) {
+    const SetAside set_aside(bytes_for(w));
+    require_right(tasks[w]);
+    slowest_ms = std::max(slowest_ms, timed_ms(tasks[w]));
+  }
+  std::vector<Readings> times(ways.size());
+  const int rounds = run.measuring.rounds_for(slowest_ms);
+  for (int r = 0; r < rounds; ++r)
+    for (size_t i = 0; i < ways.size(); ++i) {
+      const size_t w = r % 2 ? ways.size() - 1 - i : i;
+      const SetAside set_aside(bytes_for(w));
+      times[w].ms.push_back(timed_ms(tasks[w]));
+    }
+  return times;
+}
+
+struct Measured {
+  Readings stream, hot;                     ///< alone
+  std::vector<std::vector<Readings>> both;  ///< for each share, for each of its ways
+};
+
+Measured measure(const Run& run, Arrays& arrays, const Sizes& sizes) {
+  Measured taken;
+  taken.stream = run.time(arrays.stream_alone());
+  taken.hot = run.time(arrays.hot_alone(sizes.hot_words(sizes.shares.front() / 2)));
+  Progress progress("l2_window", int(sizes.shares.size()));
+  for (const double share : sizes.shares) {
+    taken.both.push_back(in_turn(run, arrays, ways_of(share), sizes, share));
+    progress.step();
+  }
+  return taken;
+}
+
+/// Where a share stands among those measured; -1: it was not.
+int place_of(const Sizes& sizes, double share) {
+  const auto found = std::find(sizes.shares.begin(), sizes.shares.end(), share);
+  return found == sizes.shares.end() ? -1 : int(found - sizes.shares.begin());
+}
+
+Calibrated calibrate(const Measured& taken, const Sizes& sizes, const Cache& cache) {
+  const Traffic traffic = sizes.traffic();
+  Calibrated c;
+  c.memory = traffic.stream / taken.stream.median();
+  c.l2 = traffic.hot / taken.hot.median();
+  const int place = place_of(sizes, calibrating);
+  const double ms = taken.both[size_t(place)][0].median();
+  c.held = held_by(traffic, sizes.hot_bytes(calibrating), ms, c, cache);
+  return c;
+}
+
+void show_l2(const Run& run, const Cache& cache, const Calibrated& c) {
+  constexpr double MiB = 1 << 20;
+  Table table(run.report, "L2",
+              {counted("MiB", "size", "MiB", 1), measured("holds", "share that holds", "", 2)});
+  table.row({"all of it"}, {cache.all / MiB, c.held});
+  table.row({"set aside"}, {cache.set_aside / MiB, Cell()});
+  table.row({"a window at most"}, {run.device->prop.accessPolicyMaxWindowSize / MiB, Cell()});
+  table.print();
+}
+
+void show(const Run& run, const Measured& taken, const Sizes& sizes, const Cache& cache,
+          const Calibrated& c) {
+  const Traffic traffic = sizes.traffic();
+  Table table(run.report, "window, hot array to set-aside",
+              {shown("hot"), compared("ms", "time", "ms", 3), shown("spread"),
+               compared("hits, by the time", "hit ratio", "", 2),
+               measured("GB/s", "bandwidth", "GB/s", 0)});
+  const auto alone = [&](const char* name, const Readings& times, double bytes) {
+    const Statistics ms = times.statistics();
+    table.row({name},
+              {"", Calibration{ms}, spread_text(ms), Cell(), gigabytes_per_second(bytes, ms)});
+  };
+  alone("the stream alone", taken.stream, traffic.stream);
+  alone("the hot array alone", taken.hot, traffic.hot);
+  for (size_t s = 0; s < sizes.shares.size(); ++s) {
+    const double share = sizes.shares[s], hot_bytes = sizes.hot_bytes(share);
+    const std::vector<Way> ways = ways_of(share);
+    for (size_t w = 0; w < ways.size(); ++w) {
+      const Statistics ms = taken.both[s][w].statistics();
+      const Statistics found = hits_by(traffic, ms, c);
+      const double hits = predicted_hits(ways[w], hot_bytes, cache, c.held);
+      Cell time = Compared{predicted_ms(traffic, hits, c), ms, model_of(*run.device)};
+      Cell hit_ratio = Compared{hits, found, Model::host};
+      if (share == calibrating && !ways[w].window) {
+        time = Calibration{ms};
+        hit_ratio = Calibration{found};
+      }
+      table.row({ways[w].name, "hot array to set-aside", fixed(share, 2)},
+                {bytes_text(hot_bytes), time, spread_text(ms), hit_ratio,
+                 gigabytes_per_second(traffic.stream + traffic.hot, ms)});
+    }
+  }
+  table.print();
+  run.report.note("predicted: lines are evicted at random, in what was set aside only by lines");
+  run.report.note("that are to stay; hits by the time: of the bytes that memory had time for");
+}
+
+/// What was found; nothing where a share was not measured.
+void find(const Run& run, const Measured& taken, const Sizes& sizes) {
+  const int half = place_of(sizes, 0.5), twice = place_of(sizes, 2);
+  if (half >= 0) {
+    const std::vector<Readings>& times = taken.both[size_t(half)];
+    run.report.finding("l2_window", "a hot array of half the set-aside: with a window " +
+                                        faster(ratio(times[0], times[1])) + " than without");
+  }
+  if (twice >= 0) {
+    const std::vector<Readings>& times = taken.both[size_t(twice)];
+    run.report.finding("l2_window", "of twice the set-aside: hitRatio 0.5 " +
+                                        faster(ratio(times[1], times[2])) +
+                                        " than hitRatio 1, which is " +
+                                        faster(ratio(times[0], times[1])) + " than no window");
+  }
+}
+
+/// Bytes that are set aside when all that may be is asked for.
+size_t granted(const Device& device) {
+  const SetAside most(size_t(device.prop.persistingL2CacheMaxSize));
+  return SetAside::limit();
+}
+
+}  // namespace
+
+void l2_window(const Run& run) {
+  const char* const what = "hits and times over the size of a window";
+  const std::string why = run.device ? no_window(*run.device) : "no GPU";
+  const size_t set_aside = why.empty() ? granted(*run.device) : 0;
+  if (set_aside == 0) {
+    run.report.begin("l2_window", "a hot array, read again and again while a stream passes by");
+    return run.report.left_out(what, why.empty() ? "the driver sets no L2 aside" : why);
+  }
+  const Sizes sizes = sizes_of(run, set_aside);
+  run.report.begin("l2_window", "a stream of " + bytes_text(sizes.traffic().stream) +
+                                    ", and half as many bytes of a hot array, again and again");
+  if (place_of(sizes, calibrating) < 0)
+    return run.report.left_out(what, "too little memory is free");
+  const Cache cache{double(run.device->l2_bytes()), double(set_aside)};
+  Arrays arrays(sizes.most_hot(), sizes.n, resident_blocks_of_both(*run.device));
+  const Measured taken = measure(run, arrays, sizes);
+  const Calibrated c = calibrate(taken, sizes, cache);
+  show_l2(run, cache, c);
+  show(run, taken, sizes, cache, c);
+  find(run, taken, sizes);
+}
+
+// ---- self-checks ----
+
+namespace {
+
+std::vector<CountedLaunch> counted_launches() {
+  std::vector<CountedLaunch> all;
+  for (const unsigned hot_words : {32u, 1024u, 40960u}) {
+    constexpr unsigned n = 1 << 16;
+    constexpr double loads = 3 * n / 32;  // of a warp, each of 512 bytes in a row
+    all.push_back({"read_hot_and_stream",
+                   std::to_string(hot_words) + " hot words",
+                   {expected_requests(true, loads), expected_sectors(true, 16 * loads)},
+                   [hot_words] {
+                     Arrays arrays(hot_words, n, resident_blocks_of_both(Device::current()));
+                     return wrong_after(arrays.both(no_way, hot_words)) == 0;
+                   }});
+  }
+  return all;
+}
+
+/// The sum of each thread, one turn after the other, as a CPU would go through both arrays.
+std::vector<unsigned> sums_by_host(unsigned hot_words, unsigned n, unsigned threads, bool streams) {
+  std::vector<unsigned> sums(threads, 0);
+  unsigned hot = 0, thread = 0;
+  for (size_t turn = 0; turn < n; ++turn) {
+    for (size_t k = 0; k < 4; ++k) {
+      if (hot_words) sums[thread] += hot_word_at(4 * size_t(hot) + k);
+      if (streams) sums[thread] += word_at(4 * turn + k) + word_at(4 * (n + turn) + k);
+    }
+    if (++hot >= hot_words) hot = 0;
+    if (++thread == threads) thread = 0;
+  }
+  return sums;
+}
+
+/// A made-up device that can set five eighths of its L2 aside, as an H100 can.
+Device with_windows(Device device) {
+  device.prop.persistingL2CacheMaxSize = int(device.l2_bytes() / 8 * 5);
+  device.prop.accessPolicyMaxWindowSize = 128 << 20;
+  return device;
+}
+
+}  // namespace
+
+TEST_CASE("l2_window: what an L2 keeps, by hand") {
+  const double ln2 = std::log(2.0);
+  CHECK(kept(50, 0, 100) == 1);
+  CHECK(kept(100, 0, 100) == 1);
+  CHECK(kept(200 * ln2, 0, 100) == doctest::Approx(0.5));  // 1/2 = exp(-ln 2)
+  CHECK(kept(1e6, 0, 100) == doctest::Approx(0));
+  CHECK(kept(100, 100, 150 / ln2) == doctest::Approx(0.5));  // half of the hot bytes come, and 100
+  CHECK(kept(0, 100, 100 / ln2) == doctest::Approx(0.5));
+  CHECK(kept(10, 10, 0) == 0);
+  CHECK(capacity_by(0.5, 100, 100) == doctest::Approx(150 / ln2));
+  for (const double share : {0.1, 0.3, 0.7, 0.9})
+    CHECK(kept(30, 60, capacity_by(share, 30, 60)) == doctest::Approx(share));
+}
+
+TEST_CASE("l2_window: predictions, by hand") {
+  const double ln2 = std::log(2.0);
+  const Cache cache{100, 60};
+  CHECK(predicted_hits(no_way, 40 * ln2, cache, 1) == doctest::Approx(0.5));  // 20 ln 2 and 80 ln 2
+  CHECK(predicted_hits(no_way, 20 * ln2, cache, 0.5) == doctest::Approx(0.5));
+  CHECK(predicted_hits(whole_way, 60, cache, 1) == 1);
+  CHECK(predicted_hits(whole_way, 120 * ln2, cache, 1) == doctest::Approx(0.5));
+  CHECK(predicted_hits(whole_way, 30, cache, 0.5) == 1);
+  CHECK(predicted_hits(whole_way, 60 * ln2, cache, 0.5) == doctest::Approx(0.5));
+  CHECK(predicted_hits(fitting_way(2), 120, cache, 1) == doctest::Approx(0.5));
+  CHECK(predicted_hits(fitting_way(3), 180, cache, 1) == doctest::Approx(1.0 / 3));
+  // 30 are to stay where 30 / (2 ln 2) can: half of half of them do
+  CHECK(predicted_hits(fitting_way(2), 60, cache, 1 / (4 * ln2)) == doctest::Approx(0.25));
+
+  const Traffic traffic{100, 200};
+  const Calibrated c{10, 20, 1};
+  CHECK(predicted_ms(traffic, 0, c) == doctest::Approx(30));
+  CHECK(predicted_ms(traffic, 0.5, c) == doctest::Approx(25));
+  CHECK(predicted_ms(traffic, 1, c) == doctest::Approx(20));
+  CHECK(predicted_ms(traffic, 1, {10, 12, 1}) == doctest::Approx(25));  // the L2 decides
+  CHECK(hits_by(traffic, 30, c) == doctest::Approx(0));
+  CHECK(hits_by(traffic, 25, c) == doctest::Approx(0.5));
+  const Statistics found = hits_by(traffic, Statistics{25, 20, 30, 9}, c);
+  CHECK(found.low == doctest::Approx(0));
+  CHECK(found.high == doctest::Approx(1));
+  // half of 40 bytes and twice 40 come for each half-life of the L2
+  CHECK(held_by(traffic, 40, 25, c, {200 / ln2, 60}) == doctest::Approx(0.5));
+  CHECK(held_by(traffic, 40, 25, c, {50 / ln2, 60}) == 1);  // more than there is
+  CHECK(held_by(traffic, 40, 30, c, {1e6, 60}) == 0.25);    // nothing stays
+  CHECK(held_by(traffic, 40, 1e-3, c, {100, 60}) == 1);     // faster than can be
+}
+
+TEST_CASE("l2_window: windows are gated") {
+  Device device;
+  device.number = -1;
+  device.prop.major = 7;
+  device.prop.minor = 5;
+  device.prop.persistingL2CacheMaxSize = 1 << 20;
+  CHECK(no_window(device) == "windows need compute capability 8.0");
+  device.prop.major = 9;
+  CHECK(no_window(device).empty());
+  device.prop.persistingL2CacheMaxSize = 0;  // a slice
+  CHECK(no_window(device).find("persistingL2CacheMaxSize is 0") != std::string::npos);
+  std::string printed;
+  Report report("l2_window", &printed);
+  l2_window({report, &device, {}});
+  CHECK(printed.find("hits and times over the size of a window") != std::string::npos);
+}
+
+TEST_CASE("l2_window: each row of a made-up device is predicted, and the right pairs are found") {
+  Device device;
+  device.number = -1;
+  device.prop.major = 9;
+  device.prop.l2CacheSize = 64 << 20;
+  device.prop.totalGlobalMem = size_t(16) << 30;
+  device = with_windows(device);
+  std::string printed;
+  Report report("l2_window", &printed);
+  const Run run{report, &device, {}};
+  const Sizes sizes = sizes_of(Run{report, &device, {}, true}, 40 << 20);
+  REQUIRE(sizes.shares == std::vector<double>{0.5, 1, 2});
+  const Cache cache{64.0 * (1 << 20), 40.0 * (1 << 20)};
+  const Traffic traffic = sizes.traffic();
+  const Calibrated c{4.5e9, 7e9, 0.75};  // bytes a millisecond
+  const auto for_ms = [](double ms) { return Readings{std::vector<double>(15, ms)}; };
+  Measured taken{for_ms(traffic.stream / c.memory), for_ms(traffic.hot / c.l2), {}};
+  for (const double share : sizes.shares) {
+    taken.both.emplace_back();
+    for (const Way& way : ways_of(share))
+      taken.both.back().push_back(for_ms(
+          predicted_ms(traffic, predicted_hits(way, sizes.hot_bytes(share), cache, c.held), c)));
+  }
+  const Calibrated found = calibrate(taken, sizes, cache);
+  CHECK(found.memory == doctest::Approx(c.memory));
+  CHECK(found.l2 == doctest::Approx(c.l2));
+  CHECK(found.held == doctest::Approx(c.held));
+  show(run, taken, sizes, cache, found);
+  REQUIRE(report.predictions().size() == 2 * 6);  // times and hits of all rows but one
+  for (const Prediction& p : report.predictions()) {
+    CAPTURE(p.row);
+    CHECK(p.measured == doctest::Approx(p.predicted));
+    CHECK(p.model == (p.unit == "ms" ? Model::traffic : Model::host));
+  }
+  taken.both[0] = {for_ms(3), for_ms(2)};
+  taken.both[2] = {for_ms(3), for_ms(2.5), for_ms(2)};
+  printed.clear();
+  find(run, taken, sizes);
+  CHECK(printed.find("with a window 1.50x faster") != std::string::npos);
+  CHECK(printed.find("hitRatio 0.5 1.25x faster") != std::string::npos);
+  CHECK(printed.find("which is 1.20x faster") != std::string::npos);
+}
+
+TEST_CASE("l2_window: the arrays fit made-up GPUs, and the stream is beyond the L2") {
+  check_on_made_up_devices([](const Run& run) {
+    const Device device = with_windows(*run.device);
+    const Run with{run.report, &device, run.measuring, run.quick, run.full};
+    const size_t set_aside = size_t(device.prop.persistingL2CacheMaxSize);
+    const Sizes sizes = sizes_of(with, set_aside);
+    CHECK(place_of(sizes, calibrating) >= 0);
+    for (const double share : sizes.shares) {
+      CHECK(sizes.hot_words(share) % 32 == 0);
+      CHECK(sizes.hot_bytes(share) <= double(device.prop.accessPolicyMaxWindowSize));
+      CHECK(sizes.hot_bytes(share) == doctest::Approx(share * double(set_aside)).epsilon(0.01));
+      CHECK(sizes.traffic().hot >= 4 * sizes.hot_bytes(share));
+    }
+    CHECK(sizes.n % 32 == 0);
+    const double threads =
+        double(device.prop.multiProcessorCount) * device.prop.maxThreadsPerMultiProcessor;
+    return Needs{sizes.bytes() + 8 * threads, sizes.traffic().stream};
+  });
+}
+
+TEST_CASE("l2_window: each thread has the sum of its words") {
+  if (skip_without_gpu()) return;
+  const Device device = Device::current();
+  const bool windows = no_window(device).empty();
+  for (const unsigned blocks : {3u, resident_blocks_of_both(device)})
+    for (const unsigned hot_words : {1u, 31u, 1009u, 32768u})
+      for (const unsigned n : {1u, 33u, 1009u, blocks * block_threads + 77}) {
+        CAPTURE(blocks);
+        CAPTURE(hot_words);
+        CAPTURE(n);
+        Arrays arrays(hot_words, n, blocks);
+        const auto right = [&](const Task& task, unsigned hot, bool streams) {
+          CHECK(wrong_after(task) == 0);
+          CHECK(arrays.canaries_stand());
+          std::vector<unsigned> sums = arrays.sums.to_host();
+          sums.resize(arrays.threads());
+          CHECK(sums == sums_by_host(hot, n, arrays.threads(), streams));
+        };
+        right(arrays.stream_alone(), 0, true);
+        right(arrays.hot_alone(hot_words), hot_words, false);
+        right(arrays.both(no_way, hot_words), hot_words, true);
+        if (!windows) continue;
+        const SetAside set_aside(size_t(device.prop.persistingL2CacheMaxSize));
+        right(arrays.both(whole_way, hot_words), hot_words, true);
+        right(arrays.both(fitting_way(2), hot_words), hot_words, true);
+      }
+}
+
+TEST_CASE("l2_window: the check finds a word left out, and one taken for another") {
+  if (skip_without_gpu()) return;
+  Arrays arrays(97, 4099, 3);
+  const Task task = arrays.both(no_way, 97);
+  REQUIRE(wrong_after(task) == 0);
+  CHECK(arrays.wrong(0, true) == arrays.threads());
+  CHECK(arrays.wrong(97, false) == arrays.threads());
+  CHECK(arrays.wrong(96, true) > arrays.threads() / 2);  // the hot array begins again too early
+  std::vector<unsigned> sums = arrays.sums.to_host();
+  sums[5] += word_at(4 * 6) - word_at(4 * 5);
+  arrays.sums.copy_from(sums);
+  CHECK(task.check.wrong() == 1);
+  task.check.poison();
+  CHECK(task.check.wrong() == arrays.threads());
+}
+
+TEST_CASE("l2_window: nothing of a window is left, whatever ends it") {
+  if (skip_without_gpu()) return;
+  const Device device = Device::current();
+  const std::string why = no_window(device);
+  if (!why.empty()) return skip_self_check(why);
+  const size_t most = size_t(device.prop.persistingL2CacheMaxSize);
+  const size_t before = SetAside::limit();
+  if (granted(device) == 0) return skip_self_check("the driver sets no L2 aside");
+  CHECK(SetAside::limit() == before);
+
+  Arrays arrays(1 << 14, 1 << 16, 8);
+  arrays.sums.poison();
+  CUDA_CHECK(cudaDeviceSynchronize());  // the stream does not wait for the default one
+  const Stream stream;
+  {
+    const SetAside set_aside(most);
+    CHECK(SetAside::limit() > 0);
+    launch_with_window(1, arrays.blocks, arrays.sums.data(), arrays.hot_data(), 1 << 14,
+                       arrays.stream_data(), arrays.n, stream);
+    stream.wait();
+  }
+  CHECK(SetAside::limit() == before);
+  CHECK(arrays.wrong(1 << 14, true) == 0);
+  cudaLaunchAttributeValue left{};
+  CUDA_CHECK(cudaStreamGetAttribute(stream, cudaLaunchAttributeAccessPolicyWindow, &left));
+  CHECK(left.accessPolicyWindow.num_bytes == 0);  // the launch had it, not the stream
+
+  const auto fails = [&] {
+    const SetAside set_aside(most);
+    require_right(false, "a result that is wrong on purpose");
+  };
+  CHECK_THROWS_AS(fails(), WrongResult);
+  CHECK(SetAside::limit() == before);
+}
+
+TEST_CASE("l2_window: counted requests and sectors of this GPU equal the model") {
+  compare_with_counts_of_this_run(counted_launches());
+}
+
+TEST_CASE("l2_window: profile launches") {
+  if (skip_without_gpu()) return;
+  launch_counted(counted_launches());
+}
+
+TEST_CASE("plausible: l2_window" * doctest::skip()) {
+  check_plausible([](const Run& run) { l2_window(run); });
+}
+
+// A window that stays would leave hits to whoever reads that array, and less L2 to all others.
+TEST_CASE("plausible: l2_window leaves later timings as they were" * doctest::skip()) {
+  if (skip_without_gpu()) return;
+  const Device device = Device::current();
+  const std::string why = no_window(device);
+  if (!why.empty()) return skip_self_check(why);
+  const size_t set_aside = granted(device);
+  if (set_aside == 0) return skip_self_check("the driver sets no L2 aside");
+  std::string printed;
+  Report report("l2_window", &printed);
+  const Run run{report, &device, {}, true};
+  const Sizes sizes = sizes_of(run, set_aside);
+  if (sizes.shares.empty()) return skip_self_check("too little memory is free");
+  Arrays arrays(sizes.most_hot(), sizes.n, resident_blocks_of_both(device));
+  const Task task = arrays.both(no_way, sizes.hot_words(1));
+  const double before = run.time(task).median();
+  in_turn(run, arrays, {no_way, whole_way, fitting_way(2)}, sizes, 1);
+  const double after = run.time(task).median();
+  CHECK(after == doctest::Approx(before).epsilon(0.05));
+}
