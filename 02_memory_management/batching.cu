@@ -8,6 +8,7 @@
 //   1  copy_each   a call for each piece
 //   2  pack        the host brings them together; then one copy
 //   3  copy_batch  all pieces as one list, without and with a preference for overlap
+//   4  keep_busy   a kernel that has all multiprocessors, beside 3
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -22,6 +23,7 @@ namespace {
 
 using Byte = unsigned char;
 constexpr size_t most_pieces = 4096;
+constexpr size_t pieces_beside = 256;  // beside a kernel, at most
 constexpr size_t gap = 256;  // bytes between two pieces on the host: no copy can take both
 constexpr size_t guard =
     64;  // bytes behind the last one on the device, which must stay as they are
@@ -71,6 +73,13 @@ void copy_batch(Pieces&, bool, cudaStream_t) {
   throw std::logic_error("no batched copy in this toolkit");
 }
 #endif
+
+// Has its multiprocessors for so many cycles, and leaves memory alone: what a copy waits for beside
+// it are multiprocessors.
+__global__ void keep_busy(long long cycles) {
+  const long long start = clock64();
+  while (clock64() - start < cycles) continue;
+}
 
 /// Why there is no batched copy here; empty if there is one.
 std::string why_no_batch() {
@@ -260,6 +269,60 @@ Times measure(const Run& run, Memory& memory, size_t count, bool has_batch) {
   return {count, times[1], times[0], times[2], times[3], times[4]};
 }
 
+/// Times of a list beside a kernel, by the preference for overlap.
+struct Beside {
+  Readings plain, preferring;
+};
+
+/// `alone_ms`: of the list without a kernel, which is to run four times as long.
+Beside beside_a_kernel(const Run& run, Memory& memory, Pieces& pieces, double alone_ms) {
+  constexpr unsigned threads = 256;  // they divide the resident threads of all GPUs
+  const cudaDeviceProp& prop = run.device->prop;
+  const int blocks = prop.multiProcessorCount * (prop.maxThreadsPerMultiProcessor / int(threads));
+  const double khz = run.device->sm_clock_khz > 0 ? run.device->sm_clock_khz : 1.5e6;
+  const long long cycles = static_cast<long long>(4 * alone_ms * khz);
+  const Stream busy;
+  const auto list_ms = [&](bool preferring) {
+    Event first, last;
+    keep_busy<<<blocks, threads, 0, busy>>>(cycles);
+    CUDA_CHECK_LAUNCH();
+    first.record(memory.stream);
+    copy_batch(pieces, preferring, memory.stream);
+    last.record(memory.stream);
+    last.wait();
+    busy.wait();
+    return last.ms_since(first);
+  };
+  const Check check = memory.check();
+  for (const bool preferring : {false, true}) {
+    check.poison();
+    list_ms(preferring);
+    require_right(check.wrong() == 0, "a list beside a kernel");
+  }
+  Beside beside;
+  const int rounds = run.measuring.rounds_for(4 * alone_ms);
+  for (int r = 0; r < rounds; ++r)
+    for (int i = 0; i < 2; ++i) {
+      const bool preferring = (r + i) % 2 == 1;
+      (preferring ? beside.preferring : beside.plain).ms.push_back(list_ms(preferring));
+    }
+  return beside;
+}
+
+/// Copies need no multiprocessors, so that a kernel beside them should change nothing.
+void show_beside(const Run& run, const Beside& beside, const Times& alone) {
+  Table table(run.report, "beside a kernel, pieces",
+              {compared("ms", "time beside a kernel", "ms", 3), shown("spread")});
+  const auto row = [&](const char* name, const Readings& ms, const Readings& without) {
+    table.row(
+        {name, "pieces", std::to_string(alone.pieces)},
+        {Compared{without.median(), ms.statistics(), Model::host}, spread_text(ms.statistics())});
+  };
+  row("batched", beside.plain, alone.batched);
+  row("batched, overlap preferred", beside.preferring, alone.overlapping);
+  table.print();
+}
+
 void show(const Run& run, const std::vector<Times>& all, size_t total, const Calibrated& c) {
   Table table(run.report, "way, pieces",
               {compared("ms", "time", "ms", 3), shown("spread"),
@@ -352,7 +415,15 @@ void batching(const Run& run, const Options& options) {
   show(run, all, total, c);
   const double most = double(total) * 1e-6 / all[0].one.median();
   require_possible("one copy", most, link_gbs(run.device->prop));
-  if (!no_batch.empty()) run.report.left_out("the batched copy", no_batch);
+  if (!no_batch.empty()) {
+    run.report.left_out("the batched copy", no_batch);
+  } else {
+    size_t some = 0;
+    while (some + 1 < all.size() && all[some + 1].pieces <= pieces_beside) ++some;
+    Pieces pieces = memory.lay_out(all[some].pieces);
+    const double alone_ms = all[some].batched.median();
+    show_beside(run, beside_a_kernel(run, memory, pieces, alone_ms), all[some]);
+  }
   judge(run, all, c);
 }
 
@@ -434,6 +505,38 @@ TEST_CASE("batching: every way carries every byte at awkward sizes") {
       CHECK(wrong_after(memory.one_by_one(pieces)) == 1);
     }
   }
+}
+
+TEST_CASE("batching: a list beside a kernel is predicted by the same list alone") {
+  Device device;
+  device.number = -1;
+  std::string printed;
+  Report report("batching", &printed);
+  const auto always = [](double ms) { return Readings{std::vector<double>(15, ms)}; };
+  const Times alone{256, always(1), always(2), always(3), always(4), always(5)};
+  show_beside({report, &device, {}}, {always(6), always(7)}, alone);
+  REQUIRE(report.predictions().size() == 2);
+  CHECK(report.predictions()[0].predicted == 4);
+  CHECK(report.predictions()[0].measured == 6);
+  CHECK(report.predictions()[1].predicted == 5);
+  CHECK(report.predictions()[1].measured == 7);
+}
+
+TEST_CASE("batching: a list carries every byte beside a kernel") {
+  if (skip_without_gpu()) return;
+  const std::string why = why_no_batch();
+  if (!why.empty()) return skip_self_check(why);
+  const Device device = Device::current();
+  std::string printed;
+  Report report("batching", &printed);
+  const Run run{report, &device, {}};
+  Memory memory(65537);
+  Pieces pieces = memory.lay_out(31);
+  const Beside beside = beside_a_kernel(run, memory, pieces, 0.05);  // throws unless it does
+  CHECK(beside.plain.ms.size() == 15);
+  CHECK(beside.preferring.ms.size() == 15);
+  pieces.bytes.back() -= 1;
+  CHECK_THROWS_AS(beside_a_kernel(run, memory, pieces, 0.05), WrongResult);
 }
 
 TEST_CASE("plausible: batching" * doctest::skip()) {

@@ -509,10 +509,16 @@ void find(const Run& run, const Measured& taken, const Sizes& sizes) {
   }
 }
 
-/// Bytes that are set aside when all that may be is asked for.
+/// Bytes that are set aside when all that may be is asked for; 0 where the driver refuses, as where
+/// processes share the GPU through MPS.
 size_t granted(const Device& device) {
-  const SetAside most(size_t(device.prop.persistingL2CacheMaxSize));
-  return SetAside::limit();
+  try {
+    const SetAside most(size_t(device.prop.persistingL2CacheMaxSize));
+    return SetAside::limit();
+  } catch (const CudaError&) {
+    (void)cudaGetLastError();
+    return 0;
+  }
 }
 
 }  // namespace
