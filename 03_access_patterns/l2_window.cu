@@ -1,14 +1,16 @@
 // l2_window: an array that is read again and again while a stream passes by. The stream's lines
 // push the array's out of the L2, though nobody wants them again. From compute capability 8.0 on a
-// part of the L2 can be set aside, and a window says which lines are to stay there. Look at what
-// the L2 keeps without a window, and at what becomes of a window that is larger than what was set
-// aside: with hitRatio 1 its lines push each other out; with the ratio that fits, some stay.
+// part of the L2 can be set aside, and a window says which lines are to stay there. Is that faster?
+// Look at what setting aside costs by itself, at what becomes of a window that is larger than what
+// was set aside, and at kernel 2, which needs neither: it tells of the stream's loads, not of the
+// array, that they are wanted once.
 //   cmake -S 03_access_patterns -B build/l2_window -DEXPERIMENTS=l2_window
 //   cmake --build build/l2_window && build/l2_window/03_access_patterns
 //
-//   1  read_hot_and_stream  a word of the hot array and two of the stream in turn, past L1
-//   2  read_stream          the stream alone
-//   3  read_hot             the hot array alone
+//   1  read_hot_and_stream       a word of the hot array and two of the stream in turn, past L1
+//   2  read_hot_and_stream_once  the same, the stream by __ldcs: its lines leave the L2 first
+//   3  read_by_ordinary_loads    1 by loads that say nothing
+//   4  read_stream               the stream alone
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -24,21 +26,33 @@ void l2_window(const Run& run);
 
 namespace {
 
-// ---- kernels: thread t adds up what it reads in words of 16 bytes, past L1, into sums[t] ----
+// ---- kernels: thread t adds up what it reads in words of 16 bytes, into sums[t] ----
+
+// 16 bytes that L1 is told not to keep: it is the L2 that is asked here.
+__device__ uint4 past_l1(const uint4* word) {
+#if __CUDA_ARCH__ >= 700
+  uint4 v;
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(word));
+  return v;
+#else
+  return __ldcg(word);
+#endif
+}
 
 // [read_hot_and_stream]
 // At each step a warp reads 512 bytes of the hot array, which begins again at its end, and 512 of
-// each half of the stream, which nobody reads twice. n: words of a half. L1 is passed by: it is the
-// L2 that is asked here.
+// each half of the stream, which nobody reads twice. n: words of a half.
 __global__ void read_hot_and_stream(unsigned* sums, const uint4* hot, unsigned hot_words,
                                     const uint4* stream, unsigned n) {
   const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned threads = gridDim.x * blockDim.x;
   unsigned sum = 0;
   for (unsigned i = tid; i < n; i += threads) {
-    const uint4 again = __ldcg(hot + i % hot_words);
-    const uint4 once = __ldcg(stream + i);
-    const uint4 other = __ldcg(stream + n + i);
+    const uint4 again = past_l1(hot + i % hot_words);
+    const uint4 once = past_l1(stream + i);
+    const uint4 other = past_l1(stream + n + i);
     sum += again.x + again.y + again.z + again.w;
     sum += once.x + once.y + once.z + once.w;
     sum += other.x + other.y + other.z + other.w;
@@ -47,33 +61,61 @@ __global__ void read_hot_and_stream(unsigned* sums, const uint4* hot, unsigned h
 }
 // [/read_hot_and_stream]
 
-// The stream without the hot array: all of it comes from memory.
-__global__ void read_stream(unsigned* sums, const uint4* stream, unsigned n) {
+// The same, but the stream's loads say that their lines are wanted once: the L2 gives these up
+// first.
+__global__ void read_hot_and_stream_once(unsigned* sums, const uint4* hot, unsigned hot_words,
+                                         const uint4* stream, unsigned n) {
   const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned threads = gridDim.x * blockDim.x;
   unsigned sum = 0;
   for (unsigned i = tid; i < n; i += threads) {
-    const uint4 once = __ldcg(stream + i);
-    const uint4 other = __ldcg(stream + n + i);
+    const uint4 again = past_l1(hot + i % hot_words);
+    // [once]
+    const uint4 once = __ldcs(stream + i);
+    const uint4 other = __ldcs(stream + n + i);
+    // [/once]
+    sum += again.x + again.y + again.z + again.w;
     sum += once.x + once.y + once.z + once.w;
     sum += other.x + other.y + other.z + other.w;
   }
   sums[tid] = sum;
 }
 
-// The hot array without the stream: from the second time on all of it comes out of the L2.
-__global__ void read_hot(unsigned* sums, const uint4* hot, unsigned hot_words, unsigned n) {
+// The first again, by loads that say nothing, as most programs have them.
+__global__ void read_by_ordinary_loads(unsigned* sums, const uint4* hot, unsigned hot_words,
+                                       const uint4* stream, unsigned n) {
   const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned threads = gridDim.x * blockDim.x;
   unsigned sum = 0;
   for (unsigned i = tid; i < n; i += threads) {
-    const uint4 again = __ldcg(hot + i % hot_words);
+    const uint4 again = hot[i % hot_words];
+    const uint4 once = stream[i];
+    const uint4 other = stream[n + i];
     sum += again.x + again.y + again.z + again.w;
+    sum += once.x + once.y + once.z + once.w;
+    sum += other.x + other.y + other.z + other.w;
+  }
+  sums[tid] = sum;
+}
+
+// The stream without the hot array: all of it comes from memory.
+__global__ void read_stream(unsigned* sums, const uint4* stream, unsigned n) {
+  const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned threads = gridDim.x * blockDim.x;
+  unsigned sum = 0;
+  for (unsigned i = tid; i < n; i += threads) {
+    const uint4 once = past_l1(stream + i);
+    const uint4 other = past_l1(stream + n + i);
+    sum += once.x + once.y + once.z + once.w;
+    sum += other.x + other.y + other.z + other.w;
   }
   sums[tid] = sum;
 }
 
 // ---- the window ----
+
+using Kernel = void (*)(unsigned* sums, const uint4* hot, unsigned hot_words, const uint4* stream,
+                        unsigned n);
 
 /// Sets bytes of the L2 aside while it lives. What is to stay there stays after the kernel has
 /// ended, and would change all later timings: so at the end, be it by an exception, all lines
@@ -103,10 +145,11 @@ class SetAside {
 };
 
 // [window]
-/// The first kernel with a window of its own, which no other launch has: `ratio` of the hot array's
-/// lines are to stay in what was set aside, the others go first when room is needed.
-void launch_with_window(float ratio, unsigned blocks, unsigned* sums, const uint4* hot,
-                        unsigned hot_words, const uint4* stream, unsigned n, cudaStream_t in) {
+/// A launch with a window of its own, which no other launch has: `ratio` of the hot array's lines
+/// are to stay in what was set aside, the others go first when room is needed.
+void launch_with_window(Kernel kernel, float ratio, unsigned blocks, unsigned* sums,
+                        const uint4* hot, unsigned hot_words, const uint4* stream, unsigned n,
+                        cudaStream_t in) {
   cudaLaunchAttribute window{};
   window.id = cudaLaunchAttributeAccessPolicyWindow;
   window.val.accessPolicyWindow.base_ptr = const_cast<uint4*>(hot);
@@ -121,7 +164,7 @@ void launch_with_window(float ratio, unsigned blocks, unsigned* sums, const uint
   launch.stream = in;
   launch.attrs = &window;
   launch.numAttrs = 1;
-  CUDA_CHECK(cudaLaunchKernelEx(&launch, read_hot_and_stream, sums, hot, hot_words, stream, n));
+  CUDA_CHECK(cudaLaunchKernelEx(&launch, kernel, sums, hot, hot_words, stream, n));
 }
 // [/window]
 
@@ -169,12 +212,19 @@ __global__ void take_away_hot(unsigned* sums, unsigned threads, unsigned hot_wor
 /// How the hot array is read beside the stream.
 struct Way {
   const char* name;
-  bool window;
-  double ratio;  ///< of the window's lines that are to stay
+  Kernel kernel;
+  bool sets_aside;
+  double ratio;  ///< of the window's lines that are to stay; 0: no window
 };
-constexpr Way no_way{"no window", false, 0};
-constexpr Way whole_way{"window, hitRatio 1", true, 1};
-Way fitting_way(double share) { return {"window, hitRatio to fit", true, 1 / share}; }
+constexpr Way no_way{"no window", read_hot_and_stream, false, 0};
+constexpr Way aside_way{"set aside, no window", read_hot_and_stream, true, 0};
+constexpr Way whole_way{"window, hitRatio 1", read_hot_and_stream, true, 1};
+constexpr Way once_way{"no window, stream wanted once", read_hot_and_stream_once, false, 0};
+constexpr Way ordinary_way{"no window, ordinary loads", read_by_ordinary_loads, false, 0};
+constexpr Way ordinary_window{"window, ordinary loads", read_by_ordinary_loads, true, 1};
+Way fitting_way(double share) {
+  return {"window, hitRatio to fit", read_hot_and_stream, true, 1 / share};
+}
 
 /// Both arrays on the device, and the sum that each thread writes, behind which canaries stand.
 struct Arrays {
@@ -219,15 +269,14 @@ struct Arrays {
     return {std::move(name), std::move(launch), std::move(check)};
   }
   Task both(const Way& way, unsigned hot_words) {
-    const auto plain = [this, hot_words] {
-      read_hot_and_stream<<<blocks, block_threads>>>(sums.data(), hot_data(), hot_words,
-                                                     stream_data(), n);
+    const auto plain = [this, hot_words, kernel = way.kernel] {
+      kernel<<<blocks, block_threads>>>(sums.data(), hot_data(), hot_words, stream_data(), n);
     };
-    const auto in_window = [this, hot_words, ratio = float(way.ratio)] {
-      launch_with_window(ratio, blocks, sums.data(), hot_data(), hot_words, stream_data(), n,
-                         nullptr);
+    const auto in_window = [this, hot_words, way] {
+      launch_with_window(way.kernel, float(way.ratio), blocks, sums.data(), hot_data(), hot_words,
+                         stream_data(), n, nullptr);
     };
-    if (way.window) return task(way.name, in_window, hot_words, true);
+    if (way.ratio > 0) return task(way.name, in_window, hot_words, true);
     return task(way.name, plain, hot_words, true);
   }
   Task stream_alone() {
@@ -235,12 +284,6 @@ struct Arrays {
       read_stream<<<blocks, block_threads>>>(sums.data(), stream_data(), n);
     };
     return task("the stream alone", launch, 0, true);
-  }
-  Task hot_alone(unsigned hot_words) {
-    const auto launch = [this, hot_words] {
-      read_hot<<<blocks, block_threads>>>(sums.data(), hot_data(), hot_words, n);
-    };
-    return task("the hot array alone", launch, hot_words, false);
   }
   bool canaries_stand() const {
     const std::vector<unsigned> all = sums.to_host();
@@ -286,15 +329,19 @@ struct Cache {
 /// The model's three constants.
 struct Calibrated {
   double memory = NAN;  ///< bytes a millisecond, by the stream alone
-  double l2 = NAN;      ///< the same, by a hot array that stays in the L2
+  double aside = NAN;   ///< the same while a part of the L2 is set aside
   double held = NAN;    ///< share of a cache that holds different lines; a half, if each lies twice
 };
 
-/// Share of the hot reads that the L2 serves. Without a window all of it is for both arrays. With
-/// one, the lines that are to stay have what was set aside for themselves, and no other stays.
+/// Share of the hot reads that the L2 serves. Without a window all of it is for both arrays, set
+/// aside or not, as what nobody has claimed is open to all. With a window, the lines that are to
+/// stay have what was set aside for themselves, and no other stays. Where the stream's lines go
+/// first, all of the L2 is the hot array's.
 double predicted_hits(const Way& way, double hot_bytes, const Cache& cache, double held) {
-  if (!way.window) return kept(hot_bytes, streamed * hot_bytes, held * cache.all);
-  return way.ratio * kept(way.ratio * hot_bytes, 0, held * cache.set_aside);
+  if (way.ratio > 0) return way.ratio * kept(way.ratio * hot_bytes, 0, held * cache.set_aside);
+  const bool stream_goes_first = way.kernel == read_hot_and_stream_once;
+  const double passes = stream_goes_first ? 0 : streamed * hot_bytes;
+  return kept(hot_bytes, passes, held * cache.all);
 }
 
 /// What a launch reads of each array, in bytes.
@@ -302,24 +349,26 @@ struct Traffic {
   double hot, stream;
 };
 
-/// What is missed comes from memory, and all of it through the L2; the slower one decides.
-double predicted_ms(const Traffic& t, double hits, const Calibrated& c) {
-  const double from_memory = t.stream + (1 - hits) * t.hot;
-  return std::max(from_memory / c.memory, (t.stream + t.hot) / c.l2);
+/// Bytes a millisecond that memory brings.
+double rate_of(const Way& way, const Calibrated& c) { return way.sets_aside ? c.aside : c.memory; }
+
+/// The stream comes from memory, and what is missed.
+double predicted_ms(const Traffic& t, double hits, double rate) {
+  return (t.stream + (1 - hits) * t.hot) / rate;
 }
 
-/// The hits that a time leaves room for, where it is memory that decides.
-double hits_by(const Traffic& t, double ms, const Calibrated& c) {
-  return 1 - (ms * c.memory - t.stream) / t.hot;
+/// The hits that a time leaves room for, if it is memory that decides.
+double hits_by(const Traffic& t, double ms, double rate) {
+  return 1 - (ms * rate - t.stream) / t.hot;
 }
-Statistics hits_by(const Traffic& t, const Statistics& ms, const Calibrated& c) {
-  return {hits_by(t, ms.median, c), hits_by(t, ms.high, c), hits_by(t, ms.low, c), ms.repeats};
+Statistics hits_by(const Traffic& t, const Statistics& ms, double rate) {
+  return {hits_by(t, ms.median, rate), hits_by(t, ms.high, rate), hits_by(t, ms.low, rate),
+          ms.repeats};
 }
 
 /// `held` from the time without a window of a hot array of so many bytes.
-double held_by(const Traffic& t, double hot_bytes, double ms, const Calibrated& c,
-               const Cache& cache) {
-  const double hits = std::clamp(hits_by(t, ms, c), 0.02, 0.98);
+double held_by(const Traffic& t, double hot_bytes, double ms, double rate, const Cache& cache) {
+  const double hits = std::clamp(hits_by(t, ms, rate), 0.02, 0.98);
   const double capacity = capacity_by(hits, hot_bytes, streamed * hot_bytes);
   return std::clamp(capacity / cache.all, 0.25, 1.0);
 }
@@ -369,10 +418,20 @@ Sizes sizes_of(const Run& run, size_t set_aside) {
   return sizes;
 }
 
-/// The hitRatio that fits is 1 up to the set-aside.
+/// The hitRatio that fits is 1 up to the set-aside. Ordinary loads stand at one size only.
 std::vector<Way> ways_of(double share) {
-  if (share <= 1) return {no_way, whole_way};
-  return {no_way, whole_way, fitting_way(share)};
+  std::vector<Way> ways{no_way, aside_way, whole_way};
+  if (share > 1) ways.push_back(fitting_way(share));
+  ways.push_back(once_way);
+  if (share != calibrating) return ways;
+  ways.push_back(ordinary_way);
+  ways.push_back(ordinary_window);
+  return ways;
+}
+size_t index_of(const std::vector<Way>& ways, const Way& wanted) {
+  for (size_t w = 0; w < ways.size(); ++w)
+    if (std::string(ways[w].name) == wanted.name) return w;
+  throw std::logic_error(std::string("l2_window: there is no ") + wanted.name);
 }
 
 /// Milliseconds of a launch that finds the L2 as one like it has left it.
@@ -393,7 +452,7 @@ std::vector<Readings> in_turn(const Run& run, Arrays& arrays, const std::vector<
                               const Sizes& sizes, double share) {
   std::vector<Task> tasks;
   for (const Way& way : ways) tasks.push_back(arrays.both(way, sizes.hot_words(share)));
-  const auto bytes_for = [&](size_t w) { return ways[w].window ? sizes.set_aside : 0; };
+  const auto bytes_for = [&](size_t w) { return ways[w].sets_aside ? sizes.set_aside : 0; };
   double slowest_ms = 0;
   for (size_t w = 0; w < ways.size(); ++w) {
     const SetAside set_aside(bytes_for(w));
@@ -412,14 +471,17 @@ std::vector<Readings> in_turn(const Run& run, Arrays& arrays, const std::vector<
 }
 
 struct Measured {
-  Readings stream, hot;                     ///< alone
+  Readings stream, stream_aside;            ///< alone; alone while a part of the L2 is set aside
   std::vector<std::vector<Readings>> both;  ///< for each share, for each of its ways
 };
 
 Measured measure(const Run& run, Arrays& arrays, const Sizes& sizes) {
   Measured taken;
   taken.stream = run.time(arrays.stream_alone());
-  taken.hot = run.time(arrays.hot_alone(sizes.hot_words(sizes.shares.front() / 2)));
+  {
+    const SetAside set_aside(sizes.set_aside);
+    taken.stream_aside = run.time(arrays.stream_alone());
+  }
   Progress progress("l2_window", int(sizes.shares.size()));
   for (const double share : sizes.shares) {
     taken.both.push_back(in_turn(run, arrays, ways_of(share), sizes, share));
@@ -438,10 +500,10 @@ Calibrated calibrate(const Measured& taken, const Sizes& sizes, const Cache& cac
   const Traffic traffic = sizes.traffic();
   Calibrated c;
   c.memory = traffic.stream / taken.stream.median();
-  c.l2 = traffic.hot / taken.hot.median();
+  c.aside = traffic.stream / taken.stream_aside.median();
   const int place = place_of(sizes, calibrating);
-  const double ms = taken.both[size_t(place)][0].median();
-  c.held = held_by(traffic, sizes.hot_bytes(calibrating), ms, c, cache);
+  const double ms = taken.both[size_t(place)][index_of(ways_of(calibrating), no_way)].median();
+  c.held = held_by(traffic, sizes.hot_bytes(calibrating), ms, c.memory, cache);
   return c;
 }
 
@@ -468,17 +530,18 @@ void show(const Run& run, const Measured& taken, const Sizes& sizes, const Cache
               {"", Calibration{ms}, spread_text(ms), Cell(), gigabytes_per_second(bytes, ms)});
   };
   alone("the stream alone", taken.stream, traffic.stream);
-  alone("the hot array alone", taken.hot, traffic.hot);
+  alone("the stream alone, set aside", taken.stream_aside, traffic.stream);
   for (size_t s = 0; s < sizes.shares.size(); ++s) {
     const double share = sizes.shares[s], hot_bytes = sizes.hot_bytes(share);
     const std::vector<Way> ways = ways_of(share);
     for (size_t w = 0; w < ways.size(); ++w) {
       const Statistics ms = taken.both[s][w].statistics();
-      const Statistics found = hits_by(traffic, ms, c);
+      const double rate = rate_of(ways[w], c);
+      const Statistics found = hits_by(traffic, ms, rate);
       const double hits = predicted_hits(ways[w], hot_bytes, cache, c.held);
-      Cell time = Compared{predicted_ms(traffic, hits, c), ms, model_of(*run.device)};
+      Cell time = Compared{predicted_ms(traffic, hits, rate), ms, model_of(*run.device)};
       Cell hit_ratio = Compared{hits, found, Model::host};
-      if (share == calibrating && !ways[w].window) {
+      if (share == calibrating && ways[w].name == no_way.name) {
         time = Calibration{ms};
         hit_ratio = Calibration{found};
       }
@@ -494,19 +557,25 @@ void show(const Run& run, const Measured& taken, const Sizes& sizes, const Cache
 
 /// What was found; nothing where a share was not measured.
 void find(const Run& run, const Measured& taken, const Sizes& sizes) {
-  const int half = place_of(sizes, 0.5), twice = place_of(sizes, 2);
-  if (half >= 0) {
-    const std::vector<Readings>& times = taken.both[size_t(half)];
-    run.report.finding("l2_window", "a hot array of half the set-aside: with a window " +
-                                        faster(ratio(times[0], times[1])) + " than without");
+  const auto say = [&](const std::string& text) { run.report.finding("l2_window", text); };
+  const auto compare = [&](double share, const Way& slower, const Way& faster_one) {
+    const std::vector<Way> ways = ways_of(share);
+    const std::vector<Readings>& times = taken.both[size_t(place_of(sizes, share))];
+    return faster(ratio(times[index_of(ways, slower)], times[index_of(ways, faster_one)]));
+  };
+  if (place_of(sizes, calibrating) >= 0) {
+    const std::string half = "a hot array of half the set-aside: ";
+    say(half + "with a window " + compare(calibrating, no_way, whole_way) + " than without");
+    say(half + "the stream wanted once, without a window, " +
+        compare(calibrating, no_way, once_way) + " than by loads past L1 alone");
+    say(half + "setting aside alone, for no window, makes it " +
+        compare(calibrating, no_way, aside_way));
+    say(half + "by ordinary loads with a window " +
+        compare(calibrating, ordinary_way, ordinary_window) + " than without");
   }
-  if (twice >= 0) {
-    const std::vector<Readings>& times = taken.both[size_t(twice)];
-    run.report.finding("l2_window", "of twice the set-aside: hitRatio 0.5 " +
-                                        faster(ratio(times[1], times[2])) +
-                                        " than hitRatio 1, which is " +
-                                        faster(ratio(times[0], times[1])) + " than no window");
-  }
+  if (place_of(sizes, 2) >= 0)
+    say("of twice the set-aside: hitRatio 0.5 " + compare(2, whole_way, fitting_way(2)) +
+        " than hitRatio 1, which is " + compare(2, no_way, whole_way) + " than no window");
 }
 
 /// Bytes that are set aside when all that may be is asked for; 0 where the driver refuses, as where
@@ -606,33 +675,41 @@ TEST_CASE("l2_window: what an L2 keeps, by hand") {
 TEST_CASE("l2_window: predictions, by hand") {
   const double ln2 = std::log(2.0);
   const Cache cache{100, 60};
-  CHECK(predicted_hits(no_way, 40 * ln2, cache, 1) == doctest::Approx(0.5));  // 20 ln 2 and 80 ln 2
-  CHECK(predicted_hits(no_way, 20 * ln2, cache, 0.5) == doctest::Approx(0.5));
-  CHECK(predicted_hits(whole_way, 60, cache, 1) == 1);
-  CHECK(predicted_hits(whole_way, 120 * ln2, cache, 1) == doctest::Approx(0.5));
-  CHECK(predicted_hits(whole_way, 30, cache, 0.5) == 1);
-  CHECK(predicted_hits(whole_way, 60 * ln2, cache, 0.5) == doctest::Approx(0.5));
+  for (const Way& way : {no_way, aside_way, ordinary_way}) {
+    CHECK(predicted_hits(way, 40 * ln2, cache, 1) == doctest::Approx(0.5));  // 20 ln 2 and 80 ln 2
+    CHECK(predicted_hits(way, 20 * ln2, cache, 0.5) == doctest::Approx(0.5));
+  }
+  CHECK(predicted_hits(once_way, 100, cache, 1) == 1);  // nothing passes by
+  CHECK(predicted_hits(once_way, 200 * ln2, cache, 1) == doctest::Approx(0.5));
+  for (const Way& way : {whole_way, ordinary_window}) {
+    CHECK(predicted_hits(way, 60, cache, 1) == 1);
+    CHECK(predicted_hits(way, 120 * ln2, cache, 1) == doctest::Approx(0.5));
+    CHECK(predicted_hits(way, 30, cache, 0.5) == 1);
+    CHECK(predicted_hits(way, 60 * ln2, cache, 0.5) == doctest::Approx(0.5));
+  }
   CHECK(predicted_hits(fitting_way(2), 120, cache, 1) == doctest::Approx(0.5));
   CHECK(predicted_hits(fitting_way(3), 180, cache, 1) == doctest::Approx(1.0 / 3));
   // 30 are to stay where 30 / (2 ln 2) can: half of half of them do
   CHECK(predicted_hits(fitting_way(2), 60, cache, 1 / (4 * ln2)) == doctest::Approx(0.25));
 
+  const Calibrated c{10, 8, 1};
+  for (const Way& way : {no_way, once_way, ordinary_way}) CHECK(rate_of(way, c) == 10);
+  for (const Way& way : {aside_way, whole_way, ordinary_window}) CHECK(rate_of(way, c) == 8);
+
   const Traffic traffic{100, 200};
-  const Calibrated c{10, 20, 1};
-  CHECK(predicted_ms(traffic, 0, c) == doctest::Approx(30));
-  CHECK(predicted_ms(traffic, 0.5, c) == doctest::Approx(25));
-  CHECK(predicted_ms(traffic, 1, c) == doctest::Approx(20));
-  CHECK(predicted_ms(traffic, 1, {10, 12, 1}) == doctest::Approx(25));  // the L2 decides
-  CHECK(hits_by(traffic, 30, c) == doctest::Approx(0));
-  CHECK(hits_by(traffic, 25, c) == doctest::Approx(0.5));
-  const Statistics found = hits_by(traffic, Statistics{25, 20, 30, 9}, c);
+  CHECK(predicted_ms(traffic, 0, 10) == doctest::Approx(30));
+  CHECK(predicted_ms(traffic, 0.5, 10) == doctest::Approx(25));
+  CHECK(predicted_ms(traffic, 1, 8) == doctest::Approx(25));
+  CHECK(hits_by(traffic, 30, 10) == doctest::Approx(0));
+  CHECK(hits_by(traffic, 25, 10) == doctest::Approx(0.5));
+  const Statistics found = hits_by(traffic, Statistics{25, 20, 30, 9}, 10);
   CHECK(found.low == doctest::Approx(0));
   CHECK(found.high == doctest::Approx(1));
   // half of 40 bytes and twice 40 come for each half-life of the L2
-  CHECK(held_by(traffic, 40, 25, c, {200 / ln2, 60}) == doctest::Approx(0.5));
-  CHECK(held_by(traffic, 40, 25, c, {50 / ln2, 60}) == 1);  // more than there is
-  CHECK(held_by(traffic, 40, 30, c, {1e6, 60}) == 0.25);    // nothing stays
-  CHECK(held_by(traffic, 40, 1e-3, c, {100, 60}) == 1);     // faster than can be
+  CHECK(held_by(traffic, 40, 25, 10, {200 / ln2, 60}) == doctest::Approx(0.5));
+  CHECK(held_by(traffic, 40, 25, 10, {50 / ln2, 60}) == 1);  // more than there is
+  CHECK(held_by(traffic, 40, 30, 10, {1e6, 60}) == 0.25);    // nothing stays
+  CHECK(held_by(traffic, 40, 1e-3, 10, {100, 60}) == 1);     // faster than can be
 }
 
 TEST_CASE("l2_window: windows are gated") {
@@ -666,31 +743,38 @@ TEST_CASE("l2_window: each row of a made-up device is predicted, and the right p
   REQUIRE(sizes.shares == std::vector<double>{0.5, 1, 2});
   const Cache cache{64.0 * (1 << 20), 40.0 * (1 << 20)};
   const Traffic traffic = sizes.traffic();
-  const Calibrated c{4.5e9, 7e9, 0.75};  // bytes a millisecond
+  const Calibrated c{4.5e9, 4e9, 0.75};  // bytes a millisecond
   const auto for_ms = [](double ms) { return Readings{std::vector<double>(15, ms)}; };
-  Measured taken{for_ms(traffic.stream / c.memory), for_ms(traffic.hot / c.l2), {}};
+  Measured taken{for_ms(traffic.stream / c.memory), for_ms(traffic.stream / c.aside), {}};
+  size_t rows = 0;
   for (const double share : sizes.shares) {
     taken.both.emplace_back();
-    for (const Way& way : ways_of(share))
-      taken.both.back().push_back(for_ms(
-          predicted_ms(traffic, predicted_hits(way, sizes.hot_bytes(share), cache, c.held), c)));
+    for (const Way& way : ways_of(share)) {
+      const double hits = predicted_hits(way, sizes.hot_bytes(share), cache, c.held);
+      taken.both.back().push_back(for_ms(predicted_ms(traffic, hits, rate_of(way, c))));
+      ++rows;
+    }
   }
   const Calibrated found = calibrate(taken, sizes, cache);
   CHECK(found.memory == doctest::Approx(c.memory));
-  CHECK(found.l2 == doctest::Approx(c.l2));
+  CHECK(found.aside == doctest::Approx(c.aside));
   CHECK(found.held == doctest::Approx(c.held));
   show(run, taken, sizes, cache, found);
-  REQUIRE(report.predictions().size() == 2 * 6);  // times and hits of all rows but one
+  REQUIRE(report.predictions().size() == 2 * (rows - 1));  // times and hits of all rows but one
   for (const Prediction& p : report.predictions()) {
     CAPTURE(p.row);
     CHECK(p.measured == doctest::Approx(p.predicted));
     CHECK(p.model == (p.unit == "ms" ? Model::traffic : Model::host));
   }
-  taken.both[0] = {for_ms(3), for_ms(2)};
-  taken.both[2] = {for_ms(3), for_ms(2.5), for_ms(2)};
+  // in the order of ways_of
+  taken.both[0] = {for_ms(3), for_ms(6), for_ms(2), for_ms(1), for_ms(5), for_ms(4)};
+  taken.both[2] = {for_ms(3), for_ms(6), for_ms(2.5), for_ms(2), for_ms(1)};
   printed.clear();
   find(run, taken, sizes);
   CHECK(printed.find("with a window 1.50x faster") != std::string::npos);
+  CHECK(printed.find("wanted once, without a window, 3.00x faster") != std::string::npos);
+  CHECK(printed.find("makes it 2.00x slower") != std::string::npos);
+  CHECK(printed.find("by ordinary loads with a window 1.25x faster") != std::string::npos);
   CHECK(printed.find("hitRatio 0.5 1.25x faster") != std::string::npos);
   CHECK(printed.find("which is 1.20x faster") != std::string::npos);
 }
@@ -734,11 +818,12 @@ TEST_CASE("l2_window: each thread has the sum of its words") {
           CHECK(sums == sums_by_host(hot, n, arrays.threads(), streams));
         };
         right(arrays.stream_alone(), 0, true);
-        right(arrays.hot_alone(hot_words), hot_words, false);
-        right(arrays.both(no_way, hot_words), hot_words, true);
+        for (const Way& way : {no_way, once_way, ordinary_way})
+          right(arrays.both(way, hot_words), hot_words, true);
         if (!windows) continue;
         const SetAside set_aside(size_t(device.prop.persistingL2CacheMaxSize));
-        right(arrays.both(whole_way, hot_words), hot_words, true);
+        for (const Way& way : {aside_way, whole_way, ordinary_window})
+          right(arrays.both(way, hot_words), hot_words, true);
         right(arrays.both(fitting_way(2), hot_words), hot_words, true);
       }
 }
@@ -776,8 +861,8 @@ TEST_CASE("l2_window: nothing of a window is left, whatever ends it") {
   {
     const SetAside set_aside(most);
     CHECK(SetAside::limit() > 0);
-    launch_with_window(1, arrays.blocks, arrays.sums.data(), arrays.hot_data(), 1 << 14,
-                       arrays.stream_data(), arrays.n, stream);
+    launch_with_window(read_hot_and_stream, 1, arrays.blocks, arrays.sums.data(), arrays.hot_data(),
+                       1 << 14, arrays.stream_data(), arrays.n, stream);
     stream.wait();
   }
   CHECK(SetAside::limit() == before);
