@@ -7,10 +7,9 @@
 //   cmake -S 03_access_patterns -B build/l2_window -DEXPERIMENTS=l2_window
 //   cmake --build build/l2_window && build/l2_window/03_access_patterns
 //
-//   1  read_hot_and_stream       a word of the hot array and two of the stream in turn, past L1
+//   1  read_hot_and_stream       a word of the hot array and two of the stream in turn
 //   2  read_hot_and_stream_once  the same, the stream by __ldcs: its lines leave the L2 first
-//   3  read_by_ordinary_loads    1 by loads that say nothing
-//   4  read_stream               the stream alone
+//   3  read_stream               the stream alone
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -28,19 +27,6 @@ namespace {
 
 // ---- kernels: thread t adds up what it reads in words of 16 bytes, into sums[t] ----
 
-// 16 bytes that L1 is told not to keep: it is the L2 that is asked here.
-__device__ uint4 past_l1(const uint4* word) {
-#if __CUDA_ARCH__ >= 700
-  uint4 v;
-  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-               : "l"(word));
-  return v;
-#else
-  return __ldcg(word);
-#endif
-}
-
 // [read_hot_and_stream]
 // At each step a warp reads 512 bytes of the hot array, which begins again at its end, and 512 of
 // each half of the stream, which nobody reads twice. n: words of a half.
@@ -50,9 +36,9 @@ __global__ void read_hot_and_stream(unsigned* sums, const uint4* hot, unsigned h
   const unsigned threads = gridDim.x * blockDim.x;
   unsigned sum = 0;
   for (unsigned i = tid; i < n; i += threads) {
-    const uint4 again = past_l1(hot + i % hot_words);
-    const uint4 once = past_l1(stream + i);
-    const uint4 other = past_l1(stream + n + i);
+    const uint4 again = hot[i % hot_words];
+    const uint4 once = stream[i];
+    const uint4 other = stream[n + i];
     sum += again.x + again.y + again.z + again.w;
     sum += once.x + once.y + once.z + once.w;
     sum += other.x + other.y + other.z + other.w;
@@ -69,28 +55,11 @@ __global__ void read_hot_and_stream_once(unsigned* sums, const uint4* hot, unsig
   const unsigned threads = gridDim.x * blockDim.x;
   unsigned sum = 0;
   for (unsigned i = tid; i < n; i += threads) {
-    const uint4 again = past_l1(hot + i % hot_words);
+    const uint4 again = hot[i % hot_words];
     // [once]
     const uint4 once = __ldcs(stream + i);
     const uint4 other = __ldcs(stream + n + i);
     // [/once]
-    sum += again.x + again.y + again.z + again.w;
-    sum += once.x + once.y + once.z + once.w;
-    sum += other.x + other.y + other.z + other.w;
-  }
-  sums[tid] = sum;
-}
-
-// The first again, by loads that say nothing, as most programs have them.
-__global__ void read_by_ordinary_loads(unsigned* sums, const uint4* hot, unsigned hot_words,
-                                       const uint4* stream, unsigned n) {
-  const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
-  const unsigned threads = gridDim.x * blockDim.x;
-  unsigned sum = 0;
-  for (unsigned i = tid; i < n; i += threads) {
-    const uint4 again = hot[i % hot_words];
-    const uint4 once = stream[i];
-    const uint4 other = stream[n + i];
     sum += again.x + again.y + again.z + again.w;
     sum += once.x + once.y + once.z + once.w;
     sum += other.x + other.y + other.z + other.w;
@@ -104,8 +73,8 @@ __global__ void read_stream(unsigned* sums, const uint4* stream, unsigned n) {
   const unsigned threads = gridDim.x * blockDim.x;
   unsigned sum = 0;
   for (unsigned i = tid; i < n; i += threads) {
-    const uint4 once = past_l1(stream + i);
-    const uint4 other = past_l1(stream + n + i);
+    const uint4 once = stream[i];
+    const uint4 other = stream[n + i];
     sum += once.x + once.y + once.z + once.w;
     sum += other.x + other.y + other.z + other.w;
   }
@@ -219,9 +188,8 @@ struct Way {
 constexpr Way no_way{"no window", read_hot_and_stream, false, 0};
 constexpr Way aside_way{"set aside, no window", read_hot_and_stream, true, 0};
 constexpr Way whole_way{"window, hitRatio 1", read_hot_and_stream, true, 1};
-constexpr Way once_way{"no window, stream wanted once", read_hot_and_stream_once, false, 0};
-constexpr Way ordinary_way{"no window, ordinary loads", read_by_ordinary_loads, false, 0};
-constexpr Way ordinary_window{"window, ordinary loads", read_by_ordinary_loads, true, 1};
+constexpr Way once_way{"no window, stream once", read_hot_and_stream_once, false, 0};
+constexpr Way once_window{"window, stream once", read_hot_and_stream_once, true, 1};
 Way fitting_way(double share) {
   return {"window, hitRatio to fit", read_hot_and_stream, true, 1 / share};
 }
@@ -418,14 +386,12 @@ Sizes sizes_of(const Run& run, size_t set_aside) {
   return sizes;
 }
 
-/// The hitRatio that fits is 1 up to the set-aside. Ordinary loads stand at one size only.
+/// The hitRatio that fits is 1 up to the set-aside.
 std::vector<Way> ways_of(double share) {
   std::vector<Way> ways{no_way, aside_way, whole_way};
   if (share > 1) ways.push_back(fitting_way(share));
   ways.push_back(once_way);
-  if (share != calibrating) return ways;
-  ways.push_back(ordinary_way);
-  ways.push_back(ordinary_window);
+  ways.push_back(once_window);
   return ways;
 }
 size_t index_of(const std::vector<Way>& ways, const Way& wanted) {
@@ -566,12 +532,11 @@ void find(const Run& run, const Measured& taken, const Sizes& sizes) {
   if (place_of(sizes, calibrating) >= 0) {
     const std::string half = "a hot array of half the set-aside: ";
     say(half + "with a window " + compare(calibrating, no_way, whole_way) + " than without");
-    say(half + "the stream wanted once, without a window, " +
-        compare(calibrating, no_way, once_way) + " than by loads past L1 alone");
+    say(half + "with __ldcs for the stream, and no window, " +
+        compare(calibrating, no_way, once_way) + "; with both " +
+        compare(calibrating, no_way, once_window));
     say(half + "setting aside alone, for no window, makes it " +
         compare(calibrating, no_way, aside_way));
-    say(half + "by ordinary loads with a window " +
-        compare(calibrating, ordinary_way, ordinary_window) + " than without");
   }
   if (place_of(sizes, 2) >= 0)
     say("of twice the set-aside: hitRatio 0.5 " + compare(2, whole_way, fitting_way(2)) +
@@ -675,13 +640,13 @@ TEST_CASE("l2_window: what an L2 keeps, by hand") {
 TEST_CASE("l2_window: predictions, by hand") {
   const double ln2 = std::log(2.0);
   const Cache cache{100, 60};
-  for (const Way& way : {no_way, aside_way, ordinary_way}) {
+  for (const Way& way : {no_way, aside_way}) {
     CHECK(predicted_hits(way, 40 * ln2, cache, 1) == doctest::Approx(0.5));  // 20 ln 2 and 80 ln 2
     CHECK(predicted_hits(way, 20 * ln2, cache, 0.5) == doctest::Approx(0.5));
   }
   CHECK(predicted_hits(once_way, 100, cache, 1) == 1);  // nothing passes by
   CHECK(predicted_hits(once_way, 200 * ln2, cache, 1) == doctest::Approx(0.5));
-  for (const Way& way : {whole_way, ordinary_window}) {
+  for (const Way& way : {whole_way, once_window}) {
     CHECK(predicted_hits(way, 60, cache, 1) == 1);
     CHECK(predicted_hits(way, 120 * ln2, cache, 1) == doctest::Approx(0.5));
     CHECK(predicted_hits(way, 30, cache, 0.5) == 1);
@@ -693,8 +658,8 @@ TEST_CASE("l2_window: predictions, by hand") {
   CHECK(predicted_hits(fitting_way(2), 60, cache, 1 / (4 * ln2)) == doctest::Approx(0.25));
 
   const Calibrated c{10, 8, 1};
-  for (const Way& way : {no_way, once_way, ordinary_way}) CHECK(rate_of(way, c) == 10);
-  for (const Way& way : {aside_way, whole_way, ordinary_window}) CHECK(rate_of(way, c) == 8);
+  for (const Way& way : {no_way, once_way}) CHECK(rate_of(way, c) == 10);
+  for (const Way& way : {aside_way, whole_way, once_window}) CHECK(rate_of(way, c) == 8);
 
   const Traffic traffic{100, 200};
   CHECK(predicted_ms(traffic, 0, 10) == doctest::Approx(30));
@@ -767,14 +732,14 @@ TEST_CASE("l2_window: each row of a made-up device is predicted, and the right p
     CHECK(p.model == (p.unit == "ms" ? Model::traffic : Model::host));
   }
   // in the order of ways_of
-  taken.both[0] = {for_ms(3), for_ms(6), for_ms(2), for_ms(1), for_ms(5), for_ms(4)};
-  taken.both[2] = {for_ms(3), for_ms(6), for_ms(2.5), for_ms(2), for_ms(1)};
+  taken.both[0] = {for_ms(3), for_ms(6), for_ms(2), for_ms(1), for_ms(1.5)};
+  taken.both[2] = {for_ms(3), for_ms(6), for_ms(2.5), for_ms(2), for_ms(1), for_ms(1)};
   printed.clear();
   find(run, taken, sizes);
   CHECK(printed.find("with a window 1.50x faster") != std::string::npos);
-  CHECK(printed.find("wanted once, without a window, 3.00x faster") != std::string::npos);
+  CHECK(printed.find("and no window, 3.00x faster") != std::string::npos);
   CHECK(printed.find("makes it 2.00x slower") != std::string::npos);
-  CHECK(printed.find("by ordinary loads with a window 1.25x faster") != std::string::npos);
+  CHECK(printed.find("with both 2.00x faster") != std::string::npos);
   CHECK(printed.find("hitRatio 0.5 1.25x faster") != std::string::npos);
   CHECK(printed.find("which is 1.20x faster") != std::string::npos);
 }
@@ -818,11 +783,11 @@ TEST_CASE("l2_window: each thread has the sum of its words") {
           CHECK(sums == sums_by_host(hot, n, arrays.threads(), streams));
         };
         right(arrays.stream_alone(), 0, true);
-        for (const Way& way : {no_way, once_way, ordinary_way})
+        for (const Way& way : {no_way, once_way})
           right(arrays.both(way, hot_words), hot_words, true);
         if (!windows) continue;
         const SetAside set_aside(size_t(device.prop.persistingL2CacheMaxSize));
-        for (const Way& way : {aside_way, whole_way, ordinary_window})
+        for (const Way& way : {aside_way, whole_way, once_window})
           right(arrays.both(way, hot_words), hot_words, true);
         right(arrays.both(fitting_way(2), hot_words), hot_words, true);
       }
