@@ -555,6 +555,21 @@ size_t granted(const Device& device) {
   }
 }
 
+/// What the model says of an H200's L2, where nothing can be measured.
+void say_model(Report& report) {
+  constexpr double MiB = 1 << 20;
+  const Cache cache{60 * MiB, 37.5 * MiB};
+  const auto hits = [&](const Way& way, double hot_mib) {
+    return fixed(100 * predicted_hits(way, hot_mib * MiB, cache, 1), 0) + "%";
+  };
+  report.note("predicted for an L2 of 60 MiB, 37.5 of them set aside: of the reads of a hot array");
+  report.note("of 18.75 MiB " + hits(no_way, 18.75) + " hit without a window, " +
+              hits(whole_way, 18.75) + " with one, " + hits(once_way, 18.75) +
+              " with __ldcs for the stream; of 75 MiB");
+  report.note(hits(no_way, 75) + ", " + hits(whole_way, 75) + " with hitRatio 1, " +
+              hits(fitting_way(2), 75) + " with 0.5, and " + hits(once_way, 75));
+}
+
 }  // namespace
 
 void l2_window(const Run& run) {
@@ -563,6 +578,7 @@ void l2_window(const Run& run) {
   const size_t set_aside = why.empty() ? granted(*run.device) : 0;
   if (set_aside == 0) {
     run.report.begin("l2_window", "a hot array, read again and again while a stream passes by");
+    if (!run.device) say_model(run.report);
     return run.report.left_out(what, why.empty() ? "the driver sets no L2 aside" : why);
   }
   const Sizes sizes = sizes_of(run, set_aside);
