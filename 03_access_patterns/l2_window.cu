@@ -115,7 +115,7 @@ class SetAside {
 
 // [window]
 /// A launch with a window of its own, which no other launch has: `ratio` of the hot array's lines
-/// are to stay in what was set aside, the others go first when room is needed.
+/// are to stay in what was set aside; the others go first when room is needed.
 void launch_with_window(Kernel kernel, float ratio, unsigned blocks, unsigned* sums,
                         const uint4* hot, unsigned hot_words, const uint4* stream, unsigned n,
                         cudaStream_t in) {

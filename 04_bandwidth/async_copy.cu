@@ -136,10 +136,10 @@ __global__ void bulk_ring(unsigned* out, const uint4* in, size_t n) {
                                     cuda::aligned_size_t<16>(bytes), came[stage]);
       (void)cuda::device::barrier_arrive_tx(came[stage], 1, bytes);
     }
+  // [bulk_ring]
   unsigned sum = 0;
   unsigned stage = 0;
   unsigned lap = 0;  // 0, 1, 0, 1 ...: which opening of its barrier a stage is at
-  // [bulk_ring]
 #pragma unroll 1
   for (size_t first = size_t(blockIdx.x) * tile; first < n; first += turn) {
     uint64_t* const barrier = cuda::device::barrier_native_handle(came[stage]);
@@ -152,12 +152,12 @@ __global__ void bulk_ring(unsigned* out, const uint4* in, size_t n) {
         sum += word.x + word.y + word.z + word.w;
       }
     }
-    __syncthreads();  // all have read the stage
+    __syncthreads();  // all have read the stage: it can be filled again
     if (threadIdx.x == 0 && asked < n) {
       const unsigned bytes = 16 * unsigned(min(size_t(tile), n - asked));
       cuda::device::memcpy_async_tx(&ring[stage * tile], &in[asked],
                                     cuda::aligned_size_t<16>(bytes), came[stage]);
-      (void)cuda::device::barrier_arrive_tx(came[stage], 1, bytes);
+      (void)cuda::device::barrier_arrive_tx(came[stage], 1, bytes);  // opens when they have come
     }
     asked += turn;
     stage = (stage + 1) % stages;

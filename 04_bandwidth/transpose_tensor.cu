@@ -3,6 +3,7 @@
 // the tile into shared memory with its quads exchanged. Does that beat 16-byte loads and stores?
 // And what would tiles cost that are moved only, not turned? Look at kernels 12 and 13: the same
 // bytes in the same tiles, but for the order in which blocks take them.
+// Built and run with transpose.cu.
 //
 //  11  turn_tensor        a tile comes, is turned by the block's threads, and goes
 //  12  copy_tiles         a tile comes and goes; blocks along the rows
@@ -238,8 +239,7 @@ void check_all(Shape m) {
   check_task(x, tiles_copied_down(x));
 }
 
-/// A warp's lanes take a tile's quads in 4 x 4 requests, of loads and of stores, each in four
-/// passes; nothing else asks for anything.
+/// No lane loads from global memory or stores to it: the copies do all of that.
 std::vector<CountedLaunch> counted_launches() {
   return {{"turn_tensor",
            counted_parameter,
