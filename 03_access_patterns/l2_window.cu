@@ -507,7 +507,7 @@ void show(const Run& run, const Measured& taken, const Sizes& sizes, const Cache
       const double hits = predicted_hits(ways[w], hot_bytes, cache, c.held);
       Cell time = Compared{predicted_ms(traffic, hits, rate), ms, model_of(*run.device)};
       Cell hit_ratio = Compared{hits, found, Model::host};
-      if (share == calibrating && ways[w].name == no_way.name) {
+      if (share == calibrating && w == index_of(ways, no_way)) {
         time = Calibration{ms};
         hit_ratio = Calibration{found};
       }
