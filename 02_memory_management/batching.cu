@@ -5,10 +5,10 @@
 //   cmake -S 02_memory_management -B build/batching -DEXPERIMENTS=batching
 //   cmake --build build/batching && build/batching/02_memory_management
 //
-//   1  copy_each   a call for each piece
-//   2  pack        the host brings them together; then one copy
-//   3  copy_batch  all pieces as one list, without and with a preference for overlap
-//   4  keep_busy   a kernel that has all multiprocessors, beside 3
+//   1  keep_busy   the only kernel: it has all multiprocessors, beside 4
+//   2  copy_each   a call for each piece
+//   3  pack        the host brings them together; then one copy
+//   4  copy_batch  all pieces as one list, without and with a preference for overlap
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -21,12 +21,22 @@
 
 namespace {
 
+// ---- the kernel ----
+
+// Has its multiprocessors for so many cycles, and leaves memory alone: what a copy waits for beside
+// it are multiprocessors.
+__global__ void keep_busy(long long cycles) {
+  const long long start = clock64();
+  while (clock64() - start < cycles) continue;
+}
+
+// ---- the pieces of a copy ----
+
 using Byte = unsigned char;
 constexpr size_t most_pieces = 4096;
 constexpr size_t pieces_beside = 256;  // beside a kernel, at most
-constexpr size_t gap = 256;  // bytes between two pieces on the host: no copy can take both
-constexpr size_t guard =
-    64;  // bytes behind the last one on the device, which must stay as they are
+constexpr size_t gap = 256;   // bytes between two pieces on the host: no copy can take both
+constexpr size_t guard = 64;  // bytes behind the last one on the device, which must stay as is
 
 /// Where each piece goes, where it comes from, and its bytes.
 struct Pieces {
@@ -74,13 +84,6 @@ void copy_batch(Pieces&, bool, cudaStream_t) {
 }
 #endif
 
-// Has its multiprocessors for so many cycles, and leaves memory alone: what a copy waits for beside
-// it are multiprocessors.
-__global__ void keep_busy(long long cycles) {
-  const long long start = clock64();
-  while (clock64() - start < cycles) continue;
-}
-
 /// Why there is no batched copy here; empty if there is one.
 std::string why_no_batch() {
   if (CUDART_VERSION < 12080) return "toolkit before 12.8";
@@ -89,7 +92,7 @@ std::string why_no_batch() {
   return driver < 12080 ? "driver for CUDA before 12.8" : "";
 }
 
-// ---- the pieces ----
+// ---- where pieces lie ----
 
 /// `total` bytes in pieces of the same size, the last of which takes what is left over. No piece is
 /// empty: there are never more than bytes.
@@ -303,8 +306,9 @@ Beside beside_a_kernel(const Run& run, Memory& memory, Pieces& pieces, double al
   const int rounds = run.measuring.rounds_for(4 * alone_ms);
   for (int r = 0; r < rounds; ++r)
     for (int i = 0; i < 2; ++i) {
-      const bool preferring = (r + i) % 2 == 1;
-      (preferring ? beside.preferring : beside.plain).ms.push_back(list_ms(preferring));
+      const bool preferring = (r + i) % 2 == 1;  // which of the two comes first changes
+      Readings& times = preferring ? beside.preferring : beside.plain;
+      times.ms.push_back(list_ms(preferring));
     }
   return beside;
 }

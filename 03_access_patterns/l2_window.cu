@@ -567,7 +567,7 @@ void say_model(Report& report) {
               hits(whole_way, 18.75) + " with one, " + hits(once_way, 18.75) +
               " with __ldcs for the stream; of 75 MiB");
   report.note(hits(no_way, 75) + ", " + hits(whole_way, 75) + " with hitRatio 1, " +
-              hits(fitting_way(2), 75) + " with 0.5, and " + hits(once_way, 75));
+              hits(fitting_way(2), 75) + " with 0.5, " + hits(once_way, 75) + " with __ldcs");
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -663,6 +664,12 @@ void async_copy(const Run& run) {
 
 namespace {
 
+const Way& way_of(Kind kind, unsigned stages, unsigned words) {
+  for (const Way& way : ways)
+    if (way.kind == kind && way.stages == stages && way.words == words) return way;
+  throw std::logic_error("async_copy: there is no such way");
+}
+
 /// Whether `ratio` is 1 within a factor.
 bool close(double ratio, double factor) { return ratio < factor && ratio > 1 / factor; }
 
@@ -721,15 +728,16 @@ TEST_CASE("async_copy: the chases visit every slot once") {
 
 TEST_CASE("async_copy: bytes in flight and names, by hand") {
   // 128 threads x 4 words x 16 bytes are 8 KiB; four stages of them on each of 100 multiprocessors
-  const Row ring{&ways[11], few, 1, 100, 0};
+  const Row ring{&way_of(Kind::async, 4, 4), few, 1, 100, 0};
   CHECK(ring.name() == "cp.async, 4 x 8 KiB");
   CHECK(ring.in_flight() == 32768.0 * 100);
   CHECK(ring_bytes(*ring.way, few) == 32768);
-  const Row loads{&ways[4], few, 1, 100, 0};  // 128 threads x 16 words
+  const Row loads{&way_of(Kind::plain, 1, 16), few, 1, 100, 0};  // 128 threads x 16 words
   CHECK(loads.name() == "plain loads, 16 x 16 bytes");
   CHECK(loads.in_flight() == 32768.0 * 100);
   CHECK(ring_bytes(*loads.way, few) == 0);
-  const Row all{&ways[17], block_full, 8, 100, 0};  // 8 blocks x 2 stages x 256 words
+  const Row all{&way_of(Kind::bulk, 2, 1), block_full, 8, 100,
+                0};  // 8 blocks x 2 stages x 256 words
   CHECK(all.name() == "bulk copies, 2 x 4 KiB");
   CHECK(all.in_flight() == 65536.0 * 100);
   CHECK(all.total() == 204800);
@@ -745,7 +753,8 @@ TEST_CASE("async_copy: a kernel stands behind every way's name once") {
 }
 
 TEST_CASE("async_copy: predictions, by hand") {
-  const Way &load = ways[0], &async = ways[13], &two = ways[17], &eight = ways[25];
+  const Way &load = way_of(Kind::plain, 1, 1), &async = way_of(Kind::async, 8, 1),
+            &two = way_of(Kind::bulk, 2, 1), &eight = way_of(Kind::bulk, 8, 1);
   REQUIRE(async.stages == 8);
   REQUIRE(two.kind == Kind::bulk);
   REQUIRE(two.stages == 2);
@@ -771,7 +780,8 @@ TEST_CASE("async_copy: predictions, by hand") {
 
 TEST_CASE("async_copy: constants of made-up rows, by hand") {
   // on each of 100 multiprocessors 128 threads x 8 stages x 16 bytes come in 1600 ns
-  const std::vector<Row> rows = {{&ways[1], block_full, 8, 100, 0}, {&ways[25], few, 1, 100, 0}};
+  const std::vector<Row> rows = {{&way_of(Kind::plain, 1, 2), block_full, 8, 100, 0},
+                                 {&way_of(Kind::bulk, 8, 1), few, 1, 100, 0}};
   const std::vector<Statistics> gbs = {{4000, NAN, NAN, 1}, {1638400 / 1600.0, NAN, NAN, 1}};
   Calibrated c{300, 400, NAN, NAN};
   calibrate(rows, gbs, c);
@@ -785,8 +795,8 @@ TEST_CASE("async_copy: constants of made-up rows, by hand") {
 // in_flight's table: 128 and 2048 threads with 16 bytes each, and 2048 with 32, which calibrate.
 TEST_CASE("async_copy: the model's plain rows are in_flight's of an H200") {
   const Calibrated c{338, NAN, NAN, 4422};
-  CHECK(close(predicted_gbs(ways[0], 264 * 1024, c) / 786.2, 1.02));
-  CHECK(close(predicted_gbs(ways[0], 4224 * 1024, c) / 4179, 1.02));
+  CHECK(close(predicted_gbs(way_of(Kind::plain, 1, 1), 264 * 1024, c) / 786.2, 1.02));
+  CHECK(close(predicted_gbs(way_of(Kind::plain, 1, 1), 4224 * 1024, c) / 4179, 1.02));
 }
 
 // Recorded rates of few threads. The cost of a stage was made part of the model on this GPU; of
@@ -948,7 +958,7 @@ TEST_CASE("async_copy: the kernels of all threads are right in their own blocks"
 
 TEST_CASE("async_copy: the check finds a word left out and another taken twice") {
   if (skip_without_gpu()) return;
-  const Row row{&ways[0], few, 1, 3, 0};
+  const Row row{&way_of(Kind::plain, 1, 1), few, 1, 3, 0};
   Memory memory(1009, row.total());
   const Task task = memory.task(row);
   task.check.poison();
@@ -1043,7 +1053,7 @@ TEST_CASE("async_copy: race: the check finds words that were read before they ca
   if (skip_without_gpu()) return;
   const Device device = Device::current();
   if (!lacking(Kind::async, device).empty()) return skip_self_check(lacking(Kind::async, device));
-  const Row async{&ways[5], few, 1, 1, 0};
+  const Row async{&way_of(Kind::async, 2, 1), few, 1, 1, 0};
   REQUIRE(async.way->words == 1);
   Memory memory(few, few);
   memory.out.poison();

@@ -44,14 +44,8 @@ void* allocate(size_t bytes) {
 
 void release(void* data) noexcept { cudaFree(data); }
 
-/// Both calls below may return before the device is done, and a Stream does not wait for the
-/// default one: what it does next could come first.
-static void wait_for_default_stream() { CUDA_CHECK(cudaStreamSynchronize(nullptr)); }
-
 void to_device(void* to, const void* from, size_t bytes) {
-  if (!bytes) return;
-  CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
-  wait_for_default_stream();
+  if (bytes) CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
 }
 
 void to_host(void* to, const void* from, size_t bytes) {
@@ -61,7 +55,9 @@ void to_host(void* to, const void* from, size_t bytes) {
 void set(void* data, unsigned char value, size_t bytes) {
   if (!bytes) return;
   CUDA_CHECK(cudaMemset(data, value, bytes));
-  wait_for_default_stream();
+  // which returns before the device is done; a Stream does not wait for the default one, and what
+  // it does next could come first
+  CUDA_CHECK(cudaStreamSynchronize(nullptr));
 }
 
 void* allocate_pinned(size_t bytes, unsigned flags) {
