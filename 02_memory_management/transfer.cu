@@ -552,9 +552,9 @@ void measure(const Run& run, const Sizes& sizes) {
       const int k = ends == &locked;
       for (const size_t n : sizes.all) {
         const bool calibrates = n == sizes.small || n == sizes.calibrating;
-        const int c = n == sizes.calibrating;
+        const int which = n == sizes.calibrating ? 1 : 0;  // of the two that calibrate
         if (calibrates)
-          table.add(*ends, n, true, found.up[c], found.down[c]);
+          table.add(*ends, n, true, found.up[which], found.down[which]);
         else if (n == sizes.largest)
           table.add(*ends, n, false, largest.up[k], largest.down[k]);
         else
