@@ -7,12 +7,9 @@
 //   cmake --build build/carveout && build/carveout/01_memory_model
 //
 //   1  chase_split  one thread goes round a ring in global memory, through L1
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <initializer_list>
 
-#include "../common/made_up_devices.hpp"
 #include "../common/report.hpp"
 #include "chase.cuh"
 
@@ -234,87 +231,4 @@ void carveout(const Run& run) {
                                                 ? "before 7.0 L1 is an array of its own"
                                                 : "the splits of this GPU are not known here");
   measure(run, splits);
-}
-
-// ---- self-checks ----
-
-TEST_CASE("carveout: predicted splits, by hand") {
-  const Splits v100 = splits_of(7, 0), h100 = splits_of(9, 0);
-  CHECK(predicted_shared_kib(v100, {0, 0}, 0) == 0);
-  CHECK(predicted_shared_kib(v100, {100, 0}, 0) == 96);
-  CHECK(predicted_shared_kib(v100, {50, 0}, 0) == 64);  // 48 KiB asked for
-  CHECK(predicted_shared_kib(v100, {0, 20}, 0) == 32);  // the block has the last word
-  CHECK(predicted_shared_kib(v100, {100, 20}, 0) == 96);
-  CHECK(predicted_shared_kib(h100, {0, 0}, 1) == 8);  // one KiB is reserved of each block
-  CHECK(predicted_shared_kib(h100, {0, 100}, 1) == 132);
-  CHECK(predicted_shared_kib(h100, {0, 227}, 1) == 228);
-  const int capabilities[][2] = {{7, 0}, {7, 5}, {8, 0}, {8, 6}, {8, 9}, {9, 0}, {10, 0}, {12, 0}};
-  for (const auto& [major, minor] : capabilities) {
-    const Splits splits = splits_of(major, minor);
-    CAPTURE(major);
-    CHECK(std::is_sorted(splits.shared_kib.begin(), splits.shared_kib.end()));
-    CHECK(splits.shared_kib.back() < splits.total_kib);
-    for (const int kib : splits.shared_kib)  // each amount can be asked for
-      CHECK(predicted_shared_kib(splits, {percent_of(kib, splits), 0}, 0) == kib);
-  }
-  CHECK(splits_of(6, 1).shared_kib.empty());
-  CHECK(splits_of(99, 0).shared_kib.empty());
-}
-
-TEST_CASE("carveout: the search finds what fits") {
-  for (const int holds : {0, 4, 100, 120, 252, 256}) {
-    const auto fits = [&](int kib) { return kib <= holds; };
-    CHECK(largest_fitting(256, fits) == holds);
-  }
-  CHECK(largest_fitting(256, [](int kib) { return kib <= 30; }) == 28);
-  CHECK(largest_fitting(256, [](int kib) { return kib <= 999; }) == 256);
-}
-
-TEST_CASE("carveout: rows") {
-  const Splits h100 = splits_of(9, 0);
-  CHECK(rows_of(h100, 227, false).size() == 15);
-  CHECK(rows_of(h100, 99, false).size() == 13);
-  CHECK(rows_of(h100, 227, true).size() == 5);
-  for (const Row& row : rows_of(h100, 227, false)) CHECK(row.wish.block_kib <= 227);
-}
-
-TEST_CASE("carveout: made-up GPUs have a known split, and no block asks for more than it may") {
-  for (const Device& device : made_up_devices()) {
-    CAPTURE(std::string(device.prop.name));
-    const cudaDeviceProp& p = device.prop;
-    const Splits splits = splits_of(p.major, p.minor);
-    REQUIRE(!splits.shared_kib.empty());
-    CHECK(size_t(splits.shared_kib.back()) == p.sharedMemPerMultiprocessor / 1024);
-    const int most = int(p.sharedMemPerBlockOptin >> 10);
-    for (const bool quick : {false, true})
-      for (const Row& row : rows_of(splits, most, quick)) {
-        CHECK(row.wish.block_kib <= most);
-        CHECK(row.wish.hint_percent <= 100);
-        CHECK(predicted_shared_kib(splits, row.wish, int(p.reservedSharedMemPerBlock >> 10)) >=
-              row.wish.block_kib);
-      }
-  }
-}
-
-TEST_CASE("carveout: every chase ends where it should") {
-  if (skip_without_gpu()) return;
-  L1 l1(64);
-  for (const int kib : {1, 3, 4, 31, 64})  // throws if it does not
-    for (const Wish wish : {Wish{0, 0}, Wish{100, 0}, Wish{0, 40}}) CHECK(l1.cycles(kib, wish) > 0);
-}
-
-// The claim of the sweep, where the array is one: more shared memory, less L1.
-TEST_CASE("plausible: carveout" * doctest::skip()) {
-  if (skip_without_gpu()) return;
-  const cudaDeviceProp prop = Device::current().prop;
-  const Splits splits = splits_of(prop.major, prop.minor);
-  if (splits.shared_kib.empty()) return skip_self_check("no known split of L1 on this GPU");
-  L1 l1(splits.total_kib);
-  const double hit = l1.cycles(step_kib, {0, 0});
-  const double most = seen_kib(l1, splits, {0, 0}, hit);
-  const double least = seen_kib(l1, splits, {100, 0}, hit);
-  CHECK(most <= splits.total_kib);
-  CHECK(most > 0.6 * (splits.total_kib - splits.shared_kib.front()));
-  CHECK(least <= splits.total_kib - splits.shared_kib.back());
-  CHECK(least < most);
 }

@@ -5,10 +5,7 @@
 //   1  read_l1   every block reads its own few words over and over, out of L1
 //   2  read_l2   all blocks read what the L2 holds, over and over, past L1
 //   3  read_far  all blocks read an array once: device memory, or the host's
-#include "../common/made_up_devices.hpp"
 #include "device_rates.hpp"
-
-#include <doctest/doctest.h>
 
 #include <algorithm>
 
@@ -317,83 +314,4 @@ void show_rates(const Run& run) {
   run.report.note(
       "predicted: a line a cycle out of L1; device memory: in theory; the host's: as "
       "the copy engine; nothing documented says what L2 gives");
-}
-
-// ---- self-checks ----
-
-TEST_CASE("device: predicted rates and sizes, of a made-up GPU") {
-  Device made_up;
-  made_up.number = -1;
-  CHECK(std::isnan(l1_gbs(made_up)));
-  CHECK(std::isnan(memory_gbs(made_up)));
-  made_up.prop.multiProcessorCount = 10;
-  made_up.prop.maxThreadsPerMultiProcessor = 1536;
-  made_up.prop.l2CacheSize = 1 << 20;
-  made_up.sm_clock_khz = 1000000;
-  made_up.theoretical_gbs = 300;
-  CHECK(l1_gbs(made_up) == doctest::Approx(1280));
-  CHECK(memory_gbs(made_up) == 300);
-  CHECK(quads_in_l2(made_up) == 16384);
-  CHECK(resident_blocks(made_up.prop) == 10);
-  CHECK(bytes_of(10, 3) == 480);
-}
-
-TEST_CASE("device: arrays and grids of made-up GPUs") {
-  check_on_made_up_devices([](const Run& run) {
-    const cudaDeviceProp& p = run.device->prop;
-    const double bytes = double(bytes_of_array(run));
-    const unsigned blocks = resident_blocks(p);
-    CHECK(blocks >= unsigned(p.multiProcessorCount));
-    CHECK(int(blocks * block_threads) <= p.multiProcessorCount * p.maxThreadsPerMultiProcessor);
-    CHECK(16.0 * blocks * block_threads <= bytes);  // what the blocks read out of L1 is part of it
-    CHECK(std::isnan(l1_gbs(*run.device)) == (run.device->sm_clock_khz == 0));
-    CHECK(std::isnan(memory_gbs(*run.device)) == (run.device->theoretical_gbs == 0));
-    return Needs{bytes_needed(*run.device, bytes), bytes};
-  });
-}
-
-TEST_CASE("device: a block's sums of its own words, by hand") {
-  const std::vector<unsigned> sums = sums_of_own(2, 3);
-  REQUIRE(sums.size() == 2 * block_threads);
-  unsigned sum = 0;
-  for (const size_t quad : {2047u, 1055u, 1087u, 1024u + 95u})  // thread 1023 of block 1
-    for (size_t k = 0; k < 4; ++k) sum += word_at(4 * quad + k);
-  CHECK(sums[2047] == 3 * sum);
-}
-
-TEST_CASE("device: every reader is right at awkward sizes") {
-  if (skip_without_gpu()) return;
-  for (const unsigned blocks : {1u, 3u})
-    for (const size_t n : {1, 31, 1024, 1025, 4099, 50021}) {
-      CAPTURE(blocks);
-      CAPTURE(n);
-      DeviceBuffer<unsigned> words(4 * n);
-      Reader reader({"words", blocks, n, 3}, words.data());
-      CHECK(wrong_after(reader.from_l2()) == 0);
-      PinnedBuffer<unsigned> pinned(4 * n, cudaHostAllocMapped);
-      Reader once({"words", blocks, n, 1}, pinned.data());
-      CHECK(wrong_after(once.from_far()) == 0);
-      CHECK(wrong_after(copied(words.data(), pinned.data(), 4 * n)) == 0);
-      Reader far({"words", blocks, n, 1}, words.data());
-      CHECK(wrong_after(far.from_far()) == 0);
-      const size_t own = size_t(blocks) * block_threads;
-      DeviceBuffer<unsigned> own_words(4 * own);
-      Reader l1({"words", blocks, own, 3}, own_words.data());
-      CHECK(wrong_after(l1.from_l1()) == 0);
-    }
-}
-
-TEST_CASE("device: the check of the readers finds a word left out and a sum too many") {
-  if (skip_without_gpu()) return;
-  DeviceBuffer<unsigned> words(4 * 3000);
-  Reader reader({"words", 1, 3000, 1}, words.data());
-  const Task task = reader.from_far();
-  REQUIRE(wrong_after(task) == 0);
-  std::vector<unsigned> sums = reader.sums.to_host();
-  sums[7] -= word_at(28);
-  sums[block_threads] = 0;
-  reader.sums.copy_from(sums);
-  CHECK(task.check.wrong() == 2);
-  task.check.poison();
-  CHECK(task.check.wrong() == block_threads);
 }

@@ -3,11 +3,8 @@
 //
 //   1  read_shared  every warp reads 512 neighbouring bytes of shared memory, again and again
 //   2  read_global  every warp reads 512 neighbouring bytes of global memory, then the next
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
-#include "../common/made_up_devices.hpp"
 #include "chase.cuh"
 
 namespace {
@@ -223,68 +220,4 @@ void chase::measure_bandwidth(const Run& run) {
   const bool past_l2 = beyond_l2(device, memory.bytes());
   judge_bandwidth(run, past_l2 ? times_as_fast(times[0], from_shared, times[1], memory.bytes())
                                : not_measured("too little memory is free to read beyond the L2"));
-}
-
-// ---- self-checks ----
-
-TEST_CASE("latency: bytes and rates of made-up reads, by hand") {
-  CHECK(bytes_from_shared(2048, 10) == 2048 * 10 * 8 * 16.0);
-  Device device;
-  device.number = -1;
-  CHECK(std::isnan(banks_gbs(device)));
-  CHECK(std::isnan(interface_gbs(device)));
-  device.sm_clock_khz = 1000000;
-  device.prop.multiProcessorCount = 10;
-  CHECK(banks_gbs(device) == doctest::Approx(1280));
-  // 8 GB in 1 ms against 1 GB in 2 ms
-  const Readings shared{std::vector<double>(15, 1)}, global{std::vector<double>(15, 2)};
-  const Interval r = times_as_fast(shared, 8e9, global, 1e9);
-  CHECK(r.value == doctest::Approx(16));
-  std::string printed;
-  Report report("latency", &printed);
-  judge_bandwidth({report, &device, {}}, r);
-  CHECK(printed.find("01.10b holds, by less") != std::string::npos);
-  CHECK(printed.find("16.0x slower") != std::string::npos);
-}
-
-TEST_CASE("latency: the array that all read fits made-up GPUs, beyond the L2") {
-  check_on_made_up_devices([](const Run& run) {
-    const double bytes = double(global_bytes(run));
-    const double sums = 8.0 * 2 * run.device->prop.multiProcessorCount * block_threads;
-    return Needs{bytes + sums, bytes};
-  });
-}
-
-TEST_CASE("latency: both bandwidth kernels read every word") {
-  if (skip_without_gpu()) return;
-  for (const unsigned blocks : {1u, 3u, 7u})
-    for (const size_t quads : {size_t(tile_words), size_t(4097), size_t(65537)}) {
-      CAPTURE(blocks);
-      CAPTURE(quads);
-      Memory memory(blocks, quads);
-      for (const unsigned turns : {1u, 2u, 31u}) CHECK(wrong_after(memory.shared_task(turns)) == 0);
-      CHECK(wrong_after(memory.global_task()) == 0);
-    }
-}
-
-TEST_CASE("latency: the check of the bandwidth kernels is that of the loops on a host") {
-  if (skip_without_gpu()) return;
-  Memory memory(3, 4097);
-  const std::vector<unsigned> words = memory.words.to_host();
-  std::vector<unsigned> sums(memory.threads(), 0);
-  size_t differ = 0;
-  for (size_t i = 0; i < words.size(); ++i) differ += words[i] != word_at(i);
-  CHECK(differ == 0);
-  for (size_t thread = 0; thread < sums.size(); ++thread)  // one after the other
-    for (size_t quad = thread; quad < 4097; quad += sums.size())
-      for (size_t k = 0; k < 4; ++k) sums[thread] += words[4 * quad + k];
-  CHECK(memory.global_sums() == sums);
-  const Task task = memory.global_task();
-  REQUIRE(wrong_after(task) == 0);
-  std::vector<unsigned> found = memory.sums.to_host();
-  found[5] += words[0] - words[1];  // a word left out and another taken twice
-  memory.sums.copy_from(found);
-  CHECK(task.check.wrong() == 1);
-  task.check.poison();
-  CHECK(task.check.wrong() >= memory.threads() - 1);  // a sum may be ~0 by chance
 }

@@ -2,8 +2,6 @@
 // in L1 what was just stored, at a place that was never loaded?
 //
 //   1  load_after  one lane loads from places that were not touched, loaded, stored to, or both
-#include <doctest/doctest.h>
-
 #include <array>
 
 #include "stores.hpp"
@@ -84,10 +82,4 @@ void loads_after_stores(const Run& run) {
   }
   table.print();
   run.report.note("predicted: L1 keeps what is stored, besides handing it on");
-}
-
-TEST_CASE("stores: in L1: every load brings what was stored") {
-  if (skip_without_gpu()) return;
-  for (const Statistics& s : cycles_after()) CHECK(s.low > 0);  // throws unless all are right
-  CHECK(predicted_cycles(40) == 40);
 }

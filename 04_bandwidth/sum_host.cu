@@ -1,8 +1,6 @@
 // The host's half of sum; see sum_host.hpp.
 #include "sum_host.hpp"
 
-#include <doctest/doctest.h>
-
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -187,17 +185,4 @@ void HostSquare::measure(const Run& run, const Readings& measured_rows) {
             {Compared{words_of_a_line * rows.median, columns, Model::host}, spread_text(columns),
              gigabytes_per_second(bytes(), columns)});
   table.print();
-}
-
-TEST_CASE("sum: the host adds every line once, with whatever threads it has") {
-  for (const size_t side : {1, 2, 16, 17, 101, 256}) {
-    CAPTURE(side);
-    HostSquare host(side);
-    for (const Task& task : {host.by_rows(), host.by_columns()}) {
-      task.check.poison();
-      CHECK(task.check.wrong() == side);
-      task.launch();
-      CHECK(task.check.wrong() == 0);
-    }
-  }
 }

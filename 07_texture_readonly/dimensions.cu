@@ -14,8 +14,6 @@
 //   6  read_2d_layered       planes that are numbered
 //   7  read_cubemap          six faces, by a direction
 //   8  read_cubemap_layered  numbered cubemaps
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -445,56 +443,4 @@ void dimensions(const Run& run) {
   run.report.note("linear and pitched memory begins at a multiple of " +
                   std::to_string(p.textureAlignment) + " bytes, pitches are multiples of " +
                   std::to_string(p.texturePitchAlignment));
-}
-
-// ---- self-checks ----
-
-TEST_CASE("dimensions: the direction to a texel leads back to it") {
-  for (int width : {1, 2, 3, 8, 17, 64, 101}) CHECK(led_back(width) == 6 * width * width);
-  CHECK(texel_seen({0.9f, -1, 0.9f}, 2) == (3 * 2 + 0) * 2 + 1);  // face -y: u = x, v = -z
-}
-
-TEST_CASE("dimensions: the check finds a texel that is wrong, and one too many") {
-  const std::vector<float> sent = source<float>(100);
-  std::vector<float> read = sent;
-  CHECK(count_equal(sent, read) == 100);
-  std::swap(read[3], read[4]);
-  CHECK(count_equal(sent, read) == 98);
-  std::vector<unsigned> behind(canaries, ~0u);
-  CHECK(still_poisoned(behind.data(), canaries));
-  behind.back() = 0xffffff00u;
-  CHECK_FALSE(still_poisoned(behind.data(), canaries));
-}
-
-TEST_CASE("dimensions: no texel of the source is like the one beside it") {
-  const std::vector<unsigned char> bytes = source<unsigned char>(1009);
-  const std::vector<float4> wide = source<float4>(1009);
-  int alike = 0;
-  for (size_t i = 1; i < wide.size(); ++i)
-    alike += std::memcmp(&wide[i], &wide[i - 1], sizeof wide[i]) == 0;
-  CHECK(alike == 0);
-  CHECK(std::count(bytes.begin(), bytes.end(), bytes[0]) < 20);  // 4 of 1009 by chance
-}
-
-TEST_CASE("dimensions: every texel comes back bit for bit") {
-  if (skip_without_gpu()) return;
-  for (const KindOfTexture& k : kinds)
-    for (const ElementType& type : element_types) {
-      CAPTURE(std::string(k.name) + ", " + type.name);
-      for (auto equal : type.equal) CHECK(equal(k) == all_texels(k));
-    }
-}
-
-TEST_CASE("dimensions: limits are accepted and what lies beyond is refused") {
-  if (skip_without_gpu()) return;
-  const Device device = Device::current();
-  for (const KindOfTexture& k : kinds) {
-    if (k.kind == Kind::line_in_memory) continue;  // hundreds of megabytes
-    CAPTURE(k.name);
-    const Extent most = largest(k.kind, device.prop, device.number);
-    for (const Extent& e : near_limit(k.kind, most, 1)) CHECK(answer_to(k.kind, e) != "accepted");
-    if (is_cube(k.kind)) continue;  // gigabytes
-    for (const Extent& e : near_limit(k.kind, most, 0)) CHECK(answer_to(k.kind, e) == "accepted");
-  }
-  for (const auto& [what, said] : wrong_calls()) CHECK_MESSAGE(said != "accepted", what);
 }

@@ -22,10 +22,12 @@ set(SAMPLES_TOOLS ${SAMPLES_ROOT}/tools)
 # ---- what every sample needs, found or fetched once ----
 macro(find_sample_packages)
   find_package(CUDAToolkit 12.0 REQUIRED)
-  find_package(doctest 2.4.9 QUIET)
+  if(BUILD_TESTING)
+    find_package(doctest 2.4.9 QUIET)
+  endif()
   find_package(cxxopts 3.1.1 QUIET)
   set(missing)
-  if(NOT TARGET doctest::doctest)
+  if(BUILD_TESTING AND NOT TARGET doctest::doctest)
     string(APPEND missing " doctest-dev")
   endif()
   if(NOT TARGET cxxopts::cxxopts)
@@ -41,13 +43,11 @@ macro(find_sample_packages)
     FetchContent_Declare(cxxopts GIT_REPOSITORY https://github.com/jarro2783/cxxopts.git
                          GIT_TAG 44380e5a44706ab7347f400698c703eb2a196202 SOURCE_SUBDIR headers-only)  # v3.3.1
   endif()
-  if(NOT TARGET doctest::doctest)
+  if(BUILD_TESTING AND NOT TARGET doctest::doctest)
     FetchContent_MakeAvailable(doctest)
     add_library(doctest::doctest INTERFACE IMPORTED GLOBAL)
     target_include_directories(doctest::doctest SYSTEM INTERFACE ${doctest_SOURCE_DIR})
-    if(BUILD_TESTING)
-      include(${doctest_SOURCE_DIR}/scripts/cmake/doctest.cmake)
-    endif()
+    include(${doctest_SOURCE_DIR}/scripts/cmake/doctest.cmake)
   endif()
   if(NOT TARGET cxxopts::cxxopts)
     FetchContent_MakeAvailable(cxxopts)
@@ -134,10 +134,21 @@ function(add_cuda_executable target)
   # a file without device code needs one front end instead of three: the host compiler reads it
   foreach(source IN LISTS ARGN)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
-    file(STRINGS ${source} device_code REGEX "__(global|device|managed)__|^[^/]*<<<|<(cub|thrust)/|\\.cuh\"" LIMIT_COUNT 1)
+    set(looked_at ${source})
+    get_filename_component(name ${source} NAME)
+    if(source MATCHES "checks/" AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${name})
+      list(APPEND looked_at ${CMAKE_CURRENT_SOURCE_DIR}/${name})  # which it includes
+    endif()
+    set(device_code)
+    foreach(file IN LISTS looked_at)
+      file(STRINGS ${file} found REGEX "__(global|device|managed)__|^[^/]*<<<|<(cub|thrust)/|\\.cuh\"" LIMIT_COUNT 1)
+      string(APPEND device_code "${found}")
+    endforeach()
     if(NOT device_code)
       set(options -xc++)
-      if(source MATCHES "(main|_checks)\\.cu$")  # nothing in it is measured: optimised less, it compiles faster
+      list(LENGTH looked_at files)
+      if(source MATCHES "main\\.cu$" OR (source MATCHES "checks/" AND files EQUAL 1))
+        # nothing in it is measured: optimised less, it compiles faster
         list(APPEND options -O1)
       endif()
       set_source_files_properties(${source} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${options}")
@@ -150,7 +161,9 @@ endfunction()
 #
 #   add_sample(<topic> EXPERIMENTS <name>... [MEASURES_ON_HOST])
 #
-# An experiment is <name>.cu, and <name>_*.cu where it has more files.
+# An experiment is <name>.cu, and <name>_*.cu where it has more files. checks/<file>.cu includes <file>.cu and holds its
+# self-checks: where BUILD_TESTING is on it is compiled in its place. checks/ has more files of an experiment, named in
+# the same way, where checks have no sample's file to include.
 #   MEASURES_ON_HOST  some experiments measure the host, so there are measured numbers without a GPU
 # Sets SAMPLE_EXPERIMENTS to those that are built: -DEXPERIMENTS=... names them, and all others are left out.
 function(add_sample topic)
@@ -158,10 +171,22 @@ function(add_sample topic)
   choose_experiments(built ${topic} ${arg_EXPERIMENTS})
   set(SAMPLE_EXPERIMENTS ${built} PARENT_SCOPE)
 
-  set(sources main.cu)
+  set(names main.cu)
   foreach(experiment IN LISTS built)
-    experiment_files(files ${experiment} cu ${arg_EXPERIMENTS})
-    list(APPEND sources ${files})
+    experiment_files(files . ${experiment} cu ${arg_EXPERIMENTS})
+    list(APPEND names ${files})
+    if(BUILD_TESTING)
+      experiment_files(files checks ${experiment} cu ${arg_EXPERIMENTS})
+      list(APPEND names ${files})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES names)
+  set(sources)
+  foreach(name IN LISTS names)
+    if(BUILD_TESTING AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/checks/${name})
+      set(name checks/${name})
+    endif()
+    list(APPEND sources ${name})
   endforeach()
   add_cuda_executable(${topic} ${sources})
   # where self-checks find counts that were profiled once; a build by one line of nvcc does without
@@ -169,6 +194,7 @@ function(add_sample topic)
   set_property(GLOBAL APPEND PROPERTY SAMPLES ${topic})
 
   if(BUILD_TESTING)
+    target_link_libraries(${topic} PRIVATE samples_checks)
     add_self_checks(${topic} ${topic})
     add_plausible_checks(${topic})
     add_sanitizers(${topic})
@@ -302,17 +328,17 @@ function(choose_experiments variable topic)
   set(${variable} ${chosen} PARENT_SCOPE)
 endfunction()
 
-# Sets `variable` to the files of an experiment that end in one of `endings`: <experiment>.<ending>, and
-# <experiment>_*.<ending> but those of another experiment of the topic, whose names follow.
-function(experiment_files variable experiment endings)
+# Sets `variable` to the names of an experiment's files in a folder of the topic that end in one of `endings`:
+# <experiment>.<ending>, and <experiment>_*.<ending> but those of another experiment of the topic, whose names follow.
+function(experiment_files variable folder experiment endings)
   set(patterns)
   foreach(ending IN LISTS endings)
-    list(APPEND patterns ${experiment}.${ending} ${experiment}_*.${ending})
+    list(APPEND patterns ${folder}/${experiment}.${ending} ${folder}/${experiment}_*.${ending})
   endforeach()
-  file(GLOB files CONFIGURE_DEPENDS ${patterns})
+  file(GLOB files RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/${folder} CONFIGURE_DEPENDS ${patterns})
   foreach(other IN LISTS ARGN)
     if(other MATCHES "^${experiment}_")
-      list(FILTER files EXCLUDE REGEX "/${other}(_[^/]*)?[.][a-z]+$")
+      list(FILTER files EXCLUDE REGEX "^${other}(_[^/]*)?[.][a-z]+$")
     endif()
   endforeach()
   set(${variable} ${files} PARENT_SCOPE)
@@ -408,7 +434,6 @@ function(add_compiled_code_check topic experiment)
   add_test(NAME ${name}
            COMMAND ${CMAKE_COMMAND} -DNVCC=${CMAKE_CUDA_COMPILER} -DHOST_COMPILER=${CMAKE_CUDA_HOST_COMPILER}
                    -DCUOBJDUMP=$<$<BOOL:${CUOBJDUMP}>:${CUOBJDUMP}> -DARCHITECTURE=${architecture}
-                   -DINCLUDE=$<TARGET_PROPERTY:doctest::doctest,INTERFACE_INCLUDE_DIRECTORIES>
                    -DSOURCE=${CMAKE_CURRENT_SOURCE_DIR}/${experiment}.cu "-DCHECKS=${ARGN}"
                    -DSCRATCH=${CMAKE_CURRENT_BINARY_DIR}/compiled_code -P ${SAMPLES_CMAKE}/compiled_code.cmake)
   set_tests_properties(${name} PROPERTIES LABELS ${topic} TIMEOUT 300 SKIP_REGULAR_EXPRESSION "^skipped: ")

@@ -19,9 +19,9 @@
 #define CXXOPTS_NO_REGEX
 #include <cxxopts.hpp>
 
+#include "checks/self_checking.hpp"
 #include "counters.hpp"
 #include "files.hpp"
-#include "self_checking.hpp"
 
 long long parse_number(const std::string& what, const std::string& text, long long least,
                        long long most) {
@@ -359,10 +359,14 @@ class CommandLine {
   static bool asks_for_self_check(const std::vector<std::string>& words) {
     for (const std::string& word : words)
       if (word == "--self-check" || word.rfind("--self-check=", 0) == 0) return true;
-    return is_doctest_command(words);
+    return is_doctest_command && is_doctest_command(words);
   }
 
   int self_check(const std::vector<std::string>& words) {
+    if (!run_self_checks)
+      throw UsageError(
+          "--self-check: this program was built without its self-checks "
+          "(-DBUILD_TESTING=OFF, or by one line of nvcc)");
     const Typed typed(words, {"--self-check", "--require-gpu", "--help"},
                       {"--device", "--counters"});
     if (!typed.names().empty())

@@ -1,8 +1,6 @@
 // The options of measuring, the exit codes, and main's work. main.cu includes it; the parser
-// (cxxopts) is compiled once, in command_line.cpp, doctest's runner in self_checking.cpp.
+// (cxxopts) is compiled once, in command_line.cpp.
 #pragma once
-
-#include <doctest/doctest.h>
 
 #include <functional>
 

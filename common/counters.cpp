@@ -1,13 +1,10 @@
 #include "counters.hpp"
 
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <map>
 #include <sstream>
 
 #include "files.hpp"
@@ -15,23 +12,8 @@
 
 namespace {
 
-using Counts = std::map<std::string, double>;  // by "kernel,parameter,metric"
-
 bool given = false;
-Counts of_this_run;
-
-Counts read_counts(std::istream& file) {
-  Counts counts;
-  for (std::string line; std::getline(file, line);) {
-    const size_t comma = line.rfind(',');
-    if (comma == std::string::npos) continue;
-    const char* const value = line.c_str() + comma + 1;
-    char* end = nullptr;
-    const double count = std::strtod(value, &end);
-    if (end != value && line[0] != '#') counts[line.substr(0, comma)] = count;
-  }
-  return counts;
-}
+counters::Counts of_this_run;
 
 /// 64-bit FNV-1a over the executable: another build is another program.
 std::string program_hash() {
@@ -48,27 +30,6 @@ std::string program_hash() {
 
 /// How the first line of a counters file ends.
 std::string program_text() { return ", program " + program_hash(); }
-
-double find(const Counts& counts, const std::string& kernel, const std::string& parameter,
-            const std::string& metric) {
-  const auto found = counts.find(kernel + "," + parameter + "," + metric);
-  return found == counts.end() ? NAN : found->second;
-}
-
-void compare(const std::vector<CountedLaunch>& all, const Counts& counts, bool print) {
-  for (const CountedLaunch& launch : all) {
-    for (const Expected& expected : launch.expected) {
-      const double count = find(counts, launch.kernel, launch.parameter, expected.metric);
-      CAPTURE(launch.kernel);
-      CAPTURE(launch.parameter);
-      CAPTURE(expected.what);
-      CHECK(count == std::round(expected.value));
-      if (print)
-        std::printf("  %-24s %-40s %-22s %12.12g %12.12g\n", launch.kernel.c_str(),
-                    launch.parameter.c_str(), expected.what.c_str(), expected.value, count);
-    }
-  }
-}
 
 std::string operation(bool loads) { return loads ? "ld" : "st"; }
 
@@ -90,53 +51,35 @@ Expected expected_wavefronts(bool loads, double wavefronts) {
           "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_" + op + ".sum", wavefronts};
 }
 
-void launch_counted(const std::vector<CountedLaunch>& all) {
-  counters::announce();
-  for (const CountedLaunch& each : all) {
-    CAPTURE(each.kernel);
-    CAPTURE(each.parameter);
-    std::printf("launch: %s,%s\n", each.kernel.c_str(), each.parameter.c_str());
-    CHECK(each.launch());
-  }
-}
-
-void compare_with_counts_of_this_run(const std::vector<CountedLaunch>& all) {
-  if (!given) return skip_self_check("needs counts of this run: cmake --workflow --preset profile");
-  compare(all, of_this_run, true);
-}
-
-void compare_patterns_with_counts_of_this_run(const std::vector<CountedLaunch>& all) {
-  if (!given) return skip_self_check("needs counts of this run: cmake --workflow --preset profile");
-  size_t equal = 0;
-  for (const CountedLaunch& launch : all) {
-    bool as_expected = true;
-    for (const Expected& expected : launch.expected) {
-      const double count = find(of_this_run, launch.kernel, launch.parameter, expected.metric);
-      if (count == expected.value) continue;
-      as_expected = false;
-      std::printf("  %s %s %s %g %g\n", launch.kernel.c_str(), launch.parameter.c_str(),
-                  expected.what.c_str(), expected.value, count);
-    }
-    equal += as_expected;
-  }
-  std::printf("  %zu random patterns: %zu equal the model\n", all.size(), equal);
-  CHECK(equal == all.size());
-}
-
-void compare_with_recorded_counts(const std::vector<CountedLaunch>& all, const std::string& file) {
-  std::ifstream recorded(file);
-  if (!recorded) return skip_self_check("built without " + (file.empty() ? "results/" : file));
-  compare(all, read_counts(recorded), false);
-}
-
 double count_of_this_run(const std::string& kernel, const std::string& parameter,
                          const std::string& metric) {
-  return find(of_this_run, kernel, parameter, metric);
+  return of_this_run.find(kernel, parameter, metric);
 }
 
 bool counted_in_this_run() { return given; }
 
 namespace counters {
+
+double Counts::find(const std::string& kernel, const std::string& parameter,
+                    const std::string& metric) const {
+  const std::string name = kernel + "," + parameter + "," + metric;
+  for (const auto& [counted, count] : all)
+    if (counted == name) return count;
+  return NAN;
+}
+
+Counts read_counts(std::istream& file) {
+  Counts counts;
+  for (std::string line; std::getline(file, line);) {
+    const size_t comma = line.rfind(',');
+    if (comma == std::string::npos) continue;
+    const char* const value = line.c_str() + comma + 1;
+    char* end = nullptr;
+    const double count = std::strtod(value, &end);
+    if (end != value && line[0] != '#') counts.all.push_back({line.substr(0, comma), count});
+  }
+  return counts;
+}
 
 std::string identity() { return Device::current().uuid() + program_text(); }
 

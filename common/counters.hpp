@@ -6,7 +6,9 @@
 // against it, and to claims whose text counted too.
 #pragma once
 
+#include <iosfwd>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "timing.hpp"
@@ -33,22 +35,6 @@ struct CountedLaunch {
   Function<bool()> launch;  ///< launches that kernel once and says whether its result was right
 };
 
-/// All of the case "<experiment>: profile launches": launches all in order, each after the line by
-/// which tools/counters.py knows it, and checks their results.
-void launch_counted(const std::vector<CountedLaunch>& all);
-
-/// All of a case "<experiment>: counts of this GPU equal the model": each expected count is the one
-/// in the file of --counters, without which the case is skipped. Prints both.
-void compare_with_counts_of_this_run(const std::vector<CountedLaunch>& all);
-
-/// The same of launches whose parameters chance made, too many to read: prints those that differ,
-/// and how many do not.
-void compare_patterns_with_counts_of_this_run(const std::vector<CountedLaunch>& all);
-
-/// All of a case named after `gpu`: the model against counts recorded on it, `file` as in
-/// results_file("<gpu>-counters.csv"). Tests the model, not the kernels of this build.
-void compare_with_recorded_counts(const std::vector<CountedLaunch>& all, const std::string& file);
-
 /// A count of the file that --counters names; not a number without one, or where it has none.
 /// `metric` is Nsight Compute's name.
 double count_of_this_run(const std::string& kernel, const std::string& parameter,
@@ -66,6 +52,17 @@ inline std::string results_file([[maybe_unused]] const std::string& name) {
 }
 
 namespace counters {
+
+/// Counts of launches, by "kernel,parameter,metric".
+struct Counts {
+  std::vector<std::pair<std::string, double>> all;
+
+  /// Not a number where it was not counted.
+  double find(const std::string& kernel, const std::string& parameter,
+              const std::string& metric) const;
+};
+/// Those of a counters file; lines of another kind are passed over.
+Counts read_counts(std::istream& file);
 
 /// "GPU-..., program ..." of the current device and of this program: the first line of a counters
 /// file says it after "# gpu ".

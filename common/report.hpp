@@ -303,7 +303,3 @@ struct Run {
   /// The same of several in turn, whose ratios can be judged.
   std::vector<Readings> time_in_turn(const std::vector<Task>& tasks) const;
 };
-
-/// The body of a case "plausible: <experiment>": runs the experiment quickly on the current device,
-/// silently, and holds each predicted row to the factor of its model.
-void check_plausible(const Function<void(const Run&)>& experiment);

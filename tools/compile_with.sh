@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Compiles every topic and its exercises with any nvcc, warnings as errors, runs the self-checks that need no GPU, and
-# leaves nothing behind. Needs doctest's and cxxopts' headers.
+# Compiles every topic and its exercises with any nvcc, warnings as errors: without self-checks, and with them, of which
+# it runs those that need no GPU. Leaves nothing behind. Needs cxxopts' headers, and doctest's for the self-checks.
 #
 #   tools/compile_with.sh /usr/local/cuda-12.4/bin/nvcc           for its oldest architecture and 9.0
 #   tools/compile_with.sh /usr/local/cuda-12.4/bin/nvcc 50 90     for these
+#   tools/compile_with.sh --no-checks nvcc 75                     without the self-checks
 set -euo pipefail
 
 wrong() {
@@ -11,6 +12,11 @@ wrong() {
   exit 2
 }
 
+checks=true
+if [ "${1-}" = --no-checks ]; then
+  checks=false
+  shift
+fi
 [ $# -ge 1 ] || wrong "which nvcc? compile_with.sh NVCC [architecture ...], as in compile_with.sh nvcc 50 90"
 nvcc=$(command -v -- "$1") || wrong "there is no program '$1'"
 nvcc=$(cd "$(dirname "$nvcc")" && pwd)/$(basename "$nvcc")
@@ -58,11 +64,11 @@ compile_all() {
   wait
 }
 
-# links common/ and these sources, of which all have to be there, and runs the program with an option
+# links these sources, of which all have to be compiled, and runs the program with an option
 link() {
   local program=$1 option=$2 source objects=()
   shift 2
-  for source in common/*.cpp "$@"; do
+  for source; do
     objects+=("$scratch/${source//\//-}.o")
     [ -e "${objects[-1]}" ] || return 1
   done
@@ -76,22 +82,36 @@ link() {
 failed=0
 topics=0
 compile_all common/*.cpp cmake/your_turn_main.cpp
+if $checks; then compile_all common/checks/*.cpp; fi
 for topic in [0-9]*_*/; do
   topic=${topic%/}
   compile_all "$topic"/*.cu
-  if link "$topic" --self-check "$topic"/*.cu; then # those cases that need no GPU
-    echo "$topic: compiles; $(grep -o '[0-9]* passed' "$scratch/said" | head -n 1) of its self-checks, the others need a GPU"
-    topics=$((topics + 1))
-  else
-    echo "$topic: does not compile, or is wrong"
+  said=
+  if ! link "$topic" --list common/*.cpp "$topic"/*.cu; then
     failed=1
+    said="does not compile without self-checks"
+  elif $checks; then
+    sources=() # a file's self-checks include it, and are compiled in its place
+    for source in "$topic"/*.cu; do
+      [ -e "$topic/checks/${source##*/}" ] || sources+=("$source")
+    done
+    compile_all "$topic"/checks/*.cu
+    # those cases that need no GPU
+    if link "$topic" --self-check common/*.cpp common/checks/*.cpp "${sources[@]}" "$topic"/checks/*.cu; then
+      said="$(grep -o '[0-9]* passed' "$scratch/said" | head -n 1) of its self-checks, the others need a GPU"
+    else
+      failed=1
+      said="its self-checks do not compile, or fail"
+    fi
   fi
+  echo "$topic: ${said:-compiles}"
+  topics=$((topics + 1))
   exercises=("$topic"/your_turn/*.c* "$topic"/your_turn/solutions/*.cu)
   [ -e "${exercises[0]}" ] || continue
   options=("-I$topic/your_turn" -Xcompiler=-Wno-unused-parameter) # what is to be written uses none
   compile_all "${exercises[@]}"
   options=()
-  if ! link "$topic-your_turn" --list cmake/your_turn_main.cpp "${exercises[@]}"; then
+  if ! link "$topic-your_turn" --list common/*.cpp cmake/your_turn_main.cpp "${exercises[@]}"; then
     echo "$topic: its exercises do not compile"
     failed=1
   fi

@@ -836,7 +836,7 @@ class OtherPages(unittest.TestCase):
         self.assertEqual([sum(map(int, re.findall(r"^\| (\d+) \|", each, re.M))) for each in sessions], [120] * 3)
 
     def test_every_made_up_gpu_has_a_line(self):
-        source = (self.root / "common/made_up_devices.cpp").read_text(encoding="utf-8")
+        source = (self.root / "common/checks/made_up_devices.cpp").read_text(encoding="utf-8")
         capabilities = re.findall(r'^ *\{"[^"]+", (\d+), (\d+),', source, re.M)
         self.assertEqual(len(capabilities), 7)
         page = (TOOLS / "OTHER_GPUS.md").read_text(encoding="utf-8")

@@ -1,0 +1,156 @@
+// Self-checks of managed.cu, compiled in its place where BUILD_TESTING is on.
+#include "../managed.cu"
+
+#include <doctest/doctest.h>
+
+#include "../../common/checks/made_up_devices.hpp"
+#include "../../common/checks/plausible.hpp"
+
+TEST_CASE("managed: predictions, by hand") {
+  const Costs c{3, 0.5, 2, 1.5, 5};
+  CHECK(predicted_ms(pageable, c) == 3);
+  CHECK(predicted_ms(pageable, {3, 4, 2, 1.5, 5}) == 12);
+  CHECK(predicted_ms(zero_copy, c) == 2);
+  CHECK(predicted_ms(on_demand, c) == 16.5);
+  CHECK(predicted_ms(prefetched, c) == 7.5);
+  CHECK(std::isnan(predicted_ms(mixed, c)));
+}
+
+TEST_CASE("managed: claims take the text's pair, the right way round") {
+  Device device;
+  device.number = -1;
+  std::string printed;
+  Report report("managed", &printed);
+  const Run run{report, &device, {}};
+  Times times(way_count);
+  for (const int way : {pageable, pinned, on_demand, prefetched})
+    times[way].ms.assign(15, way == on_demand ? 2.0 : way == pageable ? 3.0 : 1.0);
+  judge_bulk(run, times, true);
+  CHECK(printed.find("05.4a  holds") != std::string::npos);
+  CHECK(printed.find("05.4b  holds") != std::string::npos);
+  CHECK(printed.find("1.50x faster") != std::string::npos);  // than copies of pageable memory
+  printed.clear();
+  times[on_demand].ms.assign(15, 0.5);
+  judge_bulk(run, times, true);
+  CHECK(printed.find("05.4a  does not hold") != std::string::npos);
+  CHECK(printed.find("05.4b  does not hold") != std::string::npos);
+  printed.clear();
+  judge_bulk(run, times, false);
+  CHECK(printed.find("05.4a  not judged") != std::string::npos);
+}
+
+TEST_CASE("managed: every way adds right at awkward sizes") {
+  if (skip_without_gpu()) return;
+  for (const size_t n : {1, 31, 257, 1023, 65537, 1000003}) {
+    CAPTURE(n);
+    Memory memory(n);
+    for (int way = 0; way < way_count; ++way) {
+      if (!memory.has(way)) continue;
+      const Prepared work = memory.prepared(way);
+      CAPTURE(work.name);
+      CHECK_NOTHROW(require_right(work));
+      work.prepare();
+      work.work();  // a second time, over pages that have moved
+      CHECK(work.wrong() == 0);
+      if (way > mixed) continue;
+      work.poison();
+      CHECK(work.wrong() == n);
+    }
+  }
+}
+
+TEST_CASE("managed: prefetched arrays do not fault on the device") {
+  if (skip_without_gpu()) return;
+  if (!migrations_uncounted_because().empty())
+    return skip_self_check(migrations_uncounted_because());
+  Memory memory(size_t(1) << 20);
+  Recording recording;
+  for (const int way : {on_demand, prefetched}) {
+    const Prepared work = memory.prepared(way);
+    work.poison();
+    work.prepare();
+    recording.count([&] { work.work(); });
+  }
+  const std::vector<Migrations> made = recording.end();
+  CHECK(made[0].fault_records > 0);
+  CHECK(made[1].fault_records == 0);
+  CHECK(made[1].cpu_faults == 0);
+  CHECK(memory.managed_a.last_prefetched_to() == this_device());
+  CHECK(memory.managed_c.last_prefetched_to() == cudaCpuDeviceId);
+}
+
+TEST_CASE("managed: a variable in global scope is written by both sides") {
+  if (skip_without_gpu()) return;
+  if (!has_managed_memory()) return skip_self_check("no managed memory");
+  for (const int first : {-7, 40}) CHECK(add_to_the_variable(first) == first + 2);
+}
+
+TEST_CASE("managed: numbers on the stack and from malloc are the kernel's, too") {
+  if (skip_without_gpu()) return;
+  if (!reads_pageable_memory()) return skip_self_check("kernels read no memory of malloc here");
+  for (const int first : {-7, 40}) CHECK(add_on_the_stack(first) == first + 2);
+}
+
+TEST_CASE("managed: a host that does not wait reads the old value") {
+  if (skip_without_gpu()) return;
+  if (!pages_on_demand())
+    return skip_self_check("the host may not touch managed memory while a kernel runs here");
+  const LateWrite read = read_without_waiting();
+  CHECK(read.after_waiting == new_value);
+  if (read.too_early) CHECK(read.at_once == old_value);
+}
+
+TEST_CASE("managed: more than the limit is refused") {
+  if (skip_without_gpu()) return;
+  if (!has_managed_memory()) return skip_self_check("no managed memory");
+  CHECK_THROWS_AS(Managed<char>(most_managed_bytes + 1), std::runtime_error);
+  const size_t before = managed_bytes;
+  {
+    const Managed<char> held(12345);
+    CHECK(managed_bytes == before + 12345);
+    CHECK_THROWS_AS(Managed<char>(most_managed_bytes - before - 12344), std::runtime_error);
+  }
+  CHECK(managed_bytes == before);
+}
+
+TEST_CASE("managed: arrays fit made-up GPUs and the topic's limit, and WSL2 and a Jetson wait") {
+  for (const double each : {12.0, 8.0})  // managed's three arrays, page_faults' two; twice
+    check_on_made_up_devices([each](const Run& run) {
+      const size_t by_default = size_t(1) << (run.quick ? 20 : run.full ? 25 : 23);
+      const double n = double(fitting_elements(run, 0, by_default, each, 2 * each));
+      CHECK(each * n <= double(most_managed_bytes));
+      return Needs{2 * each * n};
+    });
+  for (const Device& device : made_up_devices()) {
+    const cudaDeviceProp& p = device.prop;
+    const std::string text = managed_memory_text(p.managedMemory, p.concurrentManagedAccess,
+                                                 p.integrated, p.pageableMemoryAccess, false);
+    const std::string begin = p.concurrentManagedAccess ? "pages move on demand"
+                              : p.integrated            ? "host and device have one memory"
+                                                        : "all of it moves at each launch";
+    CHECK(text.rfind(begin, 0) == 0);
+    const bool waits = text.find("the host must wait") != std::string::npos;
+    CHECK(waits != bool(p.concurrentManagedAccess));
+  }
+}
+
+TEST_CASE("managed: sizes of made-up devices") {
+  Device device;
+  device.number = -1;
+  device.prop.totalGlobalMem = size_t(256) << 20;
+  std::string printed;
+  Report report("managed", &printed);
+  const Run run{report, &device, {}};
+  CHECK(fitting_elements(run, 0, size_t(1) << 23, 12, 24) == size_t(1) << 23);  // 192 MiB
+  CHECK(fitting_elements(run, 0, size_t(1) << 25, 12, 24) == size_t(1) << 23);
+  CHECK(fitting_elements(run, 1000003, size_t(1) << 20, 12, 24) == 1000003);
+  CHECK_THROWS_AS(fitting_elements(run, size_t(1) << 25, 1, 12, 24), UsageError);
+  device.prop.totalGlobalMem = size_t(80) << 30;  // the topic's own limit of managed memory
+  CHECK(fitting_elements(run, 0, size_t(1) << 28, 12, 24) * 12 < most_managed_bytes);
+  CHECK(fitting_elements(run, Options::largest_size, 1, 12, 24) == Options::largest_size);
+}
+
+TEST_CASE("plausible: managed" * doctest::skip()) {
+  const Options by_default;
+  check_plausible([&](const Run& run) { managed(run, by_default); });
+}

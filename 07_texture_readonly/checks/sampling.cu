@@ -1,0 +1,265 @@
+// Self-checks of sampling.cu, compiled in its place where BUILD_TESTING is on.
+#include "../sampling.cu"
+
+#include <doctest/doctest.h>
+
+namespace {
+
+/// What the rounding model returns: stands in for a GPU.
+std::vector<float> as_the_model(const Image& image, const Sampling& s,
+                                const std::vector<Place>& places,
+                                const rounding::Precision& precision) {
+  std::vector<float> values;
+  for (const Place& at : places)
+    values.push_back(float(rounding::value_at(image, s, at, precision)));
+  return values;
+}
+
+size_t count_undocumented(const Image& image, const Sampling& s, const std::vector<Place>& places,
+                          const std::vector<float>& values) {
+  return compare(image, s, places, values).undocumented;
+}
+
+}  // namespace
+
+TEST_CASE("sampling: the address modes by hand") {
+  const double row[] = {1, 4, 2, 3};
+  const auto goes_on = [&](int (*address)(int, int)) {
+    std::vector<double> values;
+    for (int i = -6; i < 10; ++i) {
+      const int texel = address(i, 4);
+      values.push_back(texel == border_texel ? 0 : row[texel]);
+    }
+    return values;
+  };
+  CHECK(goes_on(clamped) == std::vector<double>{1, 1, 1, 1, 1, 1, 1, 4, 2, 3, 3, 3, 3, 3, 3, 3});
+  CHECK(goes_on(wrapped) == std::vector<double>{2, 3, 1, 4, 2, 3, 1, 4, 2, 3, 1, 4, 2, 3, 1, 4});
+  CHECK(goes_on(mirrored) == std::vector<double>{2, 3, 3, 2, 4, 1, 1, 4, 2, 3, 3, 2, 4, 1, 1, 4});
+  CHECK(goes_on(bordered) == std::vector<double>{0, 0, 0, 0, 0, 0, 1, 4, 2, 3, 0, 0, 0, 0, 0, 0});
+}
+
+TEST_CASE("sampling: the filters by hand") {
+  const Image row = shown_row();
+  const auto at = [&](const Sampling& s, float x) { return by_the_rules(row, s, {x, 0, 0}); };
+  CHECK(at({clamp, point, false}, 1.99f) == 4);
+  CHECK(at({clamp, point, false}, 2) == 2);
+  CHECK(at({clamp, linear, false}, 1.5f) == 4);     // a centre
+  CHECK(at({clamp, linear, false}, 1.75f) == 3.5);  // a quarter of the way to 2
+  CHECK(at({clamp, linear, false}, 2) == 3);
+  CHECK(at({clamp, linear, true}, 0) == 1);
+  CHECK(at({wrap, linear, true}, 0) == 2);    // of 3 and 1
+  CHECK(at({wrap, linear, false}, 0) == 1);   // in texels: clamp
+  CHECK(at({mirror, linear, true}, 1) == 3);  // of 3 and 3
+  CHECK(at({border, linear, true}, 1) == 1.5);
+  CHECK(at({border, point, true}, -0.01f) == 0);
+  const Image square{{2, 2, 1}, 2, {"float", 0, true}, {0, 1, 2, 3}};
+  CHECK(by_the_rules(square, {clamp, linear, false}, {1.25f, 0.75f, 0}) == 1.25);
+  const Image cube{{1, 2, 2}, 3, {"unsigned char", 255, false}, {0, 51, 102, 255}};
+  CHECK(by_the_rules(cube, {clamp, linear, false}, {0.5f, 1, 1.5f}) == doctest::Approx(0.7));
+  const Image bytes{{2, 1, 1}, 1, {"char", 127, true}, {-128, 127}};
+  CHECK(by_the_rules(bytes, {clamp, point, false}, {0, 0, 0}) == -1);
+  CHECK(by_the_rules(row_as_image(), border_linear, {1.5f, 0, 0}) == 2);
+}
+
+// The guide folds the coordinate, these rules the texel's number.
+TEST_CASE("sampling: wrap and mirror are the guide's fractions of x") {
+  std::mt19937 random(3);
+  std::uniform_real_distribution<double> anywhere(-5, 5);
+  const Image row = shown_row();
+  for (int k = 0; k < 1000; ++k) {
+    const float x = float(anywhere(random));
+    const double fraction = x - std::floor(x);
+    const bool odd = std::fmod(std::floor(x), 2) != 0;
+    CHECK(by_the_rules(row, {wrap, point, true}, {x, 0, 0}) == row.stored[int(4 * fraction)]);
+    CHECK(by_the_rules(row, {mirror, point, true}, {x, 0, 0}) ==
+          row.stored[int(4 * (odd ? 1 - fraction : fraction))]);
+  }
+}
+
+TEST_CASE("sampling: the documented precision takes what an H200 rounds, and nothing coarser") {
+  std::mt19937 random(5);
+  for (const Group& group : groups())
+    for (const Size& size : group.sizes) {
+      if (!group.judged) continue;
+      const Image image = random_image(size, kinds[random() % std::size(kinds)], random);
+      for (const bool normalized : {false, true}) {
+        const std::vector<Place> places =
+            random_places(image, normalized, group.own_places, {50, 600}, random);
+        for (const Sampling& s : all_samplings(normalized)) {
+          CAPTURE(name_of(s));
+          CAPTURE(size[0]);
+          CAPTURE(size[1]);
+          CAPTURE(std::string(image.kind.name));
+          const rounding::Precision exact{0, 0, false};
+          CHECK(count_undocumented(image, s, places, as_the_model(image, s, places, {})) == 0);
+          CHECK(count_undocumented(image, s, places, as_the_model(image, s, places, exact)) == 0);
+        }
+      }
+    }
+}
+
+TEST_CASE("sampling: the documented precision refuses other modes and coarser weights") {
+  std::mt19937 random(6);
+  for (const Size& size : {Size{31, 0, 0}, Size{33, 17, 0}, Size{3, 5, 2}}) {
+    const Image image = random_image(size, kinds[0], random);
+    for (const bool normalized : {false, true}) {
+      const std::vector<Place> places = random_places(image, normalized, true, {100, 700}, random);
+      for (const Sampling& s : all_samplings(normalized)) {
+        CAPTURE(name_of(s));
+        CAPTURE(normalized);
+        CAPTURE(image.dims);
+        const auto beyond = [&](const Sampling& other, const rounding::Precision& precision) {
+          return count_undocumented(image, s, places,
+                                    as_the_model(image, other, places, precision));
+        };
+        // 5 bits; of several dimensions' errors some cancel
+        const rounding::Precision coarse{image.dims == 1 ? 1 / 32. : 1 / 8., 0x1p-21, true};
+        CHECK((beyond(s, coarse) > 0) == (s.filter == linear));
+        Sampling other = s;
+        other.filter = s.filter == linear ? point : linear;
+        CHECK(beyond(other, {}) > 0);
+        for (const auto address : {wrap, clamp, mirror, border}) {
+          other = {address, s.filter, normalized};
+          const bool same = address == s.address || (!other.exists() && s.address == clamp) ||
+                            (!s.exists() && (!other.exists() || address == clamp));
+          CHECK((beyond(other, {}) > 0) == !same);
+        }
+        Image changed = image;
+        for (double& texel : changed.stored) texel += 0.1;
+        CHECK(count_undocumented(changed, s, places, as_the_model(image, s, places, {})) > 0);
+        std::vector<float> with_nan = as_the_model(image, s, places, {});
+        with_nan[7] = NAN;
+        CHECK(count_undocumented(image, s, places, with_nan) == 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("sampling: the steps of made-up walks") {
+  std::vector<float> in_256, in_128, exact;
+  for (int k = 0; k <= walk_steps; ++k) {
+    const float x = float(k) / walk_steps;
+    in_256.push_back(std::floor(x * 256 + 0.5f) / 256);
+    in_128.push_back(std::floor(x * 128 + 0.5f) / 128);
+    exact.push_back(x);
+  }
+  CHECK(steps_of(in_256).values == 257);
+  CHECK(steps_of(in_256).first_at == 0.5 + 1 / 512.);
+  CHECK(steps_of(in_128).values == 129);
+  CHECK(steps_of(exact).values == size_t(walk_steps + 1));
+}
+
+TEST_CASE("sampling: each part is judged by its own readings") {
+  Device device;
+  device.number = -1;
+  std::string printed;
+  Report report("sampling", &printed);
+  const Run run{report, &device, {}};
+  const Group fitted{"a", {}, true, true}, other{"b", {}, false, true}, wide{"c", {}, false, false};
+  Tally right, wrong;
+  right.readings = wrong.readings = 10;
+  wrong.undocumented = 1;
+  wrong.off_model = 2;
+  const auto verdicts = [&](const Found& found, size_t values) {
+    printed.clear();
+    Steps steps;
+    steps.values = values;
+    judge(run, found, steps);
+    const auto holds = [&](const char* id) {
+      return printed.find(std::string(id) + "  holds") != std::string::npos;
+    };
+    return std::pair<bool, bool>(holds("07.4a"), holds("07.4b"));
+  };
+  const auto found_with = [&](const Group& group, const Sampling& s) {
+    Found found;
+    found.add(fitted, kinds[0], {clamp, linear, false}, right);
+    found.add(group, kinds[0], s, wrong);
+    return found;
+  };
+  using Pair = std::pair<bool, bool>;
+  CHECK(verdicts(found_with(fitted, {mirror, point, true}), 257) == Pair(true, true));
+  CHECK(printed.find("in mirror and border mode 1 of 10") != std::string::npos);
+  CHECK(verdicts(found_with(fitted, {mirror, point, true}), 129) == Pair(false, true));
+  CHECK(verdicts(found_with(fitted, {mirror, linear, true}), 257) == Pair(false, true));
+  CHECK(printed.find("2 of 20 readings off it, and 0 of 0") != std::string::npos);
+  CHECK(verdicts(found_with(other, {wrap, point, true}), 257) == Pair(true, false));
+  CHECK(printed.find("0 of 10 readings off it, and 2 of 10 readings that it was not") !=
+        std::string::npos);
+  CHECK(verdicts(found_with(wide, {clamp, point, true}), 257) == Pair(true, true));
+  CHECK(verdicts(found_with(fitted, {wrap, point, false}), 257) == Pair(true, true));  // as clamp
+}
+
+TEST_CASE("sampling: every mode and kind on every size is as documented") {
+  if (skip_without_gpu()) return;
+  Tallies tallies;
+  compare_all({50, 600}, 2,
+              [&](const Group& group, const Kind& kind, const Sampling& s, const Tally& t) {
+                const std::string counts = s.normalized ? ", widths" : ", texels";
+                if (group.judged)
+                  tallies.add(std::string(kind.name) + ", " + name_of(s) + counts, t);
+              });
+  CHECK(tallies.all.size() == 5 * 16);
+  for (const auto& [name, t] : tallies.all) {
+    CAPTURE(name);
+    CAPTURE(t.first);
+    CHECK(t.readings > 7000);
+    CHECK(t.undocumented == 0);
+  }
+}
+
+TEST_CASE("sampling: the rounding model gives readings that it was not fitted to") {
+  if (skip_without_gpu()) return;
+  if (Device::current().prop.major != 9)
+    return skip_self_check("the model was found on compute capability 9.0");
+  Tallies tallies;
+  compare_all({100, 700}, 3,
+              [&](const Group& group, const Kind& kind, const Sampling& s, const Tally& t) {
+                // of rows of thousands of texels a few readings differ: the experiment shows them
+                if (group.judged)
+                  tallies.add(std::string(group.name) + ", " + kind.name + ", " + name_of(s), t);
+              });
+  size_t unlike_exact = 0;
+  for (const auto& [name, t] : tallies.all) {
+    CAPTURE(name);
+    CHECK(t.off_model == 0);
+    unlike_exact += t.unlike_exact;
+  }
+  CHECK(unlike_exact > 1000);
+}
+
+TEST_CASE("sampling: what a launch does not write is not taken for read") {
+  if (skip_without_gpu()) return;
+  const Image row = shown_row();
+  const CudaArray array = array_of(row);
+  const std::vector<Place> places(1009, Place{1.5f, 0, 0});
+  Reader reader(places);
+  const Texture texture = texture_of(array, row, {clamp, point, false}, 1);
+  CHECK(reader.read(texture, 1) == std::vector<float>(1009, 4.0f));
+  const std::vector<float> none = reader.read([](float*, const float3*) {});
+  CHECK(std::all_of(none.begin(), none.end(), [](float v) { return std::isnan(v); }));
+  CHECK(none.size() == 1009);
+  const auto too_far = [&](float* out, const float3*) {
+    CUDA_CHECK(cudaMemset(out + 1009, 0, sizeof(float)));
+  };
+  CHECK_THROWS_AS(reader.read(too_far), WrongResult);
+}
+
+TEST_CASE("sampling: 257 values from centre to centre, the trap, and what is not allowed") {
+  if (skip_without_gpu()) return;
+  CHECK(count_steps().values == 257);
+  CHECK(answer<unsigned char>(linear, as_stored).substr(0, 7) == "refused");
+  CHECK(answer<int>(linear, as_stored).substr(0, 7) == "refused");
+  CHECK(answer<float>(linear, as_stored) == "taken: 4 is read as 4.000");
+  CHECK(plain_memory_ignores_modes());
+  for (const float x : {0.5f, 1.0f, 1.5f, 2.25f, 3.5f, 4.25f})
+    CHECK(read_with_border(x, 1) == by_the_rules(shown_row(), border_linear, {x, 0, 0}));
+}
+
+// Nobody documents that a row is an image of one texel's height.
+TEST_CASE("sampling: a border set for the dimension that is not there shows") {
+  if (skip_without_gpu()) return;
+  if (Device::current().prop.major != 9)
+    return skip_self_check("this was found on compute capability 9.0");
+  for (const float x : {0.5f, 1.0f, 1.5f, 2.25f, 3.5f, 4.25f})
+    CHECK(read_with_border(x, 2) == by_the_rules(row_as_image(), border_linear, {x, 0, 0}));
+}
