@@ -7,7 +7,7 @@
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] void coalescing(const Run&);
 [[gnu::weak]] void offset(const Run&);
-[[gnu::weak]] void stride(const Run&);
+[[gnu::weak]] extern const samples::Experiment stride_experiment;
 [[gnu::weak]] void word_size(const Run&);
 [[gnu::weak]] void yours(const Run&);
 [[gnu::weak]] void caching(const Run&);
@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
                 "a model of five generations, drawn: transactions of one warp's addresses",
                 &coalescing},
                {"offset", "reading from 0 to 64 words past the alignment", &offset},
-               {"stride", "reading every word, every second, up to every 64th", &stride},
+               listed(&stride_experiment),
                {"word_size",
                 "words of 4, 8, 16 bytes, coalesced and each in 32 or 128 bytes of its own",
                 &word_size},

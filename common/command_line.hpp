@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "report.hpp"
+#include "experiment.hpp"
 
 /// What a sample's process exits with; CONTRIBUTING.md and cmake/contract.cmake say when.
 namespace exit_code {
@@ -56,6 +56,14 @@ std::function<void(const Run&)> with(const Options& options,
                                      void (*experiment)(const Run&, const Options&)) {
   if (!experiment) return nullptr;
   return [&options, experiment](const Run& run) { experiment(run, options); };
+}
+
+/// One that declares itself, or nothing where the build leaves it out.
+inline Experiment listed(const samples::Experiment* declared) {
+  if (!declared) return {};
+  return {declared->name, declared->about, [declared](const Run& run) {
+            samples::carry_out(*declared, run, results_file("nvidia-h200.csv"));
+          }};
 }
 
 /// All of main: `return run_sample({...}, argc, argv);`.

@@ -131,7 +131,7 @@ size_t fitting_size(const std::string& what, size_t typed, size_t by_default, do
 
 const char* const csv_header =
     "topic,experiment,case,parameter,at,kind,metric,unit,value,low,high,repeats,gpu,cc,driver,"
-    "toolkit,date";
+    "toolkit,date,words";
 
 namespace {
 
@@ -274,7 +274,7 @@ std::string Report::csv(const std::string& date) const {
           r.repeats ? std::to_string(r.repeats) : "", gpu_, capability_, driver_,
           cuda_version_text(CUDART_VERSION)})
       text += csv_field(field) + ",";
-    text += date + "\n";
+    text += date + "," + csv_field(r.words) + "\n";
   }
   return text;
 }
@@ -362,8 +362,10 @@ void Table::row(const Key& key, const std::vector<Cell>& cells) {
   if (cells.size() != columns_.size())
     throw std::logic_error("Table::row: a row has one cell for each column");
   std::vector<std::string> line;
-  line.push_back(key.at.empty() ? key.name
-                                : (key.name.empty() ? key.at : key.name + ", " + key.at));
+  line.push_back(!key.words.empty() ? key.words
+                 : key.at.empty()   ? key.name
+                 : key.name.empty() ? key.at
+                                    : key.name + ", " + key.at);
   for (size_t i = 0; i < cells.size(); ++i)
     for (std::string& text : show(key, columns_[i], cells[i])) line.push_back(std::move(text));
   lines_.push_back(std::move(line));
@@ -375,7 +377,7 @@ std::vector<std::string> Table::show(const Key& key, const Column& column, const
   const auto save = [&](const char* kind, double value, double low, double high, int repeats) {
     if (!column.metric.empty() && std::isfinite(value))
       report_.save({"", key.name, key.parameter, key.at, kind, column.metric, column.unit, value,
-                    low, high, repeats});
+                    low, high, repeats, key.words});
   };
   if (!pair) {
     if (cell.kind == Cell::words) return {cell.text};

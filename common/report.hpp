@@ -85,6 +85,7 @@ struct Record {
   std::string kind, metric, unit;
   double value = NAN, low = NAN, high = NAN;  ///< NaN is saved as an empty field
   int repeats = 0;
+  std::string words = {};  ///< as a reader sees the case
 };
 
 extern const char* const csv_header;
@@ -158,6 +159,7 @@ class Report {
   void print(const std::string& line) const;
   void predict(Prediction prediction) { predictions_.push_back(std::move(prediction)); }
   const std::vector<Prediction>& predictions() const { return predictions_; }
+  const std::vector<Record>& records() const { return records_; }
 
  private:
   std::string topic_, experiment_, gpu_, capability_, driver_;
@@ -241,6 +243,7 @@ struct Key {
   std::string name;
   std::string parameter = {};
   std::string at = {};
+  std::string words = {};  ///< printed instead of both
 };
 
 /// Collects rows, keeps their numbers for the CSV, prints itself aligned. Columns in which nothing
@@ -288,12 +291,19 @@ class Progress {
 
 // ---- what every experiment is given ----
 
+namespace samples {
+class Machine;
+class Results;
+}  // namespace samples
+
 struct Run {
   Report& report;
   const Device* device;  ///< null where there is no usable GPU
   Measuring measuring;
   bool quick = false;
   bool full = false;
+  samples::Machine* machine = nullptr;  ///< the gate, and what passed it: of declared experiments
+  samples::Results* results = nullptr;
 
   /// Device memory for a typed or a shrinking size, in bytes; unlimited where there is no GPU, as
   /// then nothing is allocated.

@@ -202,7 +202,7 @@ struct Printed {
   /// The CSV without its header and without what is the same in every line.
   std::string saved(const std::string& device = ",,") const {
     const std::string csv = report.csv("2026-01-02");
-    const std::string end = "," + device + "," + cuda_version_text(CUDART_VERSION) + ",2026-01-02";
+    const std::string end = "," + device + "," + cuda_version_text(CUDART_VERSION) + ",2026-01-02,";
     std::string lines;
     size_t begin = csv.find('\n') + 1;
     while (begin < csv.size()) {
@@ -535,10 +535,10 @@ TEST_CASE("CSV: the text as a whole") {
   printed.report.finding("04.2a", "\"quoted\"");
   Record another{"another", "name", "", "", "calibration", "rate", "GB/s", 1e-9};
   printed.report.save(another);
-  const std::string end = "B200,9.1,12.4," + cuda_version_text(CUDART_VERSION) + ",2026-01-02\n";
+  const std::string end = "B200,9.1,12.4," + cuda_version_text(CUDART_VERSION) + ",2026-01-02,\n";
   CHECK(printed.report.csv("2026-01-02") ==
         "topic,experiment,case,parameter,at,kind,metric,unit,value,low,high,repeats,gpu,cc,driver,"
-        "toolkit,date\n"
+        "toolkit,date,words\n"
         "topic,experiment,\"line\nbreak\",block,32 x 8,measured,time,ms,"
         "0.333333,0.25,1.23457e+07,9," +
             end +
