@@ -12,7 +12,7 @@
 [[gnu::weak]] void yours(const Run&);
 [[gnu::weak]] void caching(const Run&);
 [[gnu::weak]] void l2_window(const Run&);
-[[gnu::weak]] void structs(const Run&);
+[[gnu::weak]] extern const samples::Experiment structs_experiment;
 [[gnu::weak]] void stores(const Run&);
 [[gnu::weak]] void reverse(const Run&);
 [[gnu::weak]] void work_split(const Run&);
@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
                {"caching", "the same loads through L1 and past it", &caching},
                {"l2_window", "an array that is to stay in the L2 while a stream passes by",
                 &l2_window},
-               {"structs", "arrays of structures, structures of arrays, and alignment", &structs},
+               listed(&structs_experiment),
                {"stores", "stores of one, two and four segments, coalesced and strided", &stores},
                {"reverse", "an array reversed in global memory, and through shared memory",
                 &reverse},

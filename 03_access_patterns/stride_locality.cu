@@ -92,42 +92,48 @@ __global__ void take_away_own(unsigned* sums, bool neighbours, unsigned turns) {
 // ---- the four, in order ----
 
 struct Kernel {
-  const char* key = "";
+  std::string_view key = {};  ///< its name
   const char* words = "";
-  bool neighbours = false;  ///< a warp reads all words of a line
-  bool again = false;       ///< the same lines in every iteration
+  bool neighbours = false;                                     ///< a warp reads all words of a line
+  void (*once)(unsigned*, const unsigned*, size_t) = nullptr;  ///< one of these two:
+  void (*again)(unsigned*, const unsigned*, unsigned) = nullptr;  ///< the same lines, `turns` times
 };
+template <auto kernel>
+Kernel named(Kernel k) {
+  k.key = name_of<kernel>();
+  if constexpr (std::is_same_v<decltype(kernel), decltype(k.once)>)
+    k.once = kernel;
+  else
+    k.again = kernel;
+  return k;
+}
 const Kernel kernels[] = {
-    {.key = "read_lines", .words = "neither"},
-    {.key = "read_neighbours", .words = "spatial: its neighbours, too", .neighbours = true},
-    {.key = "read_lines_again", .words = "temporal: again and again", .again = true},
-    {.key = "read_neighbours_again", .words = "both", .neighbours = true, .again = true},
+    named<read_lines>({.words = "neither"}),
+    named<read_neighbours>({.words = "spatial: its neighbours, too", .neighbours = true}),
+    named<read_lines_again>({.words = "temporal: again and again"}),
+    named<read_neighbours_again>({.words = "both", .neighbours = true}),
 };
 const Kernel& kernel_of(const Row& row) {
   return *std::find_if(std::begin(kernels), std::end(kernels),
                        [&](const Kernel& k) { return row.ref.key == k.key; });
 }
 
-void launch(const Kernel& k, const Words& memory, unsigned turns) {
-  unsigned* const out = memory.sums.data();
-  const unsigned* const in = memory.in.data();
-  const size_t words = memory.in.size();
-  const unsigned blocks = memory.grid.blocks;
-  if (k.again && k.neighbours) read_neighbours_again<<<blocks, block_threads>>>(out, in, turns);
-  if (k.again && !k.neighbours) read_lines_again<<<blocks, block_threads>>>(out, in, turns);
-  if (!k.again && k.neighbours) read_neighbours<<<blocks, block_threads>>>(out, in, words);
-  if (!k.again && !k.neighbours) read_lines<<<blocks, block_threads>>>(out, in, words / line_words);
-}
-
 Task task_of(const Shared<Words>& memory, const Kernel& k, unsigned turns) {
-  const auto work = [memory, &k, turns] { launch(k, *memory, turns); };
-  if (k.again)
-    return memory->task(k.key, work, [grid = memory->grid, &k, turns](unsigned* left) {
-      take_away_own<<<grid.blocks, block_threads>>>(left, k.neighbours, turns);
+  const unsigned blocks = memory->grid.blocks;
+  if (k.again) {
+    const auto launch = [memory, &k, turns, blocks] {
+      k.again<<<blocks, block_threads>>>(memory->sums.data(), memory->in.data(), turns);
+    };
+    return memory->task(std::string(k.key), launch, [blocks, &k, turns](unsigned* left) {
+      take_away_own<<<blocks, block_threads>>>(left, k.neighbours, turns);
       CUDA_CHECK_LAUNCH();
     });
-  const size_t step = k.neighbours ? 1 : line_words;
-  return memory->task(k.key, work, Slots{0, step, memory->in.size() / step});
+  }
+  const size_t step = k.neighbours ? 1 : line_words, n = memory->in.size() / step;
+  const auto launch = [memory, &k, n, blocks] {
+    k.once<<<blocks, block_threads>>>(memory->sums.data(), memory->in.data(), n);
+  };
+  return memory->task(std::string(k.key), launch, Slots{0, step, n});
 }
 
 /// Words that a launch reads; a word that is read again counts again.

@@ -102,11 +102,17 @@ void show_recorded(const Experiment& experiment, const Run& run, const std::stri
   shown.claims = nullptr;  // recorded values are not judged
   carry_out(shown, Run{report, &recording.device, {}}, machine);
   if (!printed.empty()) printed.pop_back();  // the last line's end
-  run.report.print("\n  Recorded on an " + recording.gpu + " on " + recording.date +
-                   ", not measured now; not saved, not judged:" + printed);
+  run.report.print("\n  Recorded: " + recording.gpu + ", " + recording.date +
+                   " (not measured now; neither saved nor judged)" + printed);
 }
 
 }  // namespace
+
+Statistics ask_count(const Run& run, const std::string& kernel, const std::string& parameter,
+                     const std::string& metric) {
+  return ask(run, kernel, metric, "",
+             [&] { return single(count_of_this_run(kernel, parameter, metric)); });
+}
 
 void carry_out(const Experiment& experiment, Run run, Machine& machine) {
   Results results;

@@ -39,6 +39,10 @@ struct Claim {
   std::vector<Comparison> found = {};  ///< shown below the claim as findings, not judged
 };
 
+/// A count of this run (--counters), kept under the key of the kernel that was counted.
+Statistics ask_count(const Run& run, const std::string& kernel, const std::string& parameter,
+                     const std::string& metric);
+
 // ---- what the standard checks use ----
 
 /// What an experiment takes from a GPU.

@@ -11,6 +11,13 @@ void Results::keep(Measured row) {
   rows_.push_back(std::move(row));
 }
 
+void Results::keep(Value value) {
+  for (const Value& other : values_)
+    if (same(other.ref, value.ref) && other.metric == value.metric)
+      throw std::logic_error("two values are '" + value.metric + "' of '" + text(value.ref) + "'");
+  values_.push_back(std::move(value));
+}
+
 const Measured& Results::operator()(const Ref& ref) const {
   for (const Measured& row : rows_)
     if (same(row.ref, ref)) return row;

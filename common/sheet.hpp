@@ -19,7 +19,7 @@ struct Value {
 class Results {
  public:
   void keep(Measured row);
-  void keep(Value value) { values_.push_back(std::move(value)); }
+  void keep(Value value);
   const Measured& operator()(const Ref& ref) const;
   const Value& value(const Ref& ref, const std::string& metric) const;
   /// A number for rows that are measured in turn with each other.

@@ -16,7 +16,7 @@ void rehearse(const Experiment& experiment, const Device* device, bool quick, bo
   // no two rows alike, and none that is zero: an exchange shows
   MadeUpMachine machine(device, [](const Ref& ref, const std::string& metric) {
     const size_t hash = std::hash<std::string_view>{}(text(ref) + metric);
-    return 1 + double(hash % 1000) / 1000;
+    return 1 + double(hash >> 11) / double(size_t(1) << 53);
   });
   CAPTURE(std::string(device ? device->prop.name : "no GPU"));
   CAPTURE(quick);
