@@ -70,7 +70,7 @@ inline std::vector<Readings> cycles_in_turn(const Measuring& measuring,
   do
     for (const Counting& each : all) each();
   while (std::chrono::duration<double, std::milli>(Clock::now() - begin).count() < warming_ms);
-  const int rounds = measuring.typed ? measuring.repeats : measuring.pairs;
+  const int rounds = measuring.rounds_in_turn();
   std::vector<Readings> cycles(all.size());
   for (int r = 0; r < rounds; ++r)
     for (size_t k = 0; k < all.size(); ++k) {

@@ -254,11 +254,11 @@ void judge(const Run& run, const std::vector<Readings>& cycles) {
   const Interval miss = there ? ratio(cycles[constant_memory], cycles[in_first]) : Interval{};
   run.report.judge({"01.6b", "a constant read that misses is far slower than one that hits",
                     "very slow against very fast", "lectures"},
-                   much_beats(), miss, "a first touch is " + slower(miss) + " than a hit");
+                   much_beats(), miss, "a first touch is " + slower(miss, "a hit"));
   const Interval other = there ? ratio(cycles[read_only], cycles[memory]) : Interval{};
   run.report.judge({"01.6c", "a read-only miss costs what a global load does",
                     "same as global if not cached", "lectures"},
-                   about(1), other, "it is " + slower(other));
+                   costs_as_much(), other, "it is " + slower(other));
 }
 
 }  // namespace

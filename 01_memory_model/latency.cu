@@ -646,13 +646,12 @@ void judge(const Run& run, const std::vector<Readings>& cycles, bool past_l2) {
   const Interval memory = there ? in_memory(level_of(dram)) : Interval{};
   run.report.judge({"01.1b", "global memory takes 200-800 cycles", "200-800", "lectures"},
                    from_to(200, 800), memory, range_text(memory, 0) + " cycles", "cycles");
-  run.report.judge({"01.1c", "global memory takes 200-300 cycles", "200-300", "8800 GTX"},
+  run.report.judge({"01.1c", "global memory takes 200-300 cycles", "200-300", "8800 GTX", g80},
                    from_to(200, 300), memory, range_text(memory, 0) + " cycles", "cycles");
   const Interval lower = there ? in_memory(ratio(cycles[dram], cycles[worst])) : Interval{};
   run.report.judge({"01.1d", "on-chip memories have much lower latency than global memory",
                     "~1 against 200-800", "lectures"},
-                   much_beats(), lower,
-                   "global memory is " + slower(lower) + " than the slowest of them");
+                   much_beats(), lower, "global memory is " + slower(lower, "the slowest of them"));
 
   // local and global memory at their fastest, out of L1: further out the order is plain
   const Place next = cycles[local].median() < cycles[l1].median() ? local : l1;

@@ -301,7 +301,7 @@ Beside beside_a_kernel(const Run& run, Memory& memory, Pieces& pieces, double al
     require_right(check.wrong() == 0, "a list beside a kernel");
   }
   Beside beside;
-  const int rounds = run.measuring.rounds_for(4 * alone_ms);
+  const int rounds = run.measuring.rounds_in_turn();
   for (int r = 0; r < rounds; ++r)
     for (int i = 0; i < 2; ++i) {
       const bool preferring = (r + i) % 2 == 1;  // which of the two comes first changes
@@ -374,8 +374,7 @@ void judge(const Run& run, const std::vector<Times>& all, const Calibrated& c) {
   const Times& most = all.back();
   if (most.pieces < most_pieces) return run.report.not_judged(part, "too few bytes");
   const Interval gain = ratio(most.each, most.one);
-  run.report.judge(part, beats(), gain,
-                   "one copy is " + faster(gain) + " than " + std::to_string(most.pieces));
+  run.report.judge(part, beats(), gain, "one copy is " + faster(gain, std::to_string(most.pieces)));
   run.report.finding("02.4", "packing first is faster than one by one " +
                                  where_faster(all, &Times::packed, &Times::each) +
                                  "; predicted from " + fixed(packing_pays(c), 0) + " pieces on");

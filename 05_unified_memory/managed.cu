@@ -371,7 +371,7 @@ void judge_bulk(const Run& run, const Times& times, bool large) {
                  : not_measured("the arrays are not large in this run");
   };
   const auto here = [](const Interval& r, const char* than) {
-    return "pages on demand are " + faster(r) + " than " + than;
+    return "pages on demand are " + faster(r, than);
   };
   const Interval copies = of(pinned);
   run.report.judge(copies_part, gains_nothing(), copies, here(copies, "pinned copies"));

@@ -196,7 +196,7 @@ class CommandLine {
     add("h,help", "print this and end");
     add("device", "number of the GPU", word(), "N (default: 0)");
     add("repeats", "exactly N timed repeats a row, however long they take", word(),
-        "N (default: up to 20 within 250 ms; 15 of what is compared)");
+        "N (default: up to 20 within 250 ms; 18 of what is compared)");
     add("quick", "fewer repeats and smaller sizes: at most 4 s instead of 20 s");
     add("full", "fine sweeps instead of coarse ones");
     add("csv", "save every number to FILE", word(), "FILE");
@@ -243,7 +243,7 @@ class CommandLine {
     Measuring measuring;
     if (typed.has("--quick")) {
       measuring.repeats = 5;
-      measuring.pairs = 7;
+      measuring.rounds = Measuring::quick_rounds;
       measuring.budget_ms = 50;
       measuring.warm_up_ms = 10;
     }
