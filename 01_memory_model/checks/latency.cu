@@ -127,11 +127,11 @@ TEST_CASE("latency: each claim compares the text's pair, the right way round") {
   const auto says = [&](const char* line) { return printed.find(line) != std::string::npos; };
   verdicts({0.5, 1, 1.2, 1.1, 1.2, 1.2, 90, 150, 250});  // register, shared ... texture, L2, DRAM
   for (const char* line : {"01.1a  holds  ", "01.1b  holds  ", "01.1c  holds  ", "01.1d  holds  ",
-                           "01.2   holds  ", "01.10a holds, by more"})
+                           "01.2   holds  ", "01.10a holds, stronger"})
     CHECK(says(line));
   verdicts({4, 23, 29, 28, 32, 32, 88, 280, 659});
-  for (const char* line : {"01.1a  does not hold", "01.1b  holds  ", "01.1c  does not hold",
-                           "01.1d  holds  ", "01.2   holds  ", "01.10a holds, by less"})
+  for (const char* line : {"01.1a  does not hold", "01.1b  holds  ", "01.1c  no longer",
+                           "01.1d  holds  ", "01.2   holds  ", "01.10a holds, weaker"})
     CHECK(says(line));
   CHECK(says("28.7x slower"));
   CHECK(says("20.6x slower"));

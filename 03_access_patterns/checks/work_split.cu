@@ -126,7 +126,7 @@ TEST_CASE("work_split: the claim compares chunks with interleaved threads, in th
   CHECK(printed.find("here 15.0x faster") != std::string::npos);
   CHECK(printed.find("out of L2 15.0x as fast") != std::string::npos);
   verdict(30, 10, false);
-  CHECK(printed.find("03.7   holds, by less") != std::string::npos);
+  CHECK(printed.find("03.7   holds, weaker") != std::string::npos);
   verdict(1, 2, false);
   CHECK(printed.find("03.7   does not hold") != std::string::npos);
   verdict(30, 2, true);
