@@ -233,15 +233,15 @@ std::vector<Record> state_records(const std::string& experiment, const GpuState&
 
 // ---- NVML ----
 
-/// The functions of NVML by their names: its binary interface has been the same since 2012, and
-/// what a driver lacks is not a number. The types of the arguments here are those of nvml.h;
-/// enumerations are int there.
+/// The functions of NVML by their names. NVML never changes a function: a new form has a new name
+/// (nvmlInit_v2). One that the driver lacks has told nothing. The arguments have the types that
+/// nvml.h gives them, where enumerations are as large as int.
 class MachineWatch::Nvml {
  public:
   static constexpr const char* file = "libnvidia-ml.so.1";
 
   /// Null where there is no NVML, or it does not know this device.
-  static Nvml* open(const Device& device) {
+  static std::unique_ptr<Nvml> open(const Device& device) {
     // not by its number: CUDA_VISIBLE_DEVICES numbers for CUDA alone
     char bus[32] = "";
     if (cudaDeviceGetPCIBusId(bus, sizeof bus, device.number) != cudaSuccess) {
@@ -250,11 +250,10 @@ class MachineWatch::Nvml {
     }
     void* const library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!library) return nullptr;
-    Nvml* const nvml = new Nvml(library);
+    std::unique_ptr<Nvml> nvml(new Nvml(library));
     if (nvml->call("nvmlInit_v2") && nvml->call("nvmlDeviceGetHandleByPciBusId_v2",
                                                 static_cast<const char*>(bus), &nvml->device_))
       return nvml;
-    delete nvml;
     return nullptr;
   }
   Nvml(const Nvml&) = delete;
@@ -298,14 +297,14 @@ class MachineWatch::Nvml {
     if (call("nvmlDeviceGetPowerUsage", device_, &number)) state.watts = number * 1e-3;
     if (call("nvmlDeviceGetTemperature", device_, of_the_gpu, &number)) state.celsius = number;
     struct {
-      unsigned long long now_us, held_ns;
+      unsigned long long read_at_us, held_ns;  // nvmlViolationTime_t
     } held{};
-    if (call("nvmlDeviceGetViolationStatus", device_, by_power, &held)) {
+    if (call("nvmlDeviceGetViolationStatus", device_, by_power, &held))
       state.power_capped_s = double(held.held_ns) * 1e-9;
-      state.now_s = double(held.now_us) * 1e-6;
-    }
     if (call("nvmlDeviceGetViolationStatus", device_, by_warmth, &held))
       state.too_warm_s = double(held.held_ns) * 1e-9;
+    const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
+    state.now_s = now.count();
     return state;
   }
 
@@ -407,7 +406,7 @@ MachineWatch::MachineWatch(Report& report, const Device* device) : report_(repor
                 fixed(before_.memory_mhz, 0) + " MHz" + line);
 }
 
-MachineWatch::~MachineWatch() { delete nvml_; }
+MachineWatch::~MachineWatch() = default;
 
 void MachineWatch::after(const std::string& experiment) {
   if (!nvml_) return;

@@ -5,6 +5,7 @@
 // build needs its header or links with it; where there is none, one line says so.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,7 @@ struct GpuState {
   double watts = NAN;  ///< of the whole card; recent GPUs report the mean of the last second
   double celsius = NAN;
   unsigned long long reasons = 0;  ///< why clocks are low: NVML's nvmlClocksEventReason bits
-  /// Seconds for which the driver has kept clocks down so far, and the clock that they are read by.
+  /// Seconds for which the driver has kept clocks down since it was loaded; the host's time.
   double power_capped_s = NAN, too_warm_s = NAN, now_s = NAN;
 };
 
@@ -77,6 +78,6 @@ class MachineWatch {
  private:
   class Nvml;
   Report& report_;
-  Nvml* nvml_ = nullptr;  ///< null: there is no GPU, or no NVML that knows it
+  std::unique_ptr<Nvml> nvml_;  ///< null: there is no GPU, or no NVML that knows it
   GpuState before_;
 };

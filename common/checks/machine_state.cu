@@ -71,6 +71,16 @@ TEST_CASE("machine: sizes of a published GPU stand under their metrics") {
   }
 }
 
+TEST_CASE("machine: sizes are saved to the last byte") {
+  Device device;
+  device.prop.totalGlobalMem = 150109880320;
+  std::string printed;
+  Report report("topic", &printed);
+  for (const Record& record : property_records(device)) report.save(record);
+  CHECK(report.csv("2026-01-01").find("topic,,device,,,machine,memory,B,150109880320,,,,") !=
+        std::string::npos);
+}
+
 TEST_CASE("machine: fields of /proc/cpuinfo") {
   const std::string cpuinfo =
       "processor\t: 0\nmodel\t\t: 143\nmodel name\t: Some Processor @ 2.10GHz\n"
