@@ -22,6 +22,7 @@
 #include "checks/self_checking.hpp"
 #include "counters.hpp"
 #include "files.hpp"
+#include "machine_state.hpp"
 
 long long parse_number(const std::string& what, const std::string& text, long long least,
                        long long most) {
@@ -167,7 +168,11 @@ class CommandLine {
     rehearse(selected, heeded, run);
     report.heading(run.device, no_gpu);
     if (!ignored.empty()) report.note("without effect on what is run: " + ignored);
-    for (const Experiment* experiment : selected) carry_out(*experiment, run);
+    MachineWatch watch(report, run.device);
+    for (const Experiment* experiment : selected) {
+      carry_out(*experiment, run);
+      watch.after(experiment->name);
+    }
     report.summary();
     if (csv) csv->write(report.csv(today()));
     flush_standard_output();

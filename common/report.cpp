@@ -285,7 +285,9 @@ void Report::save(Record record) {
 std::string Report::csv(const std::string& date) const {
   std::string text = std::string(csv_header) + "\n";
   for (const Record& r : records_) {
-    const int digits = r.kind == "counted" || r.kind == "predicted" ? 12 : 6;  // counts are exact
+    // counts and sizes are exact
+    const bool exact = r.kind == "counted" || r.kind == "predicted" || r.kind == "machine";
+    const int digits = exact ? 12 : 6;
     for (const std::string& field :
          {topic_, r.experiment, r.name, r.parameter, r.at, r.kind, r.metric, r.unit,
           csv_number(r.value, digits), csv_number(r.low, digits), csv_number(r.high, digits),

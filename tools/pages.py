@@ -171,8 +171,8 @@ def arrange(chosen):
 
 
 def in_tables(r):
-    """Whether a record stands in tables: what was claimed, found or left out does not."""
-    return r["kind"] not in ("claim", "finding", "left out") and r["metric"] != "reported"
+    """Whether a record stands in tables: what was claimed, found or left out does not, nor what machine it was."""
+    return r["kind"] not in ("claim", "finding", "left out", "machine") and r["metric"] != "reported"
 
 
 def table(found, experiment, parameter, metrics, wanted, values=""):

@@ -269,7 +269,7 @@ class Page:
         return tag("figure", inlined(svg, label, self.drawn) + tag("figcaption", html.escape(label)))
 
     def topic(self, topic):
-        found = [r for r in self.found if r["topic"] == topic]
+        found = [r for r in self.found if r["topic"] == topic and r["kind"] != "machine"]
         drawn = collections.defaultdict(list)
         experiments = list(dict.fromkeys(r["experiment"] for r in found))
         for experiment, svg in figures_of(topic, self.folder, self.root, self.saved_at[topic]):

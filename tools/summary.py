@@ -106,6 +106,8 @@ def count_predictions(paths):
     for path in paths:
         rows = collections.defaultdict(list)
         for r in records.load(path):
+            if r["kind"] == "machine":  # of no experiment, or no row of it
+                continue
             counts.setdefault((r["topic"], r["experiment"]), Predictions())
             is_counted = r["kind"] in ("measured", "predicted", "calibration") and in_time_cycles_or_rate(r["unit"])
             if is_counted and r["value"]:

@@ -177,6 +177,14 @@ class Predictions(InFolder):
         count = self.count(timed("copy", "calibration", 1), timed("copy", "predicted", 1), timed("a", "measured", 1))
         self.assertEqual((count.calibration, count.rows, count.ratios), (1, 1, []))
 
+    def test_what_machine_it_was_is_no_row_and_no_experiment(self):
+        found = [record(experiment="", case="device", kind="machine", metric="SM clock", unit="ms", value=4),
+                 record(case="device", kind="machine", metric="power after", unit="ms", value=4),
+                 timed("a", "measured", 1)]
+        counts = summary.count_predictions([self.save("r.csv", *found)])
+        self.assertEqual({key: count.rows for key, count in counts.items()}, {("04_bandwidth", "sum"): 1})
+        self.assertFalse(any(map(pages.in_tables, found[:2])))
+
     def test_counts_and_shares_are_no_rows(self):
         count = self.count(record(case="a", kind="measured", metric="sectors", unit="", value=4),
                            record(case="b", kind="measured", metric="share", unit="%", value=4),
