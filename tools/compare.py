@@ -67,7 +67,7 @@ def differing_parts(one, other):
         there = other.get(part)
         verdicts_differ = there is not None and there["metric"] != claim["metric"]
         if there is not None and (verdicts_differ or claim["unit"] == there["unit"] and apart(claim, there)):
-            lines = [": ".join(filter(None, [c["metric"] + records.mark(c), records.size_text(c) or (c["at"] if verdicts_differ else "")]))
+            lines = [": ".join(filter(None, [c["metric"] + records.mark(c), records.size_text(c, may_be_equal=False) or (c["at"] if verdicts_differ else "")]))
                      for c in (claim, there)]
             yield part, claim["parameter"], lines
 

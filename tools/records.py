@@ -135,15 +135,15 @@ def within(low, high):
     return f"equal within {max(1, math.ceil(100 * max(high - 1, 1 - low) - 0.05))}%"
 
 
-def size_text(claim):
+def size_text(claim, may_be_equal=True):
     """The figure on which a verdict rests, with its range: "1.11x slower (1.09 to 1.12)", as the sample says it where it
     does; the claim's own ratio is then 0.905. The range of several runs stands in place of that of one. "equal within
-    1%" where nothing is gained or lost. Nothing of a fact."""
+    1%" where nothing is gained or lost, unless the figures are asked for. Nothing of a fact."""
     if not claim["value"] or not claim["unit"]:
         return ""
     unit = claim["unit"]
     value, low, high = (float(claim[name] or claim["value"]) for name in ("value", "low", "high"))
-    if unit == "x" and claim["low"] and within(low, high):
+    if may_be_equal and unit == "x" and claim["low"] and within(low, high):
         return within(low, high)
     said = re.findall(r"(([\d.]+)(?:x|%| times as \w+)(?: (?:slower|faster|fewer|more|here))? \()([^()]*) to ([^()]*)\)",
                       claim["at"])
