@@ -7,9 +7,10 @@
 
 Names the parts whose verdicts differ or whose ranges (95% of the median) do not meet, and the rows whose ranges do not
 meet, the largest difference first. The range of a row that was measured is 10 to 90% of its measurements, and never
-less than 1% to either side, for what one run cannot see; what was saved without a range is not compared. A count is
-exact: it differs if it is another one. What stands by event is a log, and is not compared. What was predicted follows
-from what was measured and is not compared. The exit code is 0 if nothing differs, 1 if something does or a file cannot
+less than 1% to either side, for what one run cannot see; that of a ratio is the one it was judged by. What was saved without a range is not compared. A count is
+exact: it differs if it is another one. Where a file keeps the medians of several runs (column runs), the range is that
+over the runs. What stands by event is a log, and is not compared. What was predicted follows from what was measured and
+is not compared; nor is what is said of the machine. The exit code is 0 if nothing differs, 1 if something does or a file cannot
 be read, 2 if the command line is wrong.
 """
 import argparse
@@ -49,7 +50,7 @@ def ratio(one, other):
 
 def rows(found):
     """The records that were counted, or measured with a range, by what they are."""
-    kinds = {"measured": "measured", "calibration": "measured", "counted": "counted"}  # which rows calibrate may change
+    kinds = {"measured": "measured", "calibration": "measured", "counted": "counted", "ratio": "ratio"}  # which rows calibrate may change
     return {(r["experiment"], r["case"], r["parameter"], r["at"], kinds[r["kind"]], r["metric"], r["unit"]): r
             for r in found if r["kind"] in kinds and r["value"] and (r["kind"] == "counted" or r["low"] and r["high"])
             and r["parameter"] != "event"}  # the log of one run, in which no line stands for one of another
@@ -66,7 +67,7 @@ def differing_parts(one, other):
         there = other.get(part)
         verdicts_differ = there is not None and there["metric"] != claim["metric"]
         if there is not None and (verdicts_differ or claim["unit"] == there["unit"] and apart(claim, there)):
-            lines = [": ".join(filter(None, [c["metric"], records.size_text(c) or (c["at"] if verdicts_differ else "")]))
+            lines = [": ".join(filter(None, [c["metric"] + records.mark(c), records.size_text(c, may_be_equal=False) or (c["at"] if verdicts_differ else "")]))
                      for c in (claim, there)]
             yield part, claim["parameter"], lines
 

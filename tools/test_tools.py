@@ -26,7 +26,8 @@ except ImportError:
     matplotlib = None
 
 COLUMNS = ("topic,experiment,case,parameter,at,kind,metric,unit,value,low,high,repeats,"
-           "gpu,cc,driver,toolkit,date").split(",")
+           "gpu,cc,driver,toolkit,date,words,runs,cards").split(",")
+OLD_COLUMNS = COLUMNS[:-3]  # of the second edition
 
 
 def record(**fields):
@@ -44,9 +45,9 @@ def claim(part, verdict, **fields):
     return record(case=part, kind="claim", metric=verdict, **{"parameter": f"what {part} says", **fields})
 
 
-def save(path, found):
+def save(path, found, columns=COLUMNS):
     with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS)
+        writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(found)
 
@@ -91,6 +92,45 @@ class Records(InFolder):
         with self.assertRaisesRegex(ValueError, "counters.csv"):
             records.load(counters)
 
+    def test_a_line_with_too_few_or_too_many_cells_is_named(self):
+        for line in ("04_bandwidth,sum", ",".join(["x"] * 21)):
+            path = self.write("r.csv", ",".join(COLUMNS) + "\n" + line + "\n")
+            with self.assertRaisesRegex(ValueError, "line 2"):
+                records.load(path)
+
+    def test_files_of_the_second_edition_are_read_in_todays_words(self):
+        path = self.folder / "old.csv"
+        save(path, [claim("04.1", "holds, by less"), claim("04.2", "holds, by more"), timed("a", "measured", 1)], OLD_COLUMNS)
+        found = records.load(path)
+        self.assertEqual([r["metric"] for r in found], ["holds, weaker", "holds, stronger", "time"])
+        self.assertEqual({(r["words"], r["runs"], r["cards"]) for r in found}, {("", "", "")})
+
+    def test_the_repositorys_files_have_todays_columns(self):
+        header = ",".join([*records.COLUMNS, *records.ADDED])
+        self.assertEqual(header, ",".join(COLUMNS))
+        for path in TOOLS.parent.glob("0?_*/results/*.csv"):
+            if not path.stem.endswith("-counters"):
+                self.assertEqual(path.read_text(encoding="utf-8").partition("\n")[0], header, path)
+
+    def test_an_old_file_is_upgraded_with_its_numbers(self):
+        found = [claim("04.1", "holds, by less", value=2, low=1.9, high=2.1, unit="x"), claim("04.2", "holds"),
+                 timed("a, b", "measured", 1)]
+        path = self.folder / "old.csv"
+        save(path, found, OLD_COLUMNS)
+        old = path.read_text(encoding="utf-8").splitlines()
+        done = run("upgrade_results.py", "--by-construction", "04.2", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(path.read_text(encoding="utf-8").splitlines(), [
+            old[0] + ",words,runs,cards", old[1].replace("by less", "weaker") + ",,,", old[2] + ",by construction,,",
+            old[3] + ",,,"])
+        before = path.read_bytes()
+        self.assertEqual(run("upgrade_results.py", path).returncode, 0)
+        self.assertEqual(path.read_bytes(), before)
+
+    def test_what_is_by_construction_is_counted_apart(self):
+        claims = [claim("04.1", "holds"), claim("04.2", "holds", words="by construction"),
+                  claim("04.3", "does not hold", words="by construction")]
+        self.assertEqual(records.tally(claims), {"holds": 1, "by construction": 2})
 
     def test_sizes_are_said_as_the_sample_says_them(self):
         def size(at, value, low="", high="", unit="x"):
@@ -102,8 +142,26 @@ class Records(InFolder):
         self.assertEqual(size("53% (52 to 53%)", 0.529, 0.524, 0.534, "of theory"), "53% (52 to 53%)")
         self.assertEqual(size("many words", 15.7, 15.6, 15.9), "15.7x (15.6 to 15.9)")
         self.assertEqual(size("many words", 658, 652, 665, "cycles"), "658 cycles (652 to 665)")
+        self.assertEqual(size("3.06 times as slow here (3.03 to 3.09)", 3.06, 3.03, 3.09),
+                         "3.06 times as slow here (3.03 to 3.09)")
         self.assertEqual(size("a fact", 1, 1, 1, ""), "")
         self.assertEqual(size("not judged", ""), "")
+
+    def test_a_ratio_that_may_be_one_is_equal(self):
+        def size(value, low, high):
+            return records.size_text(claim("04.1", "holds", at="1.00x faster (0.99 to 1.01)", value=value, low=low,
+                                           high=high, unit="x"))
+
+        self.assertEqual(size(1, 0.99, 1.01), "equal within 1%")
+        self.assertEqual(size(1, 0.998, 1.001), "equal within 1%")
+        self.assertEqual(size(0.99, 0.96, 1.04), "equal within 4%")
+        self.assertEqual(size(1.02, 1.01, 1.03), "1.02x (1.01 to 1.03)")
+
+    def test_the_range_of_several_runs_stands_in_place_of_one_runs(self):
+        of_runs = claim("04.1", "holds", at="1.11x slower (1.09 to 1.12)", value=0.905, low=0.8, high=0.91, unit="x", runs=5)
+        self.assertEqual(records.size_text(of_runs), "1.11x slower (1.10 to 1.25)")
+        share = claim("04.1", "holds", at="53% (52 to 53%)", value=0.529, low=0.5, high=0.55, unit="of theory", runs=5)
+        self.assertEqual(records.size_text(share), "53% (50.0 to 55.0%)")
 
     def test_numbers_have_no_exponent(self):
         shown = [records.number(value) for value in (4430.2, 12.34, 0.0381, 0.996, 0.9996, 0, -0.88, 1234567)]
@@ -118,7 +176,7 @@ class Records(InFolder):
         self.assertEqual({gpu: len(of_gpu) for gpu, of_gpu in found.items()}, {"Some GPU": 1, "Some GPU (2)": 1})
 
     def test_what_was_not_judged_differs_from_nothing(self):
-        verdicts = ("holds", "holds, by less", "not judged")
+        verdicts = ("holds", "holds, weaker", "not judged")
         one, less, none = (claim("04.1", verdict) for verdict in verdicts)
         self.assertTrue(records.judged_differently(one, less))
         for pair in ((one, one), (one, none), (none, none), (one, None)):
@@ -128,15 +186,24 @@ class Records(InFolder):
 class Verdicts(InFolder):
     def test_verdicts_are_counted_and_what_does_not_hold_is_named_in_order(self):
         saved = self.save("r.csv", claim("04.10", "does not hold", at="0.9x"), claim("04.2b", "does not hold"),
-                          claim("04.2a", "too close to call"), claim("04.8", "holds, by more"))
+                          claim("04.2a", "too close to call"), claim("04.8", "holds, stronger"))
         done = run("summary.py", saved)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("3 claims in 4 parts on Some GPU", done.stdout)
         heading, counts = done.stdout.splitlines()[1:3]
-        self.assertEqual(re.split(r"\s{2,}", heading.strip()), records.VERDICTS)
-        self.assertEqual(counts.split(), ["04_bandwidth", "-", "1", "-", "1", "2", "-"])
+        self.assertEqual(re.split(r"\s{2,}", heading.strip()), records.TALLY)
+        self.assertEqual(counts.split(), ["04_bandwidth", "-", "1", "-", "-", "-", "1", "-", "2", "-", "-"])
         gone = done.stdout.partition("does not hold:\n")[2].splitlines()
         self.assertEqual([line.split()[0] for line in gone], ["04.2b", "04.10"])
+
+    def test_what_holds_by_construction_has_a_dagger_and_a_count_of_its_own(self):
+        done = run("summary.py", self.save("r.csv", claim("04.1", "does not hold", words="by construction"),
+                                           claim("04.2", "no longer"), claim("04.3", "depends")))
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines[2].split(), ["04_bandwidth", *"----1-1--1"])
+        self.assertIn("by construction (\u2020): cannot come out otherwise on any GPU; counted apart", lines)
+        self.assertEqual([line.split()[0] for line in lines[5:]], ["does", "04.1", "no", "04.2", "depends:", "04.3"])
+        self.assertIn("  04.1 \u2020", lines[6])
 
     def test_an_unknown_verdict_is_named(self):
         done = run("summary.py", self.save("r.csv", claim("04.1", "perhaps")))
@@ -185,6 +252,38 @@ class Predictions(InFolder):
         self.assertEqual({key: count.rows for key, count in counts.items()}, {("04_bandwidth", "sum"): 1})
         self.assertFalse(any(map(pages.in_tables, found[:2])))
 
+    def test_what_repeats_a_calibration_is_counted_apart(self):
+        count = self.count(timed("copy", "calibration", 2), timed("as the copy", "predicted", 2.0001),
+                           timed("as the copy", "measured", 3), timed("near it", "predicted", 2.001),
+                           timed("near it", "measured", 3))
+        self.assertEqual((count.rows, count.repeated, len(count.ratios)), (2, 1, 1))
+
+    def test_a_calibration_of_another_metric_or_experiment_is_not_repeated(self):
+        count = self.count(record(case="c", kind="calibration", metric="latency", unit="cycles", value=1),
+                           timed("d", "calibration", 1, experiment="peak"), timed("a", "predicted", 1),
+                           timed("a", "measured", 1))
+        self.assertEqual((count.repeated, len(count.ratios)), (0, 1))
+
+    def test_the_kind_of_model_is_what_the_experiment_says_or_follows_from_its_rows(self):
+        row = [timed("a", "predicted", 1), timed("a", "measured", 1)]
+        model = record(case="sum", kind="model", metric="fitted")
+        self.assertEqual(self.count(*row).model(), "from the device")
+        self.assertEqual(self.count(*row, timed("c", "calibration", 3)).model(), "calibrated")
+        self.assertEqual(self.count(*row, model).model(), "fitted")
+        self.assertEqual(self.count(*row, timed("c", "calibration", 3), {**model, "metric": "from the device"}).model(),
+                         "from the device")
+        done = run("summary.py", "--predictions", self.save("r.csv", {**model, "metric": "guessed"}))
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
+        self.assertIn("'guessed' of sum is no kind of model", done.stderr)
+
+    def test_a_model_with_as_many_constants_as_rows_is_named(self):
+        rows = [timed(name, kind, value) for name in ("a", "b") for kind, value in (("predicted", 1), ("measured", 1))]
+        constants = [timed("c", "calibration", 3), timed("d", "calibration", 4)]
+        done = run("summary.py", "--predictions", self.save("r.csv", *rows, *constants))
+        self.assertIn("as many constants as rows: 04_bandwidth sum: 2 calibrated, 2 predicted\n", done.stdout)
+        done = run("summary.py", "--predictions", self.save("r.csv", *rows, constants[0]))
+        self.assertNotIn("as many constants", done.stdout)
+
     def test_counts_and_shares_are_no_rows(self):
         count = self.count(record(case="a", kind="measured", metric="sectors", unit="", value=4),
                            record(case="b", kind="measured", metric="share", unit="%", value=4),
@@ -195,16 +294,20 @@ class Predictions(InFolder):
 
     def test_the_table_has_a_line_for_each_experiment_and_totals(self):
         one = self.save("1.csv", timed("a", "predicted", 1), timed("a", "measured", 1.2), timed("b", "measured", 1),
-                        timed("c", "calibration", 1))
+                        timed("c", "calibration", 7))
         two = self.save("2.csv", timed("a", "measured", 2, experiment="peak"),
                         timed("a", "predicted", 1, experiment="peak"))
         done = run("summary.py", "--predictions", one, two)
         self.assertEqual(done.returncode, 0, done.stderr)
-        lines = [line.split() for line in done.stdout.splitlines()[2:]]
+        lines = [re.split(r"\s{2,}", line.strip().replace("% ", "%  ")) for line in done.stdout.splitlines()[3:]]
+        lines = [" ".join(line).split() for line in lines]
         self.assertEqual(lines, [
-            ["04_bandwidth", "sum", "2", "1", "50%", "0", "0%", "1", "100%", "1", "100%", "1"],
-            ["04_bandwidth", "peak", "1", "1", "100%", "0", "0%", "0", "0%", "0", "0%", "-"],
-            ["all", "3", "2", "67%", "0", "0%", "1", "50%", "1", "50%", "1"]])
+            ["04_bandwidth", "sum", "calibrated", "2", "1", "0", "0%", "1", "100%", "1", "100%", "-", "1"],
+            ["04_bandwidth", "peak", "from", "the", "device", "1", "1", "0", "0%", "0", "0%", "0", "0%", "-", "-"],
+            ["all", "from", "the", "device", "1", "1", "0", "0%", "0", "0%", "0", "0%", "-", "-"],
+            ["all", "calibrated", "2", "1", "0", "0%", "1", "100%", "1", "100%", "-", "1"],
+            ["all", "3", "2", "0", "0%", "1", "50%", "1", "50%", "-", "1"],
+            "as many constants as rows: 04_bandwidth sum: 1 calibrated, 1 predicted".split()])
 
 
 class Figure(unittest.TestCase):
@@ -216,7 +319,7 @@ class Figure(unittest.TestCase):
         parts = [claim(f"02.1{letter}", "too close to call", parameter=f"short {letter}") for letter in "abcdefghijk"]
         return {"01_memory_model": unlike, "02_memory_management": parts,
                 "03_access_patterns": [claim("03.1", "not judged", parameter=word),
-                                       claim("03.2", "holds", parameter=long)]}
+                                       claim("03.2", "does not hold", parameter=long, words="by construction")]}
 
     def test_topics_fill_the_rows(self):
         rows = tiles.arrange({"a": range(5), "b": range(3), "c": range(10)})
@@ -228,7 +331,7 @@ class Figure(unittest.TestCase):
         drawn = xml.etree.ElementTree.fromstring(tiles.draw(self.topics(), "a title " * 40))
         svg = "{http://www.w3.org/2000/svg}"
         drawn_tiles = drawn.findall(f"{svg}g")
-        self.assertEqual(len(drawn_tiles), 19)
+        self.assertEqual(len(drawn_tiles), 13 + len(records.VERDICTS))
         edges = []
         for tile in drawn_tiles:
             edge = {name: float(tile.find(f"{svg}rect").get(name)) for name in ("x", "y", "width", "height")}
@@ -247,7 +350,7 @@ class Figure(unittest.TestCase):
             self.assertLess(boxes[0][2], boxes[1][0], "id and verdict")
             for above, below in zip(boxes[1:], boxes[2:]):
                 self.assertLess(above[3], below[1] + 1, "lines one below the other")
-        self.assertEqual(len(set(edges)), 19)
+        self.assertEqual(len(set(edges)), len(drawn_tiles))
         title = next(text for text in drawn.findall(f"{svg}text"))
         self.assertLess(tiles.width(title.text, float(title.get("font-size"))), float(drawn.get("width")))
 
@@ -258,11 +361,11 @@ class Figure(unittest.TestCase):
     def test_the_figure_is_written_and_has_every_part(self):
         with tempfile.TemporaryDirectory() as folder:
             saved, drawn = pathlib.Path(folder) / "r.csv", pathlib.Path(folder) / "tiles.svg"
-            save(saved, [claim("04.2a", "holds, by less", at="3.1x slower (3 to 4)", value=3.1, unit="x", parameter="a < b"),
+            save(saved, [claim("04.2a", "holds, weaker", at="3.1x slower (3 to 4)", value=3.1, unit="x", parameter="a < b"),
                          claim("04.8", "holds")])
             self.assertEqual(run("summary.py", "--figure", drawn, saved).returncode, 0)
             texts = [element.text for element in xml.etree.ElementTree.parse(drawn).iter() if element.text]
-            for text in ("04.2a", "holds, by less", "a < b", "here 3.1x slower", "holds: 1", "04_bandwidth"):
+            for text in ("04.2a", "holds, weaker", "a < b", "here 3.1x slower", "holds: 1", "04_bandwidth"):
                 self.assertIn(text, texts)
             self.assertEqual(run("summary.py", "--figure", "tiles.txt", saved).returncode, 2)
 
@@ -424,6 +527,23 @@ class Pages(InFolder):
                                       "| 04.2b | what 04.2b says |  | here 1.0x | **too close to call** |",
                                       "| 04.10 | what 04.10 says |  | 0.9x | **does not hold** |"])
 
+    def test_what_holds_by_construction_has_a_dagger(self):
+        lines = self.rewritten("<!-- claims: -->", claim("04.1", "holds", at="computed", words="by construction"))
+        self.assertEqual(lines[2], "| 04.1 | what 04.1 says |  | computed | **holds** \u2020 |")
+
+    def test_words_stand_for_keys_and_the_markers_words_before_them(self):
+        found = [timed("copy_engine", "calibration", 1, words="copy engine"), timed("sort", "measured", 2)]
+        self.assertEqual(self.rewritten("<!-- table: sum | time -->", *found)[2:4], ["| copy engine | 1 |", "| sort | 2 |"])
+        marker = "<!-- table: sum | time | copy_engine = the driver's copy; sort = a sort -->"
+        self.assertEqual(self.rewritten(marker, *found)[2:4], ["| the driver's copy | 1 |", "| a sort | 2 |"])
+
+    def test_the_machine_models_and_ratios_are_no_rows(self):
+        others = [record(case="a", kind="ratio", metric="time over that of b", unit="x", value=2),
+                  record(case="clocks", kind="machine", metric="SM clock", unit="MHz", value=1980),
+                  record(case="sum", kind="model", metric="fitted")]
+        lines = self.rewritten("<!-- table: sum -->", timed("a", "measured", 1), *others)
+        self.assertEqual(lines[:3], ["|  | time (ms) |", "|---|---:|", "| a | 1 |"])
+
     def test_findings_are_a_list(self):
         found = [record(case="04.1", kind="finding", metric="finding", at="one"),
                  record(case="04.2a", kind="finding", metric="finding", at="two"),
@@ -455,7 +575,7 @@ class Gpus(InFolder):
         super().setUp()
         other = {"gpu": "Other GPU", "cc": "7.5"}
         then = record(case="04.2a", kind="then", metric="reported", parameter="8800 GTX", at="77x")
-        self.save("04_bandwidth/results/some-gpu.csv", claim("04.10", "holds"), claim("04.2a", "holds, by less"), then)
+        self.save("04_bandwidth/results/some-gpu.csv", claim("04.10", "holds"), claim("04.2a", "holds, weaker"), then)
         self.save("04_bandwidth/results/other-gpu.csv", claim("04.10", "not judged", **other),
                   claim("04.2a", "holds", at="5.0x slower (4 to 6)", value=5, low=4, high=6, unit="x", **other))
         self.save("05_unified_memory/results/some-gpu.csv", claim("05.1", "holds", topic="05_unified_memory"))
@@ -474,11 +594,11 @@ class Gpus(InFolder):
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = page.read_text(encoding="utf-8").splitlines()
         self.assertEqual(lines[3:5], [
-            "| Other GPU | 7.5 | 13.0 | 13.0 | 2026-11-20 | 1 | 0 | 0 | 0 | 0 | 1 | `05_unified_memory` |",
-            "| Some GPU | 9.0 | 13.0 | 13.0 | 2026-11-20 | 2 | 0 | 1 | 0 | 0 | 0 | - |"])
+            "| Other GPU | 7.5 | 13.0 | 13.0 | 2026-11-20 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 1 | 0 | `05_unified_memory` |",
+            "| Some GPU | 9.0 | 13.0 | 13.0 | 2026-11-20 | 2 | 0 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | - |"])
         self.assertEqual(lines[7:], [
             "|  | claim | then | Other GPU | Some GPU |", "|---|---|---|---|---|",
-            "| **04.2a** | what 04.2a says | 77x (8800 GTX) | **holds: 5.0x slower (4 to 6)** | **holds, by less** |",
+            "| **04.2a** | what 04.2a says | 77x (8800 GTX) | **holds: 5.0x slower (4 to 6)** | **holds, weaker** |",
             "| 04.10 | what 04.10 says |  | not judged | holds |",
             "| 05.1 | what 05.1 says |  |  | holds |", "",
             "2 of 3 parts were run on more than one GPU; on 1 of these (in bold) their verdicts differ.",
@@ -540,6 +660,17 @@ class Compare(InFolder):
             "    B  holds: 3.00x (2.91 to 3.09)", "  04.3  what 04.3 says", "    A  too close to call: 1.02x (0.989 to 1.05)",
             "    B  holds: 1.04x (1.01 to 1.07)", "  04.4  what 04.4 says", "    A  holds: a fact",
             "    B  does not hold: no fact", "  only in A: 04.5 1"])
+
+    def test_ratios_are_compared_and_the_machine_is_not(self):
+        def found(value, clock):
+            ratio = record(case="a", kind="ratio", metric="time over that of b", unit="x", value=value, low=value - 0.1,
+                           high=value + 0.1)
+            return [ratio, record(case="clocks", kind="machine", metric="SM clock", unit="MHz", value=clock, low=clock,
+                                  high=clock)]
+
+        done = self.compare(found(2, 1980), found(3, 1000))
+        self.assertIn("1 of 1 rows differ:\n  sum: a, time over that of b: 2.000 (1.900 to 2.100) -> 3.000 (2.900 to 3.100) x",
+                      done.stdout)
 
     def test_many_rows_are_cut_unless_all_are_asked_for(self):
         rows = [[timed(f"row {n}", "measured", value, low=value, high=value) for n in range(30)] for value in (1, 2)]
@@ -716,24 +847,30 @@ class Repeat(InFolder):
         return run("repeat.py", "--build", self.folder / "build", *arguments)
 
     def test_a_part_that_holds_and_does_not_hold_is_a_failure(self):
-        self.sample("holds, by less", "does not hold", "holds, by less")
+        self.sample("holds, weaker", "does not hold", "holds, weaker")
         done = self.repeat("--runs", 3, "04_bandwidth")
         self.assertEqual(done.returncode, 1, done.stderr)
         table, _, varied = done.stdout.partition("1 of 2 parts varied:\n")
         words = {line.split()[0]: line.split() for line in table.splitlines() if line.strip().startswith("04.")}
         self.assertEqual(words["04.2a"][1:5], ["0.9", "1.1", "1.3", "x"])
-        self.assertIn("holds, by less: 2; does not hold: 1", table)
+        self.assertIn("holds, weaker: 2; does not hold: 1", table)
         self.assertEqual(words["04.8"][1:], ["3.4", "3.5", "3.6", "x", "holds:", "3"])
         self.assertIn("04.2a  what 04.2a says - holds in one run and does not in another", varied)
-        self.assertRegex(varied, r"run  1  holds, by less +1 \(0\.9 to 1\.1\) x\n")
+        self.assertRegex(varied, r"run  1  holds, weaker +1 \(0\.9 to 1\.1\) x\n")
         self.assertRegex(varied, r"run  2  does not hold +1\.1 \(1 to 1\.2\) x\n")
         self.assertNotIn("04.8", varied)
 
     def test_too_close_to_call_beside_holds_is_named_and_no_failure(self):
-        self.sample("holds", "too close to call", "holds, by more")
+        self.sample("holds", "too close to call", "holds, stronger")
         done = self.repeat("--runs", 3, "04_bandwidth")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("1 of 2 parts varied:\n  04.2a", done.stdout)
+
+    def test_no_longer_contradicts_what_holds_too(self):
+        self.sample("holds, size open", "no longer", "depends")
+        done = self.repeat("--runs", 3, "04_bandwidth")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("holds in one run and does not in another", done.stdout)
 
     def test_nothing_varies_in_ten_runs(self):
         self.sample(*["does not hold"] * 10)
