@@ -335,7 +335,10 @@ class Copies {
  public:
   /// Without memory for it the GPU is read as it is.
   Copies() {
-    if (cudaMalloc(&memory_, 2 * bytes) == cudaSuccess) return;
+    if (cudaMalloc(&memory_, 2 * bytes) == cudaSuccess) {
+      CUDA_CHECK(cudaMemset(memory_, 0, 2 * bytes));
+      return;
+    }
     cudaGetLastError();
     memory_ = nullptr;
   }
