@@ -150,12 +150,12 @@ int host_cores() {
 
 namespace {
 
-/// NVML's bits, and what they are called here.
+/// NVML's bits, and what they are called here. Not among them: 0x1, an idle GPU, and 0x2, clocks
+/// that its owner has set.
 struct Reason {
   unsigned long long bit;
   const char* words;
 };
-constexpr unsigned long long idle = 0x1, owners_clocks = 0x2;
 constexpr Reason reasons[] = {{0x4, "power cap"},       {0x8, "slowed down by hardware"},
                               {0x10, "sync boost"},     {0x20, "too warm"},
                               {0x40, "far too warm"},   {0x80, "power brake"},
@@ -177,7 +177,7 @@ double share_of_time(const GpuState& before, const GpuState& after, double GpuSt
 }
 
 std::string throttling_text(const GpuState& before, const GpuState& after) {
-  const unsigned long long now = (before.reasons | after.reasons) & ~(idle | owners_clocks);
+  const unsigned long long now = before.reasons | after.reasons;
   const double capped = share_of_time(before, after, &GpuState::power_capped_s);
   const double warm = share_of_time(before, after, &GpuState::too_warm_s);
   std::vector<std::string> words;
@@ -335,7 +335,10 @@ class Copies {
  public:
   /// Without memory for it the GPU is read as it is.
   Copies() {
-    if (cudaMalloc(&memory_, 2 * bytes) == cudaSuccess) return;
+    if (cudaMalloc(&memory_, 2 * bytes) == cudaSuccess) {
+      CUDA_CHECK(cudaMemset(memory_, 0, 2 * bytes));
+      return;
+    }
     cudaGetLastError();
     memory_ = nullptr;
   }

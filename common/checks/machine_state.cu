@@ -109,6 +109,10 @@ TEST_CASE("machine: a clock that moves by more than 2% is said to have moved") {
   CHECK(clocks_text(before, after) == "");
   after.sm_mhz = 1980 * 0.985;
   CHECK(clocks_text(before, after) == "");
+  after.sm_mhz = 1980 * 1.015;
+  CHECK(clocks_text(before, after) == "");
+  after.sm_mhz = 1935;  // 2.3%
+  CHECK(clocks_text(before, after) == "clocks moved: SM 1980 -> 1935 MHz");
   after.sm_mhz = 1755;
   CHECK(clocks_text(before, after) == "clocks moved: SM 1980 -> 1755 MHz");
   CHECK(clocks_text(after, before) == "clocks moved: SM 1755 -> 1980 MHz");
