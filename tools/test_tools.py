@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -898,6 +899,261 @@ class Repeat(InFolder):
         self.sample("holds")
         for wrong in (["05_unified_memory"], ["--runs", "0", "04_bandwidth"], ["--runs", "x", "04_bandwidth"], []):
             self.assertEqual(self.repeat(*wrong).returncode, 2)
+
+
+class Combine(InFolder):
+    def combined(self, *runs, code=0):
+        """What five runs, each a list of records, become."""
+        paths = [self.save(f"run-{n}.csv", *found) for n, found in enumerate(runs, 1)]
+        done = run("combine.py", "-o", self.folder / "all.csv", *paths)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.said = done.stdout if code == 0 else done.stderr
+        return records.load(self.folder / "all.csv") if code == 0 else None
+
+    def of_values(self, *values, **fields):
+        return self.combined(*[[timed("a", "measured", value, low=value - 0.5, high=value + 0.5, repeats=15, **fields)]
+                               for value in values])
+
+    def of_verdicts(self, *verdicts, values=(1, 1.1, 1.2, 1.3, 1.4)):
+        found = self.combined(*[[claim("04.1", verdict, value=value, low=value - 0.5, high=value + 0.5, unit="x",
+                                       at=f"in the run of {value}")] for verdict, value in zip(verdicts, values)])
+        return found[0]
+
+    def test_a_value_is_the_median_and_its_range_that_over_the_runs(self):
+        only, = self.of_values(3, 1, 5, 2, 4)
+        self.assertEqual([only[name] for name in ("value", "low", "high", "repeats", "runs", "cards")],
+                         ["3", "1", "5", "15", "5", "1"])
+
+    def test_of_an_even_number_of_runs_it_lies_between_two(self):
+        self.assertEqual(self.of_values(1, 2, 4, 5)[0]["value"], "3")
+
+    def test_predictions_and_counts_have_no_range_unless_counts_differ(self):
+        def runs(kind, values):
+            return self.combined(*[[record(case="a", kind=kind, metric="m", value=value)] for value in values])[0]
+
+        self.assertEqual([runs("predicted", (1, 2, 3))[name] for name in ("value", "low", "high")], ["2", "", ""])
+        self.assertEqual([runs("counted", (2, 2, 2))[name] for name in ("value", "low", "high")], ["2", "", ""])
+        self.assertEqual([runs("counted", (1, 2, 4))[name] for name in ("value", "low", "high")], ["2", "1", "4"])
+
+    def test_a_verdict_is_that_of_most_runs_and_its_words_those_of_the_median(self):
+        found = self.of_verdicts("holds", "too close to call", "holds", "holds", "too close to call",
+                                 values=(1.0, 1.4, 1.3, 1.2, 1.1))
+        self.assertEqual([found[name] for name in ("metric", "at", "value", "low", "high", "runs")],
+                         ["holds", "in the run of 1.2", "1.2", "1.0", "1.4", "5"])
+        self.assertIn("  04.1: holds: 3; too close to call: 2; so holds\n", self.said)
+
+    def test_without_a_majority_it_is_too_close_to_call(self):
+        found = self.of_verdicts("holds", "holds", "too close to call", "does not hold", "does not hold")
+        self.assertEqual(found["metric"], "too close to call")
+
+    def test_what_holds_in_every_run_without_a_majority_holds_with_its_size_open(self):
+        found = self.of_verdicts("holds", "holds", "holds, weaker", "holds, weaker", "holds, size open")
+        self.assertEqual(found["metric"], "holds, size open")
+
+    def test_a_claim_that_is_missing_in_a_run_has_no_majority_of_those_left(self):
+        runs = [[claim("04.1", "holds")], [claim("04.1", "holds")], [claim("04.1", "depends")], [timed("a", "measured", 1)],
+                [timed("a", "measured", 1)]]
+        self.assertEqual(self.combined(*runs)[0]["metric"], "too close to call")
+
+    def test_rows_that_most_runs_do_not_have_are_left_out_and_named(self):
+        common, rare, often = (timed(name, "measured", 1) for name in ("common", "rare", "often"))
+        found = self.combined([common, rare], [often, common, rare], [often, common], [often, common], [common])
+        self.assertEqual([(r["case"], r["runs"]) for r in found], [("often", "3"), ("common", "5")])
+        self.assertIn("  sum: 1 rows that most runs do not have are left out\n", self.said)
+
+    def test_rows_of_one_key_are_told_apart_by_their_order(self):
+        found = self.combined(*[[timed("copy", "calibration", n), timed("copy", "calibration", 10 * n)] for n in (1, 2, 3)])
+        self.assertEqual([r["value"] for r in found], ["2", "20"])
+
+    def test_a_log_is_that_of_the_first_run(self):
+        def log(*values):
+            return [record(case="fault", kind="measured", parameter="event", at=n, metric="start", unit="ms", value=value)
+                    for n, value in enumerate(values)]
+
+        found = self.combined(log(1, 2), log(5, 6, 7), log(8, 9, 10))
+        self.assertEqual([(r["value"], r["runs"]) for r in found], [("1", "1"), ("2", "1")])
+
+    def test_the_machine_says_what_any_run_said(self):
+        runs = [[record(case="clocks", kind="machine", metric="throttled by", at=reason, experiment="sum"),
+                 record(case="clocks", kind="machine", metric="SM clock", unit="MHz", value=clock)]
+                for reason, clock in (("", 1980), ("power", 1900), ("", 1980))]
+        reasons, clock = self.combined(*runs)
+        self.assertEqual((reasons["at"], clock["value"], clock["low"], clock["high"]), ("power", "1980", "1900", "1980"))
+
+    def test_words_stay(self):
+        found = self.combined(*[[claim("04.1", "holds", words="by construction"), timed("a", "measured", 1, words="a, b")]] * 3)
+        self.assertEqual([r["words"] for r in found], ["by construction", "a, b"])
+
+    def test_two_machines_runs_of_runs_and_empty_files_are_refused(self):
+        one = timed("a", "measured", 1)
+        for other, word in ((dict(gpu="Other GPU"), "gpu"), (dict(toolkit="12.4"), "toolkit"), (dict(topic="x"), "topic"),
+                            (dict(runs=5), "several runs")):
+            self.combined([one], [{**one, **other}], code=1)
+            self.assertIn(word, self.said)
+            self.assertEqual(self.said.count("\n"), 1)
+        self.combined([one], [], code=1)
+        self.assertEqual(run("combine.py", self.folder / "run-1.csv", "-o", self.folder / "x.csv").returncode, 2)
+
+
+SAMPLE_SCRIPT = """\
+    #!{python}
+    # in place of a sample: announces, is counted, takes counters of its own program, and saves another value each run
+    import pathlib, shutil, sys
+    folder, words = pathlib.Path({folder!r}), sys.argv[1:]
+    log = folder / "calls"
+    with open(log, "a") as file:
+        print({topic!r}, *words, file=file)
+    program = (folder / "program").read_text() if (folder / "program").exists() else "1"
+    if "99" in words:
+        sys.exit(2 if {gpu} else 0)
+    if "--counters" in words:
+        text = pathlib.Path(words[words.index("--counters") + 1]).read_text()
+        if not text.startswith(f"# gpu GPU-1, program {{program}}"):
+            sys.exit(2)
+    if "--csv" in words:
+        runs = sum("--csv" in line and line.startswith({topic!r}) for line in log.read_text().splitlines())
+        if runs == {fails_at}:
+            print("{topic}: out of luck", file=sys.stderr)
+            sys.exit(1)
+        print("a table")
+        shutil.copy(folder / f"saved-{{runs}}.csv", words[words.index("--csv") + 1])
+    elif "--list-test-cases" in words:
+        print("sum: profile launches\\nsum: random patterns: profile launches")
+    elif any(word.startswith("--test-case") for word in words):
+        print(f"counted on: gpu GPU-1, program {{program}}\\nlaunch: read,stride 1")
+    """
+
+NCU_SCRIPT = """\
+    #!{python}
+    import subprocess, sys
+    words = sys.argv[1:]
+    open({folder!r} + "/ncu", "a").write(" ".join(words) + "\\n")
+    metrics = words[words.index("--metrics") + 1].split(",")
+    sample = words[words.index("--metrics") + 2:]
+    print(subprocess.run(sample, capture_output=True, text=True).stdout, end="")
+    print(",".join(f'"{{name}}"' for name in ["ID", "Kernel Name", *metrics]))
+    print(",".join(f'"{{name}}"' for name in ["0", "read(int *)", *["8"] * len(metrics)]))
+    """
+
+
+class Runs(InFolder):
+    """tools/runs.py, and cmake/run_samples.cmake in a copy of the repository, with scripts in place of a sample and ncu."""
+
+    topic = "04_bandwidth"
+
+    def sample(self, fails_at=0, gpu=True, values=(3, 1, 5, 2, 4)):
+        for n, value in enumerate(values, 1):
+            self.save(f"saved-{n}.csv", timed("a", "measured", value), claim("04.1", "holds"))
+        fields = dict(python=sys.executable, folder=str(self.folder), topic=self.topic, gpu=gpu, fails_at=fails_at)
+        for name, text in ((f"build/{self.topic}/{self.topic}", SAMPLE_SCRIPT), ("bin/ncu", NCU_SCRIPT)):
+            self.write(name, textwrap.dedent(text).format(**fields)).chmod(0o755)
+        return self.folder / f"build/{self.topic}/{self.topic}"
+
+    def calls(self, word):
+        return [line for line in (self.folder / "calls").read_text().splitlines() if word in line]
+
+    def runs(self, *arguments):
+        return run("runs.py", "--results", self.folder / "results", *arguments)
+
+    def test_each_run_is_a_process_and_one_file_is_made(self):
+        done = self.runs(self.sample(), "--", "--quick")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout.splitlines()[:3], ["5 runs of 1 sample: about 2 minutes",
+                                                        "run 1 of 5, 04_bandwidth, about 2 minutes left",
+                                                        "run 2 of 5, 04_bandwidth, less than a minute left"])
+        first, second = records.load(self.folder / "results/04_bandwidth.csv")
+        self.assertEqual([first[name] for name in ("value", "low", "high", "runs", "cards")], ["3", "1", "5", "5", "1"])
+        self.assertEqual(second["metric"], "holds")
+        self.assertEqual(len(self.calls("--quick --csv")), 5)
+        self.assertEqual((self.folder / "results/runs/04_bandwidth-5.txt").read_text(), "a table\n")
+
+    def test_if_a_run_fails_no_file_is_made(self):
+        done = self.runs(self.sample(fails_at=4))
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, "runs.py: 04_bandwidth: run 4 of 5: exit code 1: 04_bandwidth: out of luck\n")
+        self.assertFalse((self.folder / "results/04_bandwidth.csv").exists())
+
+    def test_wrong_command_lines(self):
+        sample = self.sample()
+        for wrong in ([], [sample, sample], ["--runs", "1", sample], ["--counters", "x", sample],
+                      ["--counters", "x=y", sample]):
+            self.assertEqual(self.runs(*wrong).returncode, 2)
+
+    def add_gpu(self, *options):
+        """Runs cmake/run_samples.cmake of a copy, in which 04_bandwidth has an experiment that rests on counts."""
+        if not (self.folder / "cmake").exists():
+            for name in ("cmake", "tools"):
+                shutil.copytree(TOOLS.parent / name, self.folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            self.write("04_bandwidth/main.cu", "")
+            self.write("04_bandwidth/README.md", "# a page\n")
+            self.write("04_bandwidth/sum.cu", 'count_of_this_run(k, p, "l1tex__m_other.sum");\n')
+            (self.folder / "04_bandwidth/results").mkdir()
+        settings = {"SAMPLES": self.folder / "build/04_bandwidth/04_bandwidth", "RESULTS": self.folder / "results",
+                    "ROOT": self.folder, "PYTHON": sys.executable, "NCU": self.folder / "bin/ncu", "COUNT": "ON", "ADD": "ON"}
+        return subprocess.run(["cmake", *[f"-D{name}={value}" for name, value in settings.items()], *options, "-P",
+                               self.folder / "cmake/run_samples.cmake"], capture_output=True, text=True)
+
+    @unittest.skipUnless(shutil.which("cmake"), "CMake is missing")
+    def test_a_gpu_is_added_by_five_runs_and_counted_once(self):
+        self.sample()
+        done = self.add_gpu()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(done.stdout.startswith("1 samples, 5 runs of each: about 2 minutes"), done.stdout)
+        added = records.load(self.folder / "04_bandwidth/results/some-gpu.csv")
+        self.assertEqual([(r["value"], r["runs"]) for r in added], [("3", "5"), ("", "5")])
+        self.assertEqual(len(self.calls("--counters")), 5)
+        counted, = (self.folder / "ncu").read_text().splitlines()
+        self.assertIn("l1tex__m_other.sum", counted)
+        self.assertTrue(counted.endswith("--test-case=sum: *profile launches --test-case-exclude=*random patterns*"))
+
+        (self.folder / "calls").unlink()  # the same program again: nothing is counted, a second run is added
+        self.assertEqual(self.add_gpu().returncode, 0)
+        self.assertEqual(len((self.folder / "ncu").read_text().splitlines()), 1)
+        self.assertTrue((self.folder / "04_bandwidth/results/some-gpu-2.csv").exists())
+
+        (self.folder / "calls").unlink()  # another program: it is
+        (self.folder / "program").write_text("2")
+        self.assertEqual(self.add_gpu().returncode, 0)
+        self.assertEqual(len((self.folder / "ncu").read_text().splitlines()), 2)
+
+    @unittest.skipUnless(shutil.which("cmake"), "CMake is missing")
+    def test_if_a_run_fails_nothing_is_added(self):
+        self.sample(fails_at=3)
+        done = self.add_gpu()
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("run 3 of 5: exit code 1", done.stderr)
+        self.assertEqual(list((self.folder / "04_bandwidth/results").iterdir()), [])
+
+    @unittest.skipUnless(shutil.which("cmake"), "CMake is missing")
+    def test_without_a_gpu_nothing_runs(self):
+        self.sample(gpu=False)
+        done = self.add_gpu()
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("no usable GPU", done.stderr)
+        self.assertEqual(self.calls("--csv"), [])
+
+    @unittest.skipUnless(shutil.which("cmake"), "CMake is missing")
+    def test_without_add_a_sample_runs_once(self):
+        self.sample()
+        done = self.add_gpu("-DADD=OFF", "-DCOUNT=OFF")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(self.calls("--csv")), 1)
+        self.assertIn("a table\n", done.stdout)
+        self.assertEqual([r["runs"] for r in records.load(self.folder / "results/04_bandwidth.csv")], ["", ""])
+
+    @unittest.skipUnless(shutil.which("cmake"), "CMake is missing")
+    def test_what_rests_on_counts_is_found_in_the_sources(self):
+        script = self.write("x.cmake", f"""\
+            cmake_minimum_required(VERSION 3.25)
+            include({TOOLS.parent}/cmake/count.cmake)
+            foreach(topic IN ITEMS 01_memory_model 03_access_patterns 04_bandwidth 06_shared_reduce)
+              judged_by_counts(experiments ${{topic}})
+              message("${{topic}}: ${{experiments}}")
+            endforeach()
+            """)
+        done = subprocess.run(["cmake", "-P", script], capture_output=True, text=True)
+        self.assertEqual(done.stderr.splitlines(), ["01_memory_model: ", "03_access_patterns: caching;stores;structs",
+                                                    "04_bandwidth: transpose", "06_shared_reduce: bank_steps"])
 
 
 class LittleMemory(InFolder):

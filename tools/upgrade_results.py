@@ -9,10 +9,10 @@ columns words, runs and cards are empty, but for the words of claims that hold o
 names. Files of counters and other files that no sample saved with --csv are left alone.
 """
 import argparse
-import csv
 import pathlib
 import sys
 
+import combine
 import records
 
 
@@ -20,13 +20,6 @@ def upgraded(found, by_construction):
     """The records with the claims in question marked; load() has done the rest."""
     return [{**r, "words": records.BY_CONSTRUCTION} if r["kind"] == "claim" and r["case"] in by_construction else r
             for r in found]
-
-
-def save(path, found):
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [*records.COLUMNS, *records.ADDED], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(found)
 
 
 def main():
@@ -38,7 +31,7 @@ def main():
         for path in args.files:
             if path.stem.endswith("-counters"):
                 continue
-            save(path, upgraded(records.load(path), set(filter(None, args.by_construction.split(",")))))
+            combine.save(path, upgraded(records.load(path), set(filter(None, args.by_construction.split(",")))))
             print(path)
     except (OSError, ValueError) as error:
         sys.exit(f"upgrade_results.py: {error}")
