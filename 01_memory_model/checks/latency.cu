@@ -220,6 +220,7 @@ TEST_CASE("latency: the texture lives as long as its chase") {
   CHECK(cycles_a_load(chase, answer, 256) > 0);  // throws if it went round the other
 }
 
-TEST_CASE("plausible: latency" * doctest::skip()) {
+TEST_CASE("latency: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { latency(run); });
 }
