@@ -385,15 +385,21 @@ void judge(const Run& run, const std::vector<Times>& all, const Calibrated& c) {
                                    where_faster(all, &Times::batched, &Times::packed));
 }
 
-}  // namespace
-
-void batching(const Run& run, const Options& options) {
+/// Bytes of all pieces: on the GPU, and of the host's memory that it may pin.
+size_t total_bytes(const Run& run, size_t typed) {
   const auto pinned = [](size_t t) { return double(2 * t + most_pieces * gap + guard); };
   const double host = run.device ? double(pinned_budget()) : INFINITY;
-  if (options.size) require_fits("batching on the GPU", pinned(options.size), run.memory_there());
-  const size_t total =
-      fitting_size("batching in pinned memory (a quarter of the host's)", options.size,
-                   size_t(run.quick ? 4 : 16) << 20, std::min(host, run.memory_there()), pinned);
+  if (typed) require_fits("batching on the GPU", pinned(typed), run.memory_there());
+  return fitting_size("batching in pinned memory (a quarter of the host's)", typed,
+                      size_t(run.quick ? 4 : 16) << 20, std::min(host, run.memory_there()), pinned);
+}
+
+}  // namespace
+
+void batching_fits(const Run& run, const Options& options) { total_bytes(run, options.size); }
+
+void batching(const Run& run, const Options& options) {
+  const size_t total = total_bytes(run, options.size);
   std::vector<size_t> counts;
   for (size_t n = 1; n <= std::min(most_pieces, total); n *= run.full ? 2 : run.quick ? 16 : 4)
     counts.push_back(n);

@@ -594,6 +594,10 @@ size_t largest_copy(const Run& run, size_t typed, double pinned) {
 
 }  // namespace
 
+void transfer_fits(const Run& run, const Options& options) {
+  largest_copy(run, options.size, double(pinned_budget()));
+}
+
 void transfer(const Run& run, const Options& options) {
   const size_t largest = largest_copy(run, options.size, double(pinned_budget()));
   run.report.begin("transfer", "copies of up to " + bytes_text(double(largest)) + " (" +

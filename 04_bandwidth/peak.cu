@@ -408,6 +408,8 @@ std::vector<size_t> sides_of(const Run& run, size_t typed) {
 
 }  // namespace
 
+void peak_fits(const Run& run, const Options& options) { sides_of(run, options.size); }
+
 void peak(const Run& run, const Options& options) {
   const std::vector<size_t> sides = sides_of(run, options.size);
   std::string sizes;

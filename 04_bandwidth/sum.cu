@@ -566,23 +566,33 @@ double bytes_of_sums(const std::vector<Launch>& launches) {
   return bytes;
 }
 
+std::vector<Launch> launches_of(const Run& run) {
+  return run.device ? candidates(run.device->prop) : std::vector<Launch>{text_launch};
+}
+
+std::string square_text(size_t side) {
+  return std::to_string(side) + " x " + std::to_string(side) + " float, " +
+         bytes_text(bytes_read(double(side)));
+}
+
+size_t side_of(const Run& run, size_t typed) {
+  const double sums = bytes_of_sums(launches_of(run));
+  return fitting_size("sum of " + square_text(typed), typed, 12288, run.memory_there(),
+                      [&](size_t n) { return bytes_read(double(n)) + sums; });
+}
+
 }  // namespace
 
+void sum_fits(const Run& run, const Options& options) { side_of(run, options.size); }
+
 void sum(const Run& run, const Options& options) {
-  const std::vector<Launch> launches =
-      run.device ? candidates(run.device->prop) : std::vector<Launch>{text_launch};
-  const auto text = [](size_t side) {
-    return std::to_string(side) + " x " + std::to_string(side) + " float, " +
-           bytes_text(bytes_read(double(side)));
-  };
-  const size_t side =
-      fitting_size("sum of " + text(options.size), options.size, 12288, run.memory_there(),
-                   [&](size_t n) { return bytes_read(double(n)) + bytes_of_sums(launches); });
+  const std::vector<Launch> launches = launches_of(run);
+  const size_t side = side_of(run, options.size);
   // half as wide where little is compared with it: with the host alone, and in a quick run
   const bool all = options.size || (run.device && !run.quick);
   const size_t host_side = HostSquare::fitting_side(std::min<size_t>(side, all ? 12288 : 6144));
-  run.report.begin("sum",
-                   text(side) + (host_side == side ? "" : "; on the host " + text(host_side)));
+  run.report.begin("sum", square_text(side) +
+                              (host_side == side ? "" : "; on the host " + square_text(host_side)));
 
   HostSquare host(host_side);
   Best best;

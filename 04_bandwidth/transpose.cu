@@ -597,13 +597,20 @@ size_t side_of(const Run& run, size_t typed) {
                       run.memory_there(), [](size_t side) { return bytes_moved(square(side)); });
 }
 
+dim3 block_of(const Options& options) {
+  return options.block_x ? dim3(options.block_x, options.block_y) : default_block;
+}
+
 }  // namespace
 
+void transpose_fits(const Run& run, const Options& options) {
+  require_grid(square(side_of(run, options.size)), block_of(options));
+}
+
 void transpose(const Run& run, const Options& options) {
-  const dim3 block = options.block_x ? dim3(options.block_x, options.block_y) : default_block;
+  const dim3 block = block_of(options);
   const size_t n = side_of(run, options.size);
   const Shape m = square(n);
-  require_grid(m, block);
   const bool in_cache = run.device && !beyond_l2(*run.device, bytes_moved(m));
   run.report.begin("transpose", sides(m) + " float, " + bytes_text(bytes_moved(m) / 2) +
                                     ", block " + std::to_string(block.x) + " x " +

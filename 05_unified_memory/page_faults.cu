@@ -777,6 +777,8 @@ std::vector<Size> sizes_of(const Run& run, const Options& options) {
 
 }  // namespace
 
+void page_faults_fits(const Run& run, const Options& options) { sizes_of(run, options); }
+
 void page_faults(const Run& run, const Options& options) {
   std::vector<Size> sizes = sizes_of(run, options);
   const size_t n = sizes[0].n;

@@ -626,6 +626,8 @@ void within_the_l2(const Run& run, Calibrated& c) {
 
 }  // namespace
 
+void locality_fits(const Run& run, const Options& options) { fitting_side(run, options.size); }
+
 void locality(const Run& run, const Options& options) {
   const unsigned n = fitting_side(run, options.size);
   run.report.begin("locality", std::to_string(n) + " x " + std::to_string(n) + " float, " +

@@ -491,6 +491,8 @@ size_t side_for(const Run& run, size_t typed) {
 
 }  // namespace
 
+void read_only_fits(const Run& run, const Options& options) { side_for(run, options.size); }
+
 void read_only(const Run& run, const Options& options) {
   const size_t side = side_for(run, options.size);
   const size_t n = side * side;

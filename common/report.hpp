@@ -124,16 +124,6 @@ class Report {
   /// One that prints into a string, for tests.
   Report(std::string topic, std::string* printed) : topic_(std::move(topic)), printed_(printed) {}
 
-  /// Thrown by begin() of a rehearsal: the experiment has accepted what was typed.
-  struct Begun {};
-  /// One whose begin() ends the experiment. An experiment refuses what the device cannot hold
-  /// before it calls begin(); the command line lets it do so before anything is measured.
-  static Report rehearsal() {
-    Report report("");
-    report.rehearsal_ = true;
-    return report;
-  }
-
   /// The first lines: the device, or why there is none.
   void heading(const Device* device, const std::string& no_gpu);
   /// Begins an experiment: its name as on the command line and its size in words and bytes.
@@ -176,7 +166,6 @@ class Report {
  private:
   std::string topic_, experiment_, gpu_, capability_, driver_;
   std::string* printed_ = nullptr;
-  bool rehearsal_ = false;
   std::vector<Record> records_;
   std::vector<Prediction> predictions_;
   std::vector<std::string> said_once_;

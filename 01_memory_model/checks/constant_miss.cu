@@ -96,7 +96,8 @@ TEST_CASE("constant: walks end where they should") {
 }
 
 // Else what was flushed would still have come from the L2, of which nothing else would tell.
-TEST_CASE("plausible: constant, its first touches come from memory" * doctest::skip()) {
+TEST_CASE("constant: its first touches come from memory" * doctest::test_suite("plausible") *
+          doctest::skip()) {
   if (skip_without_gpu()) return;
   Walks walks(Device::current().l2_bytes());
   std::vector<Readings> ns;

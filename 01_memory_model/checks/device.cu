@@ -136,6 +136,7 @@ TEST_CASE("device: a block gets the shared memory that is reported and no more")
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE("plausible: device" * doctest::skip()) {
+TEST_CASE("device: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { device(run); });
 }

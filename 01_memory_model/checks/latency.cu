@@ -255,6 +255,7 @@ TEST_CASE("latency: the texture lives as long as its chase") {
   CHECK(load_of(chase, answer, 256).cycles > 0);  // throws if it went round the other
 }
 
-TEST_CASE("plausible: latency" * doctest::skip()) {
+TEST_CASE("latency: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { latency(run); });
 }

@@ -119,6 +119,7 @@ TEST_CASE("timing: each way waits for the kernel where it says so, and not where
   CHECK(cycles.to_host()[0] > 0);
 }
 
-TEST_CASE("plausible: timing" * doctest::skip()) {
+TEST_CASE("timing: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { timing(run); });
 }

@@ -167,6 +167,7 @@ TEST_CASE("caching: profile launches") {
   launch_counted(counted_launches());
 }
 
-TEST_CASE("plausible: caching" * doctest::skip()) {
+TEST_CASE("caching: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { caching(run); });
 }

@@ -144,6 +144,7 @@ TEST_CASE("stores: profile launches") {
   launch_counted(counted_launches());
 }
 
-TEST_CASE("plausible: stores" * doctest::skip()) {
+TEST_CASE("stores: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { stores(run); });
 }

@@ -158,6 +158,7 @@ TEST_CASE("word_size: profile launches") {
   launch_counted(counted_launches());
 }
 
-TEST_CASE("plausible: word_size" * doctest::skip()) {
+TEST_CASE("word_size: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { word_size(run); });
 }

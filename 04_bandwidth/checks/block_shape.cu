@@ -292,7 +292,7 @@ TEST_CASE("block_shape: the check finds what is wrong") {
   CHECK_FALSE(canaries_stand(x));
 }
 
-TEST_CASE("block_shape: large: more than 2^32 elements") {
+TEST_CASE("block_shape: more than 2^32 elements" * doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   const Matrix m{65540, 65544};
   if (bytes_moved(m) > 0.9 * double(Device::free_bytes()))
@@ -305,4 +305,7 @@ TEST_CASE("block_shape: large: more than 2^32 elements") {
   }
 }
 
-TEST_CASE("plausible: block_shape" * doctest::skip()) { check_plausible(&block_shape); }
+TEST_CASE("block_shape: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
+  check_plausible(&block_shape);
+}

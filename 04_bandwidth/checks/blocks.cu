@@ -188,4 +188,7 @@ TEST_CASE("blocks: every thread's sum is right at awkward sizes and counts") {
     }
 }
 
-TEST_CASE("plausible: blocks" * doctest::skip()) { check_plausible(&blocks); }
+TEST_CASE("blocks: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
+  check_plausible(&blocks);
+}

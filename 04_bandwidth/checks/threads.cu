@@ -274,7 +274,7 @@ TEST_CASE("threads: the check finds a word that another thread took") {
   CHECK(task.check.wrong() == 2);
 }
 
-TEST_CASE("threads: large: more than 2^32 words") {
+TEST_CASE("threads: more than 2^32 words" * doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   const Size size{349600, text_size.columns};
   if (bytes_read(size) > 0.9 * double(Device::free_bytes()))
@@ -284,4 +284,7 @@ TEST_CASE("threads: large: more than 2^32 words") {
   CHECK(wrong_after(array.task(l)) == 0);
 }
 
-TEST_CASE("plausible: threads" * doctest::skip()) { check_plausible(&threads); }
+TEST_CASE("threads: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
+  check_plausible(&threads);
+}

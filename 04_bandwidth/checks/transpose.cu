@@ -249,12 +249,12 @@ TEST_CASE("transpose: the check finds what is wrong") {
   CHECK_FALSE(x.canaries_stand());
 }
 
-TEST_CASE("transpose: large: profile launches") {
+TEST_CASE("transpose: profile launches" * doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   launch_counted(counted_launches());
 }
 
-TEST_CASE("transpose: large: more than 2^32 elements") {
+TEST_CASE("transpose: more than 2^32 elements" * doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   const Shape m{65540, 65544};  // multiples of 4, for the quads, and of no tile
   if (bytes_moved(m) > 0.9 * double(Device::free_bytes()))
@@ -262,7 +262,8 @@ TEST_CASE("transpose: large: more than 2^32 elements") {
   check_all(m, default_block);
 }
 
-TEST_CASE("plausible: transpose" * doctest::skip()) {
+TEST_CASE("transpose: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   const Options by_default;
   check_plausible([&](const Run& run) { transpose(run, by_default); });
 }

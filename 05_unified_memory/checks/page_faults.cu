@@ -261,7 +261,8 @@ TEST_CASE("page_faults: what is counted is what must move") {
   }
 }
 
-TEST_CASE("plausible: page_faults" * doctest::skip()) {
+TEST_CASE("page_faults: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   const Options by_default;
   check_plausible([&](const Run& run) { page_faults(run, by_default); });
 }

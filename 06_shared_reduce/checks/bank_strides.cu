@@ -143,6 +143,7 @@ TEST_CASE("bank_strides: the check finds a word left out and another taken twice
   CHECK(task.check.wrong() == 2);
 }
 
-TEST_CASE("plausible: bank_strides" * doctest::skip()) {
+TEST_CASE("bank_strides: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { bank_strides(run); });
 }

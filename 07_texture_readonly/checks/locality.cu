@@ -345,7 +345,8 @@ TEST_CASE("locality: profile launches") {
   launch_counted(counted_launches());
 }
 
-TEST_CASE("plausible: locality" * doctest::skip()) {
+TEST_CASE("locality: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   const Options by_default;
   check_plausible([&](const Run& run) { locality(run, by_default); });
 }

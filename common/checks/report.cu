@@ -610,11 +610,6 @@ TEST_CASE("CSV: the text as a whole") {
 
 // ---- plausible rows --------------------------------------------------------------------------
 
-TEST_CASE("report: a rehearsal ends where an experiment begins, and prints nothing") {
-  Report rehearsal = Report::rehearsal();
-  CHECK_THROWS_AS(rehearsal.begin("x", "1 word"), Report::Begun);
-}
-
 TEST_CASE("predictions: which rows are held to a factor, and to which") {
   if (skip_without_gpu()) return;
   check_plausible([](const Run& run) {

@@ -352,7 +352,8 @@ TEST_CASE("measuring: on the device: a wrong result is refused before anything i
   CHECK(launches == 1);
 }
 
-TEST_CASE("measuring: large: on the device: A B B A, and twice the work takes twice as long") {
+TEST_CASE("measuring: on the device: A B B A, and twice the work takes twice as long" *
+          doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   const DeviceBuffer<unsigned char> memory(size_t(1) << 30);  // one launch is long enough
   const DeviceBuffer<unsigned char> twice(size_t(2) << 30);
@@ -369,7 +370,8 @@ TEST_CASE("measuring: large: on the device: A B B A, and twice the work takes tw
   CHECK(factor < 2.2);
 }
 
-TEST_CASE("measuring: large: on the device: host work in turn with device work") {
+TEST_CASE("measuring: on the device: host work in turn with device work" *
+          doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   const DeviceBuffer<unsigned char> memory(size_t(512) << 20);
   std::string log;
@@ -382,7 +384,8 @@ TEST_CASE("measuring: large: on the device: host work in turn with device work")
   CHECK(times[0].median() == doctest::Approx(alone.median()).epsilon(0.15));
 }
 
-TEST_CASE("measuring: large: on the device: the first row is as good as the last") {
+TEST_CASE("measuring: on the device: the first row is as good as the last" *
+          doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   const DeviceBuffer<unsigned char> memory(size_t(256) << 20);
   std::string log;
@@ -440,7 +443,7 @@ TEST_CASE("owners: buffers copy, poison and move") {
   other.wait();
 }
 
-TEST_CASE("owners: large: memory is freed") {
+TEST_CASE("owners: memory is freed" * doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   constexpr size_t size = size_t(256) << 20;
   const void* first = nullptr;
