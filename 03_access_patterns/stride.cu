@@ -151,9 +151,9 @@ void run_stride(const Run& run) {
                .model = stride <= 8 ? Model::traffic : model_of_pieces(run.device)});
   sheet.measure(Timing::alone, [&](const Row& row) { return read_task(memory(), stride_of(row)); });
   const auto model = StrideModel::from(sheet.ms(row_of(densest)), sheet.ms(row_of(widest)));
-  sheet.predict([&](const Row& row) { return model.ms(stride_of(row)); });
-  sheet.print({"GB/s counts the words that are read. Predicted: the L2 fetches 64 bytes at a time,",
-               "and stepping through the array takes time as well (calibrated at 1 and 64)"});
+  sheet.predict([&](const Row& row) { return model.ms(stride_of(row)); }, Basis::fitted);
+  sheet.print({"GB/s counts the words that are read. The model: the L2 fetches 64 bytes at a time,",
+               "and stepping through the array takes time as well"});
   note_fetch_granularity(run);
   if (run.device && !beyond_l2(*run.device, double(bytes) / 8))
     run.report.note("at wide strides less than four times the L2 moves: rates of the cache");

@@ -1,10 +1,76 @@
-# count_launches(<file> <reason>): counts with Nsight Compute, on this machine's GPU, what the launches of SAMPLE's
+# count_launches(<file> <reason>): counts with Nsight Compute, on this machine's GPU, what launches of SAMPLE's
 # "profile launches" cases do to memory, into a file below SCRATCH that the sample takes by --counters. Sets <file> to
 # its path; or to nothing, and <reason> to why: "failed: ..." where counting began. Both are empty where the sample has no
-# such cases.
-# Uses SAMPLE, NCU and PYTHON (programs, or empty where there is none) and SCRATCH.
+# such cases. What was counted before, with the same program on the same GPU, is not counted again.
+# Uses SAMPLE, NCU and PYTHON (programs, or empty where there is none) and SCRATCH; CLAIMS_ONLY, if on, leaves out the
+# launches on whose counts no claim and no row rests: those that only test a model.
 include(${CMAKE_CURRENT_LIST_DIR}/gpu.cmake)
 set(count_launches_to_csv ${CMAKE_CURRENT_LIST_DIR}/../tools/counters.py)
+set(count_launches_root ${CMAKE_CURRENT_LIST_DIR}/..)
+
+# The metrics that are counted of a topic's launches: the six that common's models predict, and those that a source of the
+# topic names. The fewer they are, the fewer times each launch is repeated.
+function(counted_metrics metrics topic)
+  set(found)
+  foreach(op IN ITEMS ld st)
+    list(APPEND found l1tex__t_requests_pipe_lsu_mem_global_op_${op}.sum
+                      l1tex__t_sectors_pipe_lsu_mem_global_op_${op}.sum
+                      l1tex__data_pipe_lsu_wavefronts_mem_shared_op_${op}.sum)
+  endforeach()
+  set(folder ${count_launches_root}/${topic})
+  file(GLOB sources ${folder}/*.cu ${folder}/*.cuh ${folder}/*.hpp ${folder}/checks/*.cu ${folder}/checks/*.hpp)
+  foreach(source IN LISTS sources)
+    file(STRINGS ${source} lines REGEX "\"[a-z0-9]+__[a-z0-9_]+\\.sum\"")
+    string(REGEX MATCHALL "\"[a-z0-9]+__[a-z0-9_]+\\.sum\"" named "${lines}")
+    string(REPLACE "\"" "" named "${named}")
+    list(APPEND found ${named})
+  endforeach()
+  list(REMOVE_DUPLICATES found)
+  set(${metrics} ${found} PARENT_SCOPE)
+endfunction()
+
+# The experiments of a topic whose claims or rows rest on counts of this run. stores_segments.cu belongs to stores.
+function(judged_by_counts experiments topic)
+  set(found)
+  file(GLOB sources ${count_launches_root}/${topic}/*.cu)
+  foreach(source IN LISTS sources)
+    file(STRINGS ${source} lines REGEX "count(_of|ed_in)_this_run\\(")
+    if(NOT lines)
+      continue()
+    endif()
+    get_filename_component(name ${source} NAME_WE)
+    while(name MATCHES "_")  # the shortest beginning that is a file of its own
+      string(REGEX REPLACE "_[^_]*$" "" shorter ${name})
+      if(NOT EXISTS ${count_launches_root}/${topic}/${shorter}.cu)
+        break()
+      endif()
+      set(name ${shorter})
+    endwhile()
+    list(APPEND found ${name})
+  endforeach()
+  list(REMOVE_DUPLICATES found)
+  set(${experiments} ${found} PARENT_SCOPE)
+endfunction()
+
+# Whether a file has every metric, and this program on this GPU takes it.
+function(still_counted variable file metrics)
+  set(${variable} FALSE PARENT_SCOPE)
+  if(NOT EXISTS ${file})
+    return()
+  endif()
+  file(READ ${file} text)
+  foreach(metric IN LISTS metrics)
+    string(FIND "${text}" ",${metric}," place)
+    if(place EQUAL -1)
+      return()
+    endif()
+  endforeach()
+  execute_process(COMMAND ${SAMPLE} --self-check --counters ${file} --list-test-cases RESULT_VARIABLE code
+                  OUTPUT_QUIET ERROR_QUIET)
+  if(code EQUAL 0)
+    set(${variable} TRUE PARENT_SCOPE)
+  endif()
+endfunction()
 
 function(count_launches file reason)
   set(${file} "" PARENT_SCOPE)
@@ -13,6 +79,20 @@ function(count_launches file reason)
   execute_process(COMMAND ${SAMPLE} --list-test-cases OUTPUT_VARIABLE cases COMMAND_ERROR_IS_FATAL ANY)
   if(NOT cases MATCHES "profile launches")
     return()
+  endif()
+  set(wanted "--test-case=*profile launches")
+  set(counted ${SCRATCH}/${topic}-counters.csv)
+  set(earlier ${counted})
+  if(CLAIMS_ONLY)
+    judged_by_counts(experiments ${topic})
+    if(NOT experiments)
+      return()
+    endif()
+    list(TRANSFORM experiments APPEND ": *profile launches" OUTPUT_VARIABLE patterns)
+    list(JOIN patterns "," patterns)
+    set(wanted "--test-case=${patterns}" "--test-case-exclude=*random patterns*")
+    set(counted ${SCRATCH}/${topic}-claims-counters.csv)
+    list(APPEND earlier ${counted})
   endif()
   if(NOT NCU OR NOT PYTHON)
     set(${reason} "Nsight Compute (ncu) and Python are needed, and one of them was not found" PARENT_SCOPE)
@@ -24,31 +104,29 @@ function(count_launches file reason)
     return()
   endif()
 
+  counted_metrics(metrics ${topic})
+  foreach(before IN LISTS earlier)
+    still_counted(same ${before} "${metrics}")
+    if(same)
+      set(${file} ${before} PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+
   # the announced kernels only: the others, which fill and poison, would be counted for nothing
-  execute_process(COMMAND ${SAMPLE} "--test-case=*profile launches" OUTPUT_VARIABLE announced
-                  COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${SAMPLE} ${wanted} OUTPUT_VARIABLE announced COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCHALL "launch: [A-Za-z0-9_]+" names "${announced}")
   list(REMOVE_DUPLICATES names)
   list(TRANSFORM names REPLACE "launch: " "")
   list(JOIN names "|" names)
-
-  set(metrics l1tex__t_requests_pipe_tex_mem_texture.sum l1tex__t_sectors_pipe_tex_mem_texture.sum
-              l1tex__m_xbar2l1tex_read_bytes.sum  # what crosses from L2 to L1
-              smsp__inst_executed.sum)  # instructions of warps
-  foreach(op IN ITEMS ld st)
-    list(APPEND metrics l1tex__t_requests_pipe_lsu_mem_global_op_${op}.sum
-                        l1tex__t_sectors_pipe_lsu_mem_global_op_${op}.sum
-                        l1tex__data_pipe_lsu_wavefronts_mem_shared_op_${op}.sum)
-  endforeach()
   list(JOIN metrics "," metrics)
 
   set(printed ${SCRATCH}/${topic}-ncu.txt)
-  set(counted ${SCRATCH}/${topic}-counters.csv)
   file(MAKE_DIRECTORY ${SCRATCH})
   file(REMOVE ${counted})  # of another program, or another GPU
   execute_process(COMMAND ${NCU} --csv --page raw --clock-control none --print-kernel-base function
                           --kernel-name "regex:^(${names})$" --metrics ${metrics}
-                          ${SAMPLE} "--test-case=*profile launches"
+                          ${SAMPLE} ${wanted}
                   OUTPUT_FILE ${printed} ERROR_VARIABLE errors RESULT_VARIABLE code)
   file(READ ${printed} output)
   if(output MATCHES "ERR_NVGPUCTRPERM" OR errors MATCHES "ERR_NVGPUCTRPERM")

@@ -1,5 +1,6 @@
 # Counts a sample's launches with Nsight Compute and holds the counts against the models; prints both, fails where they
-# differ. The counts stay beside the sample, in <folder of the sample>/profile/<topic>-counters.csv.
+# differ. The counts stay beside the sample, in <folder of the sample>/profile/<topic>-counters.csv, and are used again
+# until the program or the GPU is another.
 #   cmake -DSAMPLE=<executable> -DNCU=<program> -DPYTHON=<program> -P profile.cmake
 cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/count.cmake)
@@ -18,7 +19,7 @@ elseif(NOT file)
   return()
 endif()
 
-execute_process(COMMAND ${SAMPLE} --self-check --counters ${file} "--test-case=*: counted *" --no-intro --minimal
+execute_process(COMMAND ${SAMPLE} --self-check --counters ${file} "--test-case=*: counted *"
                 OUTPUT_VARIABLE compared RESULT_VARIABLE code)
 string(REGEX MATCHALL "(^|\n)  [^\n]+[0-9]" rows "${compared}")
 list(LENGTH rows rows)

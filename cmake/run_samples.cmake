@@ -3,7 +3,8 @@
 #   cmake "-DSAMPLES=<executable;...>" -DRESULTS=<folder> -DROOT=<the repository> -DPYTHON=<program or nothing>
 #         -DNCU=<program or nothing> [-DCOUNT=ON] [-DADD=ON] -P run_samples.cmake
 #   COUNT: counts launches first where that is permitted, so that the parts that rest on counts are judged
-#   ADD: keeps the results in the topics' own results/, beside those of other GPUs
+#   ADD: runs each sample five times, in processes of their own, and keeps the medians and ranges over the runs in the
+#        topics' own results/, beside those of other GPUs; needs PYTHON and a GPU
 cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/count.cmake)
 
@@ -18,15 +19,35 @@ function(say line)  # message() would write to standard error
   execute_process(COMMAND ${CMAKE_COMMAND} -E echo "${line}")
 endfunction()
 
+set(runs 5)  # of each sample where its results are added
+
 file(MAKE_DIRECTORY ${RESULTS})
+if(ADD)
+  list(GET SAMPLES 0 SAMPLE)
+  find_gpu(gpu)
+  if(NOT gpu)
+    message(FATAL_ERROR "no usable GPU, and so no results to add")
+  endif()
+  list(LENGTH SAMPLES count)
+  math(EXPR minutes "(${count} * ${runs} * 20 + 59) / 60")  # a run of one sample takes at most 20 s
+  say("${count} samples, ${runs} runs of each: about ${minutes} minutes, and before them a minute or two to count launches \
+where that is permitted")
+endif()
 
 # ---- count ----
 set(not_counted)
 if(COUNT)
+  set(CLAIMS_ONLY ON)
   foreach(SAMPLE IN LISTS SAMPLES)
     get_filename_component(topic ${SAMPLE} NAME)
     get_filename_component(SCRATCH ${SAMPLE} DIRECTORY)
     set(SCRATCH ${SCRATCH}/profile)
+    judged_by_counts(experiments ${topic})
+    if(NOT experiments)
+      continue()
+    endif()
+    list(JOIN experiments ", " experiments)
+    say("${topic}: counting launches of ${experiments}")
     count_launches(counted_${topic} reason)
     if(reason)
       string(REGEX REPLACE "^failed: .*" "Nsight Compute failed, and `ctest --preset profile` shows how" not_counted
@@ -42,16 +63,24 @@ endif()
 # ---- measure ----
 set(saved)
 set(pages)
+set(counters_of_topics)
 foreach(SAMPLE IN LISTS SAMPLES)
   get_filename_component(topic ${SAMPLE} NAME)
   set(counters)
   if(counted_${topic})
     set(counters --counters ${counted_${topic}})
+    list(APPEND counters_of_topics --counters ${topic}=${counted_${topic}})
   endif()
-  run(${SAMPLE} --csv ${RESULTS}/${topic}.csv ${counters})
+  if(NOT ADD)
+    run(${SAMPLE} --csv ${RESULTS}/${topic}.csv ${counters})
+  endif()
   list(APPEND saved ${RESULTS}/${topic}.csv)
   list(APPEND pages ${ROOT}/${topic}/README.md)
 endforeach()
+if(ADD)
+  run(${PYTHON} ${ROOT}/tools/runs.py --runs ${runs} --results ${RESULTS} ${counters_of_topics} ${SAMPLES} --
+      --require-gpu)
+endif()
 
 # ---- sum up ----
 if(PYTHON)

@@ -29,7 +29,7 @@ Judged judged(const Run& run, const Comparison& pair) {
   if (!r.measured()) return {r, ""};
   run.report.save({"", slow.ref.key, "", at_text(slow.ref), "ratio", ratio_to(fast.ref), "x",
                    r.value, r.low, r.high, r.pairs, slow.words});
-  return {r, slower(r) + " than " + fast.words};
+  return {r, slower(r, fast.words)};
 }
 
 /// As many decimals as leave three digits.
@@ -69,7 +69,8 @@ void judge(const Run& run, const Claim& claim) {
   std::vector<Verdict> verdicts;
   std::string here;
   for (const Judged& each : all) {
-    verdicts.push_back(judge(claim.rule, each.interval));
+    verdicts.push_back(claim.some ? judge_some(claim.rule, each.interval)
+                                  : judge(claim.rule, each.interval));
     if (each.interval.measured()) here += (here.empty() ? "" : ", ") + each.words;
   }
   const Verdict verdict = verdicts.size() == 1 ? verdicts[0] : judge_many(verdicts);

@@ -26,12 +26,14 @@ struct Level {
 enum class Fact { none, so, not_so };
 
 /// A part of the texts' statements, and what decides it: pairs of rows, levels, or a fact. Several
-/// pairs or levels are judged by the rule for several.
+/// pairs or levels are judged by the rule for several. Where the text says "always" or "never", the
+/// pair is the worst case, measured again; where it says "some" or "can", the best case.
 struct Claim {
   Part part = {};
   Criterion rule = {};
   std::vector<Comparison> pairs = {};
   std::vector<Level> levels = {};
+  bool some = false;  ///< the text says "some" or "can"
   Fact fact = Fact::none;
   std::string here = {};               ///< of a fact: what was found
   std::string unless = {};             ///< not empty: the part is not judged, and why
@@ -62,6 +64,7 @@ struct Experiment {
   const char* name = "";
   const char* about = "";
   void (*run)(const Run&) = nullptr;
+  void (*check_typed)(const Run&) = nullptr;  ///< throws UsageError if a typed size does not fit
   std::vector<Claim> (*claims)(const Run&) = nullptr;
   Needs (*needs)(const Run&) = nullptr;
   std::vector<Checked> (*tasks)(size_t n) = nullptr;  ///< all kernels, at any size

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "machine_state.hpp"
+
 namespace samples {
 namespace {
 
@@ -32,18 +34,6 @@ Statistics statistics_of(const std::vector<Readings>& groups) {
   for (const Readings& group : groups)
     all.ms.insert(all.ms.end(), group.ms.begin(), group.ms.end());
   return all.statistics();
-}
-
-// For the merge: judging.hpp declares this function; delete it here.
-Interval ratio_of_groups(const std::vector<Readings>& a, const std::vector<Readings>& b) {
-  std::vector<double> medians;
-  for (size_t g = 0; g < std::min(a.size(), b.size()); ++g)
-    medians.push_back(::ratio(a[g], b[g]).value);
-  if (medians.empty()) return {};
-  const auto [low, high] = std::minmax_element(medians.begin(), medians.end());
-  const double median = summarize(medians).median;
-  return {median, std::min(*low, 0.9 * median), std::max(*high, 1.1 * median), int(medians.size()),
-          ""};
 }
 
 }  // namespace
@@ -80,7 +70,7 @@ Interval Machine::level(const Measured& row, const std::string&,
                         const Function<double(double)>& of_ms) {
   std::vector<double> values;
   for (const Readings& group : row.time.groups)
-    for (const double ms : group.ms) values.push_back(of_ms(ms));
+    for (const double ms : of_blocks(group)) values.push_back(of_ms(ms));
   return values.empty() ? Interval{} : interval_of_median(std::move(values));
 }
 
@@ -93,7 +83,7 @@ std::vector<Timed> ThisMachine::times(const std::vector<Job>& jobs, bool in_turn
 
   Run run = run_;
   constexpr int rounds_of_a_group = 4;
-  if (groups > 1 && !run.measuring.typed) run.measuring.pairs = rounds_of_a_group;
+  if (groups > 1) run.measuring.rounds = rounds_of_a_group;
 
   std::vector<Timed> all(jobs.size());
   for (int g = 0; g < groups && !possible.empty(); ++g) {
@@ -148,20 +138,6 @@ Statistics MadeUpMachine::value(const Ref& ref, const std::string& metric, bool,
 // ---- a recorded one ----
 
 namespace {
-
-// For the merge: device_properties() of machine_state.hpp is this table; use that one.
-struct Property {
-  const char *metric, *unit;
-  void (*set)(Device&, double);
-};
-const Property properties[] = {
-    {"multiprocessors", "", [](Device& d, double v) { d.prop.multiProcessorCount = int(v); }},
-    {"threads of a multiprocessor", "",
-     [](Device& d, double v) { d.prop.maxThreadsPerMultiProcessor = int(v); }},
-    {"memory", "B", [](Device& d, double v) { d.prop.totalGlobalMem = size_t(v); }},
-    {"L2", "B", [](Device& d, double v) { d.prop.l2CacheSize = int(v); }},
-    {"SM clock", "kHz", [](Device& d, double v) { d.sm_clock_khz = int(v); }},
-};
 
 /// The fields of a line of CSV (RFC 4180; no line breaks within a field).
 std::vector<std::string> fields_of(const std::string& line) {
@@ -221,11 +197,15 @@ Recording read_recording(const std::string& path, const std::string& experiment)
   while (std::getline(file, line)) {
     const std::vector<std::string> fields = fields_of(line);
     Record r = columns.record(fields);
-    for (const Property& p : properties)
-      if (r.kind == "machine" && r.metric == p.metric) p.set(recording.device, r.value);
+    if (r.kind == "machine" && r.experiment.empty())
+      for (const DeviceProperty& p : device_properties())
+        if (r.metric == p.metric && std::isfinite(r.value)) p.set(recording.device, r.value);
     if (r.experiment != experiment) continue;
     recording.gpu = columns.field(fields, "gpu");
+    std::snprintf(recording.device.prop.name, sizeof recording.device.prop.name, "%s",
+                  recording.gpu.c_str());
     recording.date = columns.field(fields, "date");
+    recording.of_several_runs |= std::atoi(columns.field(fields, "runs").c_str()) > 1;
     const std::string capability = columns.field(fields, "cc");
     std::sscanf(capability.c_str(), "%d.%d", &recording.device.prop.major,
                 &recording.device.prop.minor);
@@ -258,7 +238,10 @@ const Record* Recording::find_ratio(const Ref& ref, const std::string& metric) c
 Statistics RecordedMachine::value(const Ref& ref, const std::string& metric, bool,
                                   const Function<Statistics()>&) {
   const Record* r = recording_.find_measured(ref, metric);
-  return r ? Statistics{r->value, r->low, r->high, r->repeats} : Statistics{};
+  if (!r) return {};
+  const bool has_range = std::isfinite(r->low) && std::isfinite(r->high);
+  return {r->value, has_range ? r->low : r->value, has_range ? r->high : r->value,
+          std::max(r->repeats, 1)};
 }
 
 std::vector<Timed> RecordedMachine::times(const std::vector<Job>& jobs, bool, int) {

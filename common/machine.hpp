@@ -112,6 +112,7 @@ class MadeUpMachine final : public Machine {
 /// the file is missing or holds nothing of the experiment.
 struct Recording {
   std::string gpu = {}, date = {};
+  bool of_several_runs = false;  ///< values are medians over runs, ranges reach over them
   Device device = {};
   std::vector<Record> records = {};
 

@@ -33,9 +33,13 @@ const Value& Results::value(const Ref& ref, const std::string& metric) const {
 void keep(const Run& run, const Ref& ref, const std::string& metric, const std::string& unit,
           const Statistics& value) {
   run.results->keep({ref, metric, unit, value});
-  if (std::isfinite(value.median))
-    run.report.save({"", ref.key, "", at_text(ref), "counted", metric, unit, value.median,
-                     value.low, value.high, value.repeats});
+  if (!std::isfinite(value.median)) return;
+  Record record{"", ref.key, "", at_text(ref), "counted", metric, unit, value.median};
+  if (value.repeats > 1) {
+    record.low = value.low, record.high = value.high;
+    record.repeats = value.repeats;
+  }
+  run.report.save(std::move(record));
 }
 
 Statistics ask(const Run& run, const Ref& ref, const std::string& metric, const std::string& unit,
@@ -122,7 +126,8 @@ void Sheet::measure(Timing timing, const Function<Task(const Row&)>& make) {
 
 double Sheet::ms(const Ref& ref) const { return (*run_.results)(ref).time.ms.median; }
 
-void Sheet::predict(const Function<double(const Row&)>& of_row) {
+void Sheet::predict(const Function<double(const Row&)>& of_row, Basis basis) {
+  basis_ = basis;
   for (size_t i = 0; i < rows_.size(); ++i)
     if (!rows_[i].calibrates) predicted_[i] = of_row(rows_[i]);
 }
@@ -145,6 +150,20 @@ Cell cell_of(const Shown& shown, const Row& row, const Statistics& ms, double pr
 }
 
 }  // namespace
+
+void Sheet::print_basis() const {
+  if (std::none_of(predicted_.begin(), predicted_.end(), [](double p) { return std::isfinite(p); }))
+    return;
+  const char* const names[] = {"from the device", "calibrated", "fitted"};
+  const char* const name = names[static_cast<int>(basis_)];
+  run_.report.save({"", heading_, "", "", "model", name, "", NAN});
+  std::string rows;
+  for (const Row& row : rows_)
+    if (row.calibrates) rows += (rows.empty() ? "" : "; ") + row.words;
+  if (basis_ == Basis::from_device) return run_.report.note("predicted from the device alone");
+  run_.report.note("predicted by a " + std::string(name) + " model" +
+                   (rows.empty() ? "" : ", with constants from: " + rows));
+}
 
 void Sheet::print(std::initializer_list<std::string> notes) {
   std::vector<Column> columns;
@@ -169,6 +188,7 @@ void Sheet::print(std::initializer_list<std::string> notes) {
     table.row({row.ref.key, at.empty() ? "" : heading_, at, row.words}, cells);
   }
   table.print();
+  print_basis();
   for (const std::string& note : notes) run_.report.note(note);
   for (const Row& row : rows_)
     if (!row.missing.empty() && run_.device) run_.report.left_out(row.words, row.missing);

@@ -63,6 +63,13 @@ enum class Timing {
               ///< the host, the driver or the place in memory decides; --quick measures one group
 };
 
+/// What predictions are made from; told in the table's foot.
+enum class Basis {
+  from_device,  ///< indices and documented properties alone
+  calibrated,   ///< constants from rows of this run
+  fitted,       ///< the model's form was chosen on such rows
+};
+
 /// A column, and what it shows of a row: a number that is not timed, or the row's time in the
 /// column's unit, or words.
 struct Shown {
@@ -98,16 +105,19 @@ class Sheet {
   double ms(const Ref& ref) const;
   /// `of_row(row)`: milliseconds, or not a number for a row that no model covers. Rows that
   /// calibrate are not predicted.
-  void predict(const Function<double(const Row&)>& of_row);
+  void predict(const Function<double(const Row&)>& of_row, Basis basis = Basis::calibrated);
   /// Prints and saves all rows, with lines of explanation beneath.
   void print(std::initializer_list<std::string> notes = {});
 
  private:
+  void print_basis() const;
+
   const Run& run_;
   std::string heading_;
   std::vector<Shown> columns_;
   std::vector<Row> rows_;
   std::vector<double> predicted_;  ///< of each row
+  Basis basis_ = Basis::calibrated;
 };
 
 /// Something that several tasks own together, destroyed with the last of them: std::shared_ptr

@@ -74,9 +74,10 @@ def source_line(shown):
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 
-def choose_rows(rows, wanted):
-    """The rows of some cases in a given order, and each one's name in words. `wanted` is "case; case = words"."""
-    names = {case: case for case, _, _ in rows}
+def choose_rows(rows, names, wanted):
+    """The rows of some cases in a given order, and each one's name in words. `wanted` is "case; case = words"; else the
+    words are those of `names`."""
+    names = dict(names)
     if not wanted:
         return rows, names
     chosen = {}
@@ -84,7 +85,7 @@ def choose_rows(rows, wanted):
         case, _, words = [part.strip() for part in item.strip().partition(" = ")]
         if case not in names:
             raise LookupError(f"no case '{case}' in the table; it has: {'; '.join(names)}")
-        names[case] = words or case
+        names[case] = words or names[case]
         chosen.update({key: row for key, row in rows.items() if key[0] == case})
     return chosen, names
 
@@ -171,8 +172,9 @@ def arrange(chosen):
 
 
 def in_tables(r):
-    """Whether a record stands in tables: what was claimed, found or left out does not."""
-    return r["kind"] not in ("claim", "finding", "left out") and r["metric"] != "reported"
+    """Whether a record stands in tables: what was claimed, found or left out does not, nor what is said of the machine,
+    of models, and of rows that were compared."""
+    return r["kind"] not in records.NOT_IN_TABLES and r["metric"] != "reported"
 
 
 def table(found, experiment, parameter, metrics, wanted, values=""):
@@ -187,7 +189,8 @@ def table(found, experiment, parameter, metrics, wanted, values=""):
     if metrics:  # an experiment with several tables: the first metric tells its rows from the others
         rows = {key: row for key, row in rows.items() if any(column[1] == metrics[0] for column in row)}
         units = dict(sorted(units.items(), key=lambda item: metrics.index(item[0][1])))
-    rows, names = choose_rows(rows, wanted)
+    all_names = records.names(chosen)
+    rows, names = choose_rows(rows, {case: all_names[case] for case, _, _ in rows}, wanted)
     rows, places = choose_values(rows, values)
 
     def label(case, parameter, at):
@@ -210,7 +213,8 @@ def claims(found, experiment):
     if not experiment:
         chosen.sort(key=lambda r: records.id_order(r["case"]))
     then = records.reported(found)
-    rows = [[r["case"], r["parameter"], then.get(r["case"], ""), r["at"], "**" + r["metric"] + "**"] for r in chosen]
+    rows = [[r["case"], r["parameter"], then.get(r["case"], ""), r["at"], f"**{r['metric']}**{records.mark(r)}"]
+            for r in chosen]
     lines = rule_off(["", "claim", "then", "here", "verdict"], rows)
     lines[1] = "|---|---|---|---|---|"
     return lines + source_line(chosen)
@@ -257,12 +261,12 @@ def gpu_lines(page, pattern):
     for gpu, of_gpu in found.items():
         r, dates = next(r for r in of_gpu if r["gpu"]), sorted({r["date"] for r in of_gpu})
         run = [r["cc"], r["driver"], r["toolkit"], dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"]
-        verdicts = [claim["metric"] for claim in records.claims(of_gpu).values()]
+        count = records.tally(records.claims(of_gpu).values())
         missing = ", ".join(f"`{topic}`" for topic in sorted(all_topics - {r["topic"] for r in of_gpu}))
-        rows.append([gpu, *run, *[str(verdicts.count(verdict)) for verdict in records.VERDICTS], missing or "-"])
-    headings = ["", "compute capability", "driver for CUDA", "toolkit", "date", *records.VERDICTS, "not run"]
+        rows.append([gpu, *run, *[str(count[verdict]) for verdict in records.TALLY], missing or "-"])
+    headings = ["", "compute capability", "driver for CUDA", "toolkit", "date", *records.TALLY, "not run"]
     lines = rule_off(headings, rows)
-    lines[1] = "|---|---|---|---|---|" + "---:|" * len(records.VERDICTS) + "---|"
+    lines[1] = "|---|---|---|---|---|" + "---:|" * len(records.TALLY) + "---|"
     return lines
 
 
@@ -276,7 +280,8 @@ def verdict_lines(page, pattern):
         here = [of_gpu.get(part) for of_gpu in claimed.values()]
         differ = any(records.judged_differently(one, other) for one in here for other in here)
         statement = next(claim["parameter"] for claim in here if claim)
-        cells = [": ".join(filter(None, [claim["metric"], records.size_text(claim)])) if claim else "" for claim in here]
+        cells = [": ".join(filter(None, [claim["metric"] + records.mark(claim), records.size_text(claim)])) if claim else ""
+                 for claim in here]
         rows.append([f"**{part}**" if differ else part, statement, then.get(part, ""),
                      *[f"**{text}**" if differ and text else text for text in cells]])
     lines = rule_off(["", "claim", "then", *claimed], rows)

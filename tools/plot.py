@@ -10,12 +10,12 @@ A sweep (rows with a numeric `at`) becomes a line for each case, with its 10-90%
 become bars. Axes carry the parameter and the metric with its unit. Several metrics of one unit share the figure.
 """
 import argparse
-import csv
 import math
 import pathlib
 import sys
 
 import drawing
+from records import load, names
 
 
 def numeric(text):
@@ -57,7 +57,8 @@ def choose(records, args):
         unit = next(iter(places.values()))["unit"]
         parameter = f"{args.over} ({unit})" if unit else args.over
         chosen = one_prediction(chosen)
-    return chosen, metrics, parameter
+    words = names(shown)
+    return [{**r, "case": words.get(r["case"], r["case"])} for r in chosen], metrics, parameter
 
 
 def one_prediction(records):
@@ -197,13 +198,12 @@ def main():
     if args.output.suffix not in (".svg", ".png"):
         parser.error("the output's name ends in .svg or .png")
     try:
-        with open(args.csv, newline="", encoding="utf-8") as file:
-            records = list(csv.DictReader(file))
+        records = load(args.csv)
         for record in records:
             if record["kind"] == "calibration":  # what it calibrated a model for was measured like the rest
                 record["kind"] = "measured"
         draw(*choose(records, args), args)
-    except (OSError, KeyError) as error:
+    except (OSError, KeyError, ValueError) as error:
         sys.exit(f"plot.py: {args.csv}: {error}")
     except ImportError:
         sys.exit("plot.py: matplotlib is missing: apt-get install python3-matplotlib")

@@ -1,19 +1,76 @@
 """What the tools share: reading the files that samples save with --csv, the verdicts, the order of claims, and which
 GPUs have results in the repository."""
+import collections
 import csv
+import math
 import pathlib
 import re
 
-VERDICTS = ["holds", "holds, by more", "holds, by less", "too close to call", "does not hold", "not judged"]
+COLUMNS = ["topic", "experiment", "case", "parameter", "at", "kind", "metric", "unit", "value", "low", "high", "repeats",
+           "gpu", "cc", "driver", "toolkit", "date"]
+ADDED = ["words", "runs", "cards"]  # columns that files of the second edition do not have
+KEY = ["topic", "experiment", "case", "parameter", "at", "kind", "metric", "unit"]  # what a row is, in every run
+
+VERDICTS = ["holds", "holds, stronger", "holds, weaker", "holds, size open", "depends", "too close to call", "no longer",
+            "does not hold", "not judged"]
+OLD_VERDICTS = {"holds, by more": "holds, stronger", "holds, by less": "holds, weaker"}
+BY_CONSTRUCTION = "by construction"  # in `words` of a claim that cannot come out otherwise on any GPU
+DAGGER = "\u2020"
+TALLY = [*VERDICTS, BY_CONSTRUCTION]  # what parts are counted by
+NOT_IN_TABLES = ("claim", "finding", "left out", "machine", "model", "ratio")  # kinds that are no rows of a table
 
 
 def load(path):
-    """The records of a results file."""
+    """The records of a results file, those of an older edition in today's columns and words."""
     with open(path, newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
-        if "kind" not in (reader.fieldnames or []):
-            raise ValueError(f"{path}: no file that a sample saved with --csv")
-        return list(reader)
+        missing = [column for column in COLUMNS if column not in (reader.fieldnames or [])]
+        if missing:
+            raise ValueError(f"{path}: no file that a sample saved with --csv: it has no column '{missing[0]}'")
+        found = []
+        for record in reader:
+            if None in record or None in record.values():
+                raise ValueError(f"{path}: line {reader.line_num} has not one cell for each column")
+            record = {**record, **{column: record.get(column, "") for column in ADDED}}
+            if record["kind"] == "claim":
+                record["metric"] = OLD_VERDICTS.get(record["metric"], record["metric"])
+                if record["metric"] not in VERDICTS:
+                    raise ValueError(f"{path}: '{record['metric']}' of {record['case']} is no verdict")
+            found.append(record)
+        return found
+
+
+def by_construction(claim):
+    return claim["words"] == BY_CONSTRUCTION
+
+
+def mark(claim):
+    """What stands behind a claim's verdict: a dagger if it cannot come out otherwise on any GPU."""
+    return f" {DAGGER}" if by_construction(claim) else ""
+
+
+def tally(claims):
+    """How many claims got each verdict; those that hold or fail by construction are counted apart."""
+    return collections.Counter(BY_CONSTRUCTION if by_construction(claim) else claim["metric"] for claim in claims)
+
+
+def holds(verdict):
+    """Whether the text's direction was found, in whatever strength."""
+    return verdict.startswith("holds")
+
+
+def denies(verdict):
+    """Whether the text's direction was not found."""
+    return verdict in ("no longer", "does not hold")
+
+
+def names(found):
+    """What a reader calls each case: its words, or the case itself where a record has none."""
+    words = {}
+    for record in found:
+        if record["kind"] not in NOT_IN_TABLES:
+            words[record["case"]] = words.get(record["case"]) or record["words"]
+    return {case: text or case for case, text in words.items()}
 
 
 def id_order(claim):
@@ -71,17 +128,32 @@ def number(text, digits=3):
     return f"{value:.{max(0, digits - 1 - int(f'{abs(rounded):e}'.partition('e')[2]))}f}"
 
 
-def size_text(claim):
-    """The figure on which a verdict rests, with the range that the run leaves open for it: "1.11x slower (1.09 to
-    1.12)", as the sample says it where it does; the claim's own ratio is then 0.905. Nothing of a fact."""
+def within(low, high):
+    """ "equal within 1%" of a ratio whose range has 1x in it; nothing of another."""
+    if not low <= 1 <= high:
+        return ""
+    return f"equal within {max(1, math.ceil(100 * max(high - 1, 1 - low) - 0.05))}%"
+
+
+def size_text(claim, may_be_equal=True):
+    """The figure on which a verdict rests, with its range: "1.11x slower (1.09 to 1.12)", as the sample says it where it
+    does; the claim's own ratio is then 0.905. The range of several runs stands in place of that of one. "equal within
+    1%" where nothing is gained or lost, unless the figures are asked for. Nothing of a fact."""
     if not claim["value"] or not claim["unit"]:
         return ""
-    value = float(claim["value"])
     unit = claim["unit"]
-    said = re.findall(r"(([\d.]+)(?:x|%)(?: (?:slower|faster|fewer|more))? \([^()]* to [^()]*\))", claim["at"])
-    for text, figure in said:
-        if any(abs(float(figure) - same) <= 0.006 * same for same in (value, 100 * value, value and 1 / value) if same > 0):
-            return text
+    value, low, high = (float(claim[name] or claim["value"]) for name in ("value", "low", "high"))
+    if may_be_equal and unit == "x" and claim["low"] and within(low, high):
+        return within(low, high)
+    said = re.findall(r"(([\d.]+)(?:x|%| times as \w+)(?: (?:slower|faster|fewer|more|here))? \()([^()]*) to ([^()]*)\)",
+                      claim["at"])
+    for text, figure, least, most in said:
+        for same, ends in ((value, (low, high)), (100 * value, (100 * low, 100 * high)),
+                           (value and 1 / value, (high and 1 / high, low and 1 / low))):
+            if same > 0 and abs(float(figure) - same) <= 0.006 * same:
+                if claim["runs"]:
+                    least, most = number(ends[0]), number(ends[1]) + ("%" if most.endswith("%") else "")
+                return f"{text}{least} to {most})"
     texts = [number(claim[name]) if claim[name] else "" for name in ("value", "low", "high")]
     whole = texts[0] + ("x" if unit == "x" else "%" if unit == "%" else f" {unit}")
     return whole + (f" ({texts[1]} to {texts[2]})" if texts[1] != texts[2] else "")

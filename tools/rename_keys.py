@@ -66,6 +66,7 @@ class Results:
         self.counts = counts_beside(path)
 
     def text(self):
+        """The whole file as it is to be."""
         for row in self.rows:
             self.rename(row)
         there = {self.name(row) for row in self.rows}
@@ -86,7 +87,7 @@ class Results:
         if not new:
             return
         if "words" in row and not row["words"]:
-            row["words"] = row["at"] or row["case"]
+            row["words"] = "" if row["at"] else row["case"]  # at a value of a sweep the value stands
         row["case"], row["parameter"], row["at"] = new
 
     def of_the_machine(self):
@@ -99,7 +100,8 @@ class Results:
     def like(row, **fields):
         """A row of the same run, of which nothing but these fields is known."""
         emptied = ("parameter", "at", "value", "low", "high", "repeats", "words")
-        return {**row, **{name: "" for name in emptied if name in row}, **fields}
+        return {**row, **{name: "" for name in emptied if name in row},
+                **{name: value for name, value in fields.items() if name in row}}
 
     def following(self, row):
         """What a table adds behind a row: what it says in other words."""
@@ -111,13 +113,14 @@ class Results:
         for experiment, claim, key, over in self.table["ratio"]:
             if (experiment, claim, "claim") == (*place, row["kind"]):
                 numbers = {name: row[name] for name in ("value", "low", "high", "repeats")}
-                yield self.like(row, case=key, kind="ratio", metric="time over that of " + over, unit="x", **numbers)
+                words = next((r["words"] for r in self.rows if r["case"] == key and r.get("words")), "")
+                yield self.like(row, case=key, kind="ratio", metric="time over that of " + over, unit="x", words=words,
+                                **numbers)
         for experiment, key, kernel, parameter, metric in self.table["count"]:
             if (experiment, key, "time") == (*place, row["metric"]) and row["kind"] in ("measured", "calibration"):
                 value = self.counts.get((kernel, parameter, metric))
                 if value is not None:
-                    yield self.like(row, kind="counted", metric=metric, unit="", value=value, low=value, high=value,
-                                    repeats="1")
+                    yield self.like(row, kind="counted", metric=metric, unit="", value=value, words=row.get("words", ""))
 
 
 def times_of(row, factor):
@@ -168,10 +171,8 @@ def page_text(path, table):
                     fields[1:3] = [case if rule[4] == "*" else rule[4], at if rule[6] == "*" else rule[6]]
                     break
         elif kind == "table:":
-            experiment, _, parameter = [part.strip() for part in fields[0].partition("@")]
+            experiment = fields[0].partition("@")[0].strip()
             rules = [rule for rule in table["rename"] if rule[0] == experiment and rule[1] != "*" and rule[3] != "*"]
-            if rules and parameter in ("", "-") and len(fields) < 3:
-                fields += [""] * (2 - len(fields)) + ["; ".join(rule[1] for rule in rules)]
             fields[2:] = [with_keys(field, rules) for field in fields[2:]]
         changed = f"{kind} " + " | ".join(fields)
         return changed if fields != [field.strip() for field in match[2].split("|")] else match[0]

@@ -6,7 +6,7 @@
     tools/repeat.py --runs 3 --keep runs 04_bandwidth -- --quick   keep the CSV files; the sample's options after "--"
 
 A topic is the name of its folder or a path to an executable. The exit code is 1 if a part holds (in any strength) in
-one run and does not hold in another, or if a sample fails; 2 if the command line is wrong.
+one run and does not hold, or no longer holds, in another, or if a sample fails; 2 if the command line is wrong.
 """
 import argparse
 import collections
@@ -75,7 +75,7 @@ def short(value):
 
 
 def in_words(claim):
-    """ "holds, by less 3.06 (3.03 to 3.09)" """
+    """ "holds, weaker 3.06 (3.03 to 3.09)" """
     if not claim:
         return "not in this run"
     words = f"{claim['metric']:{max(map(len, records.VERDICTS))}}"
@@ -95,9 +95,9 @@ def verdicts_of(part):
 
 
 def contradicts(part):
-    """Whether the part holds, in any strength, in one run and does not hold in another."""
+    """Whether the part holds, in any strength, in one run and does not, or no longer, in another."""
     verdicts = verdicts_of(part)
-    return "does not hold" in verdicts and any(verdict.startswith("holds") for verdict in verdicts)
+    return any(map(records.denies, verdicts)) and any(map(records.holds, verdicts))
 
 
 def show(name, runs):

@@ -5,8 +5,9 @@ range, other GPUs beside it, every table and figure, and what was left out and w
     tools/report.py build/release/results/*.csv                      writes index.html beside the first file
     tools/report.py -o mine.html 04_bandwidth/results/nvidia-h200.csv
 
-The page needs no network and no server. The GPUs beside this one are those whose results stand in the topics' results/;
-the figures are those that tools/figures.py --results has drawn beside the files. Needs Python's own library only.
+The page needs no network and no server. Files of several GPUs, or of several runs on one, are shown each by itself, one
+below the other. Beside each stand the others, and the GPUs whose results stand in the topics' results/; the figures are
+those that tools/figures.py --results has drawn beside the files. Needs Python's own library only.
 """
 import argparse
 import collections
@@ -39,6 +40,11 @@ def verdict_class(verdict):
 
 def chip(verdict, words=None):
     return tag("span", html.escape(words or verdict), class_=f"chip {verdict_class(verdict)}")
+
+
+def dagger(claim):
+    """Marks a claim that cannot come out otherwise on any GPU."""
+    return tag("abbr", records.DAGGER, title=records.BY_CONSTRUCTION) if records.by_construction(claim) else ""
 
 
 def colours():
@@ -79,29 +85,30 @@ def track(claim, where):
     return tag("span", mark + piece, class_="track", aria_hidden="true")
 
 
-def part(claim, then, others):
+def part(claim, then, others, prefix):
     """A part with what the text reported, what was found here, and what other GPUs found."""
     where = scale([claim, *others.values()])
 
     def found(of_gpu, differs=False):
         words = html.escape(of_gpu["at"])
         mark = ' <span class="differs">differs</span>' if differs else ""
-        return tag("dd", f"{chip(of_gpu['metric'])}{mark} {words}{track(of_gpu, where)}")
+        return tag("dd", f"{chip(of_gpu['metric'])}{dagger(of_gpu)}{mark} {words}{track(of_gpu, where)}")
 
     lines = [tag("dt", "then") + tag("dd", html.escape(then))] if then else []
     lines.append(tag("dt", "here") + found(claim))
     for gpu, other in others.items():
         lines.append(tag("dt", html.escape(gpu)) + found(other, records.judged_differently(claim, other)))
-    heading = tag("h4", f"{claim['case']} {html.escape(claim['parameter'])}")
-    return tag("article", heading + tag("dl", "\n".join(lines)), class_="part", id=f"part-{claim['case']}")
+    heading = tag("h4", html.escape(f"{claim['case']} {claim['parameter']}"))
+    return tag("article", heading + tag("dl", "\n".join(lines)), class_="part", id=f"{prefix}part-{claim['case']}")
 
 
-def tile(claim):
+def tile(claim, prefix):
     here = tiles.here(claim)
-    inside = tag("span", tag("b", claim["case"]) + tag("i", claim["metric"]), class_="top")
+    verdict = tag("i", html.escape(claim["metric"] + records.mark(claim)))
+    inside = tag("span", tag("b", html.escape(claim["case"])) + verdict, class_="top")
     inside += tag("span", html.escape(claim["parameter"]))
-    inside += tag("span", f"here {html.escape(here)}", class_="here") if here else ""
-    return tag("a", inside, class_=verdict_class(claim["metric"]), href=f"#part-{claim['case']}")
+    inside += tag("span", html.escape(f"here {here}"), class_="here") if here else ""
+    return tag("a", inside, class_=verdict_class(claim["metric"]), href=f"#{prefix}part-{claim['case']}")
 
 
 # ---- tables and figures ----------------------------------------------------------------------------------------------
@@ -129,7 +136,34 @@ def grouped(found):
         yield parameter, units, columns
 
 
-def table(parameter, units, rows):
+def folded(name, headings, rows, is_open):
+    """A table of words that can be folded."""
+    head = tag("tr", "".join(tag("th", html.escape(heading)) for heading in headings))
+    body = "\n".join(tag("tr", "".join(tag("td", html.escape(cell)) for cell in row)) for row in rows)
+    content = tag("div", tag("table", tag("thead", head) + tag("tbody", body)), class_="scroll", tabindex="0")
+    return f"<details{' open' if is_open else ''}>{tag('summary', html.escape(name))}{content}</details>"
+
+
+def with_range(r):
+    """ "3.06 (3.03 to 3.09) ms" """
+    value, low, high = (records.number(r[name], 4) if r[name] else "" for name in ("value", "low", "high"))
+    return " ".join(filter(None, [value, f"({low} to {high})" if low != high else "", r["unit"]]))
+
+
+def ratios(found, names):
+    """The rows of an experiment that were compared; nothing if there are none."""
+    rows = [[", ".join(filter(None, [names.get(r["case"], r["case"]), r["at"]])), r["metric"], with_range(r)]
+            for r in found if r["kind"] == "ratio" and r["value"]]
+    return [folded(f"rows compared: {len(rows)}", ["", "", "ratio"], rows, False)] if rows else []
+
+
+def machine_table(found, name):
+    """What was saved of the machine; nothing if that is nothing."""
+    rows = [[r["case"], r["metric"], with_range(r) if r["value"] else r["at"]] for r in found if r["kind"] == "machine"]
+    return [folded(name, ["", "", ""], rows, False)] if rows else []
+
+
+def table(parameter, units, rows, names):
     shown = pages.Columns(units, rows.values()).shown()
     several = any(case for case, _, _ in rows)
 
@@ -139,18 +173,14 @@ def table(parameter, units, rows):
         except ValueError:  # words, not a number
             return ""
 
-    head = tag("tr", "".join(tag("th", html.escape(heading)) for heading in
-                             [parameter if parameter and not several else "", *[heading for heading, _ in shown]]))
+    headings = [parameter if parameter and not several else "", *[heading for heading, _ in shown]]
     body = []
     for (case, _, at), row in rows.items():
-        name = ", ".join(filter(None, [case, f"{at} {parameter}" if case and parameter else at]))
-        body.append(tag("tr", "".join(tag("td", html.escape(text)) for text in
-                                      [name, *[cell_text(text, row) for _, text in shown]])))
-    content = tag("div", tag("table", tag("thead", head) + tag("tbody", "\n".join(body))), class_="scroll", tabindex="0")
+        name = ", ".join(filter(None, [names[case], f"{at} {parameter}" if case and parameter else at]))
+        body.append([name, *[cell_text(text, row) for _, text in shown]])
     metrics = ", ".join(dict.fromkeys(metric for _, metric in units))
     name = f"{metrics}{f' over {parameter}' if parameter else ''}: {len(rows)} row{'s' * (len(rows) != 1)}"
-    is_open = " open" if len(rows) <= OPEN_ROWS else ""
-    return f"<details{is_open}>{tag('summary', html.escape(name))}{content}</details>"
+    return folded(name, headings, body, len(rows) <= OPEN_ROWS)
 
 
 def inlined(svg, label, number):
@@ -181,57 +211,94 @@ def figures_of(topic, folder, root, newest):
             yield before[-1] if before else "", drawn
 
 
-def committed_names(others):
-    return [gpu.removesuffix(", committed") for gpu in others]
+# ---- what was saved --------------------------------------------------------------------------------------------------
+
+
+class Run:
+    """What one GPU's files hold of each topic, once."""
+
+    def __init__(self, gpu, name):
+        self.gpu, self.name = gpu, name
+        self.found, self.paths, self.topics = [], {}, set()
+
+    def add(self, found, path):
+        self.found += found
+        for topic in {r["topic"] for r in found}:
+            self.paths[topic] = path
+            self.topics.add(topic)
+
+
+def of_each_gpu(found):
+    """A file's records by GPU; what names none belongs to the first."""
+    gpus = list(dict.fromkeys(r["gpu"] for r in found if r["gpu"])) or [""]
+    return {gpu: [r for r in found if (r["gpu"] or gpus[0]) == gpu] for gpu in gpus}
+
+
+def runs_of(paths):
+    """The Runs that the files hold. A second file of one topic and GPU is another run: "NVIDIA H200 (2)"."""
+    runs = []
+    for path in paths:
+        for gpu, found in of_each_gpu(records.load(path)).items():
+            if not found:
+                continue
+            topics = {r["topic"] for r in found}
+            same = [run for run in runs if run.gpu == gpu]
+            free = next((run for run in same if not run.topics & topics), None)
+            if not free:
+                name = gpu or "no GPU"
+                free = Run(gpu, f"{name} ({len(same) + 1})" if same else name)
+                runs.append(free)
+            free.add(found, path)
+    if not runs:
+        raise ValueError("the files hold no records")
+    return runs
 
 
 # ---- the page --------------------------------------------------------------------------------------------------------
 
 
-class Page:
-    def __init__(self, paths, root, folder):
-        self.root, self.folder = root, folder
-        self.found, self.saved_at = [], collections.defaultdict(float)
-        for path in paths:
-            of_file = records.load(path)
-            self.found += of_file
-            for topic in {r["topic"] for r in of_file}:
-                self.saved_at[topic] = max(self.saved_at[topic], path.stat().st_mtime)
-        if not self.found:
-            raise ValueError("the files hold no records")
-        self.topics = sorted({r["topic"] for r in self.found})
+class OfRun:
+    """What the page says of one run. `others` are the claims of other GPUs by their names; `prefix` begins its ids."""
+
+    def __init__(self, run, others, root, folder, prefix, drawn):
+        self.run, self.others, self.root, self.folder, self.prefix = run, others, root, folder, prefix
+        self.found = run.found
+        self.topics = sorted(run.topics)
         self.missing = sorted(p.parent.name for p in root.glob("0?_*/main.cu") if p.parent.name not in self.topics)
         self.claims = records.claims(self.found)
         self.then = records.reported(self.found)
-        committed = records.by_gpu(root.glob("0?_*/results/*.csv"))
-        self.gpus = list(dict.fromkeys(r["gpu"] for r in self.found if r["gpu"]))
-        self.others = {gpu + (", committed" if gpu in self.gpus else ""): records.claims(of_gpu)
-                       for gpu, of_gpu in committed.items()}
-        self.drawn = 0
+        self.drawn = drawn  # figures of the page so far
 
-    def title(self):
-        return f"CUDA memory, measured on {' and '.join(self.gpus)}" if self.gpus else "CUDA memory: no GPU, models only"
+    def id(self, name):
+        return f"{self.prefix}{name}"
+
+    def link(self, words, name):
+        return tag("a", html.escape(words), href=f"#{self.id(name)}")
 
     def machine(self):
         r = next((r for r in self.found if r["gpu"]), self.found[0])
         dates = sorted({r["date"] for r in self.found})
         when = f"toolkit {r['toolkit']}, {' to '.join(dict.fromkeys([dates[0], dates[-1]]))}"
-        if not self.gpus:
-            return html.escape(f"No usable GPU: models, predictions and host experiments only. {when}")
-        return html.escape(f"{', '.join(self.gpus)}: compute capability {r['cc']}, driver for CUDA {r['driver']}, {when}")
+        runs = sorted({r["runs"] for r in self.found if r["runs"]}, key=int)
+        times = f"; medians and ranges of {runs[-1]} runs" if runs else ""
+        if not self.run.gpu:
+            return html.escape(f"No usable GPU: models, predictions and host experiments only. {when}{times}")
+        return html.escape(f"{self.run.name}: compute capability {r['cc']}, driver for CUDA {r['driver']}, {when}{times}")
 
     def counts(self):
-        count = collections.Counter(claim["metric"] for claim in self.claims.values())
+        count = records.tally(self.claims.values())
         chips = " ".join(chip(verdict, f"{verdict}: {count[verdict]}") for verdict in records.VERDICTS if count[verdict])
-        return f"{len(self.claims)} parts of claims. {chips}"
+        apart = count[records.BY_CONSTRUCTION]
+        words = f" {records.BY_CONSTRUCTION} ({records.DAGGER}), counted apart: {apart}" if apart else ""
+        return f"{len(self.claims)} parts of claims. {chips}{html.escape(words)}"
 
     def of_topic(self, topic):
         """The claims of a topic, whose ids need not begin with its number."""
         return [claim for claim in self.claims.values() if claim["topic"] == topic]
 
-    def all_tiles(self):
-        return "\n".join(tag("h3", tag("a", html.escape(topic), href=f"#{topic}"))
-                         + tag("div", "\n".join(map(tile, self.of_topic(topic))), class_="tiles")
+    def tiles(self):
+        return "\n".join(tag("h3", self.link(topic, topic))
+                         + tag("div", "\n".join(tile(claim, self.prefix) for claim in self.of_topic(topic)), class_="tiles")
                          for topic in self.topics if self.of_topic(topic))
 
     def differences(self):
@@ -241,64 +308,107 @@ class Page:
             both = [part for part in self.claims if part in of_gpu
                     and "not judged" not in (self.claims[part]["metric"], of_gpu[part]["metric"])]
             differ = [part for part in both if records.judged_differently(self.claims[part], of_gpu[part])]
-            links = ", ".join(f'{tag("a", part, href=f"#part-{part}")} {html.escape(self.claims[part]["metric"])} '
-                              f'(there {html.escape(of_gpu[part]["metric"])})' for part in differ)
+            links = ", ".join(self.link(part, f"part-{part}")
+                              + html.escape(f" {self.claims[part]['metric']} (there {of_gpu[part]['metric']})")
+                              for part in differ)
             which = f"{len(differ)} of {len(both)} parts that were judged on both differ{': ' if differ else ''}{links}"
             items.append(tag("li", f"{html.escape(gpu)}: {which}"))
-        if not items:
-            return ""
-        return tag("section", tag("h2", "Beside other GPUs") + tag("ul", "\n".join(items)), id="differences")
+        return tag("ul", "\n".join(items))
 
     def left_out(self):
-        items = [tag("li", f"{html.escape(topic)}: was not run") for topic in self.missing]
+        items = [tag("li", html.escape(f"{topic}: was not run")) for topic in self.missing]
         for r in self.found:
             if r["kind"] == "left out":
-                words = f"{r['topic']}, {r['experiment']}: {r['case']} ({r['at']})"
-                items.append(tag("li", html.escape(words)))
+                items.append(tag("li", html.escape(f"{r['topic']}, {r['experiment']}: {r['case']} ({r['at']})")))
         for claim in self.claims.values():
             if claim["metric"] == "not judged":
-                link = tag("a", claim["case"], href=f"#part-{claim['case']}")
+                link = self.link(claim["case"], f"part-{claim['case']}")
                 items.append(tag("li", f"{link} is not judged: {html.escape(claim['at'])}"))
-        if not items:
-            return tag("p", "Nothing.")
-        return tag("ul", "\n".join(items))
+        return tag("ul", "\n".join(items)) if items else tag("p", "Nothing.")
 
     def figure(self, svg):
         self.drawn += 1
         label = svg.stem.replace("-", ", ").replace("_", " ")
         return tag("figure", inlined(svg, label, self.drawn) + tag("figcaption", html.escape(label)))
 
+    def figures(self, topic):
+        """Those that were drawn from the file of this run: tools/figures.py draws from FOLDER/TOPIC.csv."""
+        path = self.run.paths[topic]
+        if path.resolve() != (self.folder / f"{topic}.csv").resolve():
+            return []
+        return figures_of(topic, self.folder, self.root, path.stat().st_mtime)
+
     def topic(self, topic):
-        found = [r for r in self.found if r["topic"] == topic]
+        found = [r for r in self.found if r["topic"] == topic and r["kind"] != "machine"]
         drawn = collections.defaultdict(list)
-        experiments = list(dict.fromkeys(r["experiment"] for r in found))
-        for experiment, svg in figures_of(topic, self.folder, self.root, self.saved_at[topic]):
+        experiments = list(dict.fromkeys(r["experiment"] for r in found if r["experiment"]))
+        for experiment, svg in self.figures(topic):
             drawn[experiment if experiment in experiments else ""].append(svg)
         parts = [tag("h2", html.escape(topic)), *map(self.figure, drawn[""])]
+        parts += machine_table([r for r in found if not r["experiment"]], "the machine")
         for experiment in experiments:
             here = [r for r in found if r["experiment"] == experiment]
-            parts.append(tag("h3", html.escape(experiment), id=f"{topic}-{experiment}"))
+            parts.append(tag("h3", html.escape(experiment), id=self.id(f"{topic}-{experiment}")))
             for claim in here:
                 if claim["kind"] == "claim":
                     others = {gpu: of_gpu[claim["case"]] for gpu, of_gpu in self.others.items() if claim["case"] in of_gpu}
-                    parts.append(part(claim, self.then.get(claim["case"], ""), others))
+                    parts.append(part(claim, self.then.get(claim["case"], ""), others, self.prefix))
             notes = [f"found ({r['case']}): {r['at']}" for r in here if r["kind"] == "finding"]
             notes += [f"left out ({r['at']}): {r['case']}" for r in here if r["kind"] == "left out"]
             parts += [tag("ul", "\n".join(tag("li", html.escape(note)) for note in notes))] if notes else []
             parts += map(self.figure, drawn[experiment])
-            parts += [table(*group) for group in grouped([r for r in here if pages.in_tables(r) and r["value"]])]
-        return tag("section", "\n".join(parts), id=topic)
+            in_tables = [r for r in here if pages.in_tables(r) and r["value"]]
+            names = records.names(in_tables)
+            parts += [table(*group, names) for group in grouped(in_tables)]
+            parts += ratios(here, names)
+            parts += machine_table(here, "the machine around this experiment")
+        return tag("section", "\n".join(parts), id=self.id(topic))
 
-    def html(self):
-        template = string.Template((pathlib.Path(__file__).parent / "report.html").read_text(encoding="utf-8"))
-        others = f"Beside it stand the results that are committed of {' and '.join(committed_names(self.others))}."
+    def html(self, heading):
+        """All of it; `heading` names the GPU where the page has several."""
         links = [("verdicts", "verdicts"), ("differences", "other GPUs"), ("left-out", "left out"), *zip(self.topics, self.topics)]
-        return template.substitute(
-            title=html.escape(self.title()), machine=self.machine(), counts=self.counts(), colours=colours(),
-            beside=html.escape(others if self.others else ""), tiles=self.all_tiles(), differences=self.differences(), left_out=self.left_out(),
-            links=" ".join(tag("a", html.escape(words), href=f"#{name}") for name, words in links
-                           if name != "differences" or self.others),
-            topics="\n".join(map(self.topic, self.topics)))
+        nav = " ".join(self.link(words, name) for name, words in links if name != "differences" or self.others)
+        parts = [tag("h1", html.escape(heading), id=self.id("gpu"))] if heading else []
+        parts += [tag("p", self.machine()), tag("p", self.counts()), tag("nav", nav)]
+        parts.append(tag("section", tag("h2", "What became of the claims") + self.tiles(), id=self.id("verdicts")))
+        if self.others:
+            parts.append(tag("section", tag("h2", "Beside other GPUs") + self.differences(), id=self.id("differences")))
+        parts.append(tag("section", tag("h2", "What was left out, and why") + self.left_out(), id=self.id("left-out")))
+        parts += map(self.topic, self.topics)
+        return "\n".join(parts)
+
+
+def beside(run, runs, committed):
+    """The claims of the other GPUs: of the other runs of the page, and of the committed results. Where a committed GPU has
+    a run in the page, its committed claims stand beside that run only."""
+    others = {other.name: records.claims(other.found) for other in runs if other is not run}
+    for gpu, found in committed.items():
+        if gpu not in [other.name for other in runs]:
+            others[gpu] = records.claims(found)
+        elif gpu == run.name:
+            others[f"{gpu}, committed"] = records.claims(found)
+    return others
+
+
+def page(paths, root, folder):
+    """The HTML of the page."""
+    runs = runs_of(paths)
+    committed = records.by_gpu(root.glob("0?_*/results/*.csv"))
+    names = [run.name for run in runs]
+    measured = any(run.gpu for run in runs)
+    title = f"CUDA memory, measured on {' and '.join(names)}" if measured else "CUDA memory: no GPU, models only"
+    body, links, drawn = [], [], 0
+    for n, run in enumerate(runs, 1):
+        prefix = "" if n == 1 else f"gpu{n}-"
+        of_run = OfRun(run, beside(run, runs, committed), root, folder, prefix, drawn)
+        body.append(of_run.html(run.name if len(runs) > 1 else ""))
+        links.append(of_run.link(run.name, "gpu"))
+        drawn = of_run.drawn
+    others = f"Beside it stand the results that are committed of {' and '.join(committed)}." if committed else ""
+    template = string.Template((pathlib.Path(__file__).parent / "report.html").read_text(encoding="utf-8"))
+    return template.substitute(title=html.escape(title), colours=colours(), beside=html.escape(others),
+                               gpus=tag("p", f"Each by itself: {' '.join(links)}") if len(runs) > 1 else "",
+                               body="\n".join(body))
 
 
 def main():
@@ -309,7 +419,7 @@ def main():
     args = parser.parse_args()
     output = args.output or args.results[0].parent / "index.html"
     try:
-        written = Page(args.results, args.root.resolve(), args.results[0].parent).html()
+        written = page(args.results, args.root.resolve(), args.results[0].parent)
         output.write_text(written, encoding="utf-8")
     except (OSError, ValueError) as error:
         sys.exit(f"report.py: {error}")

@@ -14,7 +14,7 @@ import sys
 
 import records
 import tiles
-from records import VERDICTS
+from records import TALLY
 
 # ---- verdicts --------------------------------------------------------------------------------------------------------
 
@@ -25,8 +25,6 @@ def load_claims(paths):
     for path in paths:
         for record in records.load(path):
             if record["kind"] == "claim":
-                if record["metric"] not in VERDICTS:
-                    raise ValueError(f"{path}: '{record['metric']}' of {record['case']} is no verdict")
                 topics[record["topic"]].append(record)
                 gpus[record["gpu"]] = None
     for claims in topics.values():
@@ -42,23 +40,30 @@ def claims_text(topics):
 
 
 def show_verdicts(topics, gpus):
+    columns = [(name, max(len(name), 4) + 2) for name in TALLY]
+
     def line(name, count):
-        print(f"  {name:{width}}" + "".join(f"{count[verdict] or '-':>19}" for verdict in VERDICTS))
+        print(f"  {name:{width}}" + "".join(f"{count[verdict] or '-':>{wide}}" for verdict, wide in columns))
 
     width = max(map(len, topics))
     print(f"{claims_text(topics)}{' on ' + ', '.join(gpus) if gpus else ', without a GPU'}:")
-    print("  " + " " * width + "".join(f"{verdict:>19}" for verdict in VERDICTS))
+    print("  " + " " * width + "".join(f"{verdict:>{wide}}" for verdict, wide in columns))
     total = collections.Counter()
     for topic, claims in topics.items():
-        count = collections.Counter(claim["metric"] for claim in claims)
+        count = records.tally(claims)
         line(topic, count)
         total += count
     line(f"all {sum(total.values())}", total)
-    gone = [claim for claims in topics.values() for claim in claims if claim["metric"] == "does not hold"]
-    if gone:
-        print("does not hold:")
-    for claim in gone:
-        print(f"  {claim['case']:7} {claim['parameter']}: here {claim['at'].removeprefix('here ')}")
+    every = [claim for claims in topics.values() for claim in claims]
+    if any(map(records.by_construction, every)):
+        print(f"by construction ({records.DAGGER}): cannot come out otherwise on any GPU; counted apart")
+    for verdict in ("does not hold", "no longer", "depends"):
+        of_verdict = [claim for claim in every if claim["metric"] == verdict]
+        if of_verdict:
+            print(f"{verdict}:")
+        for claim in of_verdict:
+            name = claim["case"] + records.mark(claim)
+            print(f"  {name:9} {claim['parameter']}: here {claim['at'].removeprefix('here ')}")
 
 
 # ---- predictions -----------------------------------------------------------------------------------------------------
@@ -72,18 +77,34 @@ def in_time_cycles_or_rate(unit):
     return unit in ("ms", "us", "ns", "s", "cycles") or unit.endswith("/s")
 
 
+MODELS = ("from the device", "calibrated", "fitted")  # each promises less than the one before
+REPEATS = 1e-4  # a prediction that is no further from a calibration row's value merely repeats it
+
+
 class Predictions:
     """What an experiment's rows come to."""
 
     def __init__(self):
         self.rows = 0
         self.calibration = 0  # rows that calibrated a constant: neither rows nor predicted
+        self.repeated = 0  # rows whose prediction is a calibration row's value: rows, and not predicted
         self.ratios = []  # measured / predicted, of each row that is predicted
+        self.declared = set()  # what the experiment says that its models are
 
     def add(self, other):
         self.rows += other.rows
         self.calibration += other.calibration
+        self.repeated += other.repeated
         self.ratios += other.ratios
+
+    def model(self):
+        """One of MODELS; of several the one that promises least."""
+        if self.declared:
+            return max(self.declared, key=MODELS.index)
+        return "calibrated" if self.calibration else "from the device"
+
+    def as_many_constants(self):
+        return bool(self.ratios) and self.calibration >= len(self.ratios)
 
     def within(self, share):
         """How many of the predicted rows are off by no more than this share, either way."""
@@ -91,25 +112,38 @@ class Predictions:
         return sum(ratio > 0 and max(ratio, 1 / ratio) <= close for ratio in self.ratios)
 
 
-def row_ratio(row):
-    """Measured over predicted of the first metric of a row that is both; None if no metric is."""
+def first_predicted(row):
+    """The record of the first metric of a row that is measured and predicted, and its prediction; None if no metric
+    is."""
     predicted = {r["metric"]: float(r["value"]) for r in reversed(row) if r["kind"] == "predicted"}
     for r in row:
         if r["kind"] == "measured" and predicted.get(r["metric"]):
-            return float(r["value"]) / predicted[r["metric"]]
+            return r, predicted[r["metric"]]
     return None
+
+
+def repeats(predicted, calibrated):
+    return any(abs(predicted - value) <= REPEATS * abs(value) for value in calibrated)
 
 
 def count_predictions(paths):
     """The Predictions of each (topic, experiment). A row is what one file has of one case, parameter and `at`."""
     counts = {}
     for path in paths:
-        rows = collections.defaultdict(list)
+        rows, calibrated = collections.defaultdict(list), collections.defaultdict(list)
         for r in records.load(path):
-            counts.setdefault((r["topic"], r["experiment"]), Predictions())
+            if r["kind"] == "machine":  # of no row
+                continue
+            count = counts.setdefault((r["topic"], r["experiment"]), Predictions()) if r["experiment"] else None
+            if r["kind"] == "model":
+                if r["metric"] not in MODELS or not count:
+                    raise ValueError(f"{path}: '{r['metric']}' of {r['case']} is no kind of model")
+                count.declared.add(r["metric"])
             is_counted = r["kind"] in ("measured", "predicted", "calibration") and in_time_cycles_or_rate(r["unit"])
-            if is_counted and r["value"]:
+            if is_counted and r["value"] and count:
                 rows[r["topic"], r["experiment"], r["case"], r["parameter"], r["at"]].append(r)
+                if r["kind"] == "calibration":
+                    calibrated[r["topic"], r["experiment"], r["metric"]].append(float(r["value"]))
         for (topic, experiment, *_), row in rows.items():
             count = counts[topic, experiment]
             kinds = {r["kind"] for r in row}
@@ -117,9 +151,11 @@ def count_predictions(paths):
                 count.calibration += 1
             elif "measured" in kinds:
                 count.rows += 1
-                ratio = row_ratio(row)
-                if ratio is not None:
-                    count.ratios.append(ratio)
+                pair = first_predicted(row)
+                if pair and repeats(pair[1], calibrated[topic, experiment, pair[0]["metric"]]):
+                    count.repeated += 1
+                elif pair:
+                    count.ratios.append(float(pair[0]["value"]) / pair[1])
     return dict(sorted(counts.items(), key=lambda item: item[0][0]))  # experiments stay in the order of their run
 
 
@@ -127,24 +163,33 @@ def show_predictions(counts):
     def percent(part, whole):
         return f"{part / whole:.0%}" if whole else "-"
 
-    def line(name, count):
+    def line(name, count, model):
         predicted = len(count.ratios)
-        text = f"  {name:{width}}  {count.rows:5}  {predicted:9}  {percent(predicted, count.rows):>5}"
+        text = f"  {name:{width}}  {model:15}  {count.rows:5}  {predicted:9}"
         for share in WITHIN:
             close = count.within(share)
             text += f"  {close if predicted else '-':>4} {percent(close, predicted) if predicted else '':>5}"
-        print(text + f"  {count.calibration or '-':>11}")
+        print(text + f"  {count.repeated or '-':>7}  {count.calibration or '-':>11}")
 
     names = {f"{topic} {experiment}": count for (topic, experiment), count in counts.items()}
     width = max(map(len, names))
-    print("rows in time, cycles or rates; within: the predicted ones, measured over predicted either way")
-    print(f"  {'':{width}}  {'rows':>5}  {'predicted':>9}  {'share':>5}"
-          + "".join(f"  {f'within {share:.0%}':>10}" for share in WITHIN) + f"  {'calibration':>11}")
-    total = Predictions()
+    print("rows in time, cycles or rates; within: the predicted ones, measured over predicted either way; repeats: rows\n"
+          "predicted to be as a calibration row, which are counted apart")
+    print(f"  {'':{width}}  {'model':15}  {'rows':>5}  {'predicted':>9}"
+          + "".join(f"  {f'within {share:.0%}':>10}" for share in WITHIN) + f"  {'repeats':>7}  {'calibration':>11}")
+    total, by_model = Predictions(), {model: Predictions() for model in MODELS}
     for name, count in names.items():
-        line(name, count)
+        line(name, count, count.model() if count.ratios else "-")
         total.add(count)
-    line("all", total)
+        if count.ratios:
+            by_model[count.model()].add(count)
+    for model, count in by_model.items():
+        if count.ratios:
+            line("all", count, model)
+    line("all", total, "")
+    for name, count in names.items():
+        if count.as_many_constants():
+            print(f"as many constants as rows: {name}: {count.calibration} calibrated, {len(count.ratios)} predicted")
 
 
 # ---- the figure ------------------------------------------------------------------------------------------------------

@@ -103,17 +103,17 @@ class Made(InFolder):
     def test_a_part_has_then_here_its_range_and_other_gpus(self):
         other = {"gpu": "Other GPU"}
         page = self.written(
-            claim("04.2a", "holds, by less", at="3.1x slower (3.0 to 3.2)", value=3.1, low=3.0, high=3.2, unit="x"),
+            claim("04.2a", "holds, weaker", at="3.1x slower (3.0 to 3.2)", value=3.1, low=3.0, high=3.2, unit="x"),
             record(case="04.2a", kind="then", metric="reported", parameter="8800 GTX", at="77x slower"),
             claim("04.8", "holds", at="a fact", value=1, low=1, high=1),
             others=[[claim("04.2a", "holds", at="70x slower (69 to 71)", value=70, low=69, high=71, unit="x", **other),
                      claim("04.8", "holds", at="the same", **other)]])
         self.assertEqual(page.parts["04.2a"], [
-            "04.2a what 04.2a says", "then", "77x slower (8800 GTX)", "here", "holds, by less", "3.1x slower (3.0 to 3.2)",
+            "04.2a what 04.2a says", "then", "77x slower (8800 GTX)", "here", "holds, weaker", "3.1x slower (3.0 to 3.2)",
             "Other GPU", "holds", "differs", "70x slower (69 to 71)"])
         self.assertEqual(page.parts["04.8"], ["04.8 what 04.8 says", "here", "holds", "a fact", "Other GPU", "holds",
                                               "the same"])
-        self.assertIn("1 of 2 parts that were judged on both differ: 04.2a holds, by less (there holds)", page.text())
+        self.assertIn("1 of 2 parts that were judged on both differ: 04.2a holds, weaker (there holds)", page.text())
         self.assertEqual(page.counts["i"] - 2, 2)  # of each tile its verdict, of each range its piece
 
     def test_what_was_left_out_is_said_with_its_reason(self):
@@ -136,11 +136,85 @@ class Made(InFolder):
         self.assertEqual(page.counts["script"], 0)
         self.assertIn("alert(1)", page.text())
 
+    def test_a_verdict_that_is_none_is_refused_in_one_line(self):
+        saved = self.save("r.csv", claim("04.1", "holds<img src=x onerror=alert(1)>"))
+        done = run("report.py", "--root", self.folder, saved)
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1))
+        self.assertIn("of 04.1 is no verdict", done.stderr)
+        self.assertFalse((self.folder / "index.html").exists())
+
+    def test_no_column_of_a_file_becomes_html(self):
+        bad = '"><img src=x onerror=alert(1)>'
+        found = [claim("04.1", "holds", at=bad, parameter=bad, value=2, low=1.9, high=2.1, unit=bad, words=bad),
+                 timed("a", "predicted", 1, words=bad), timed("a", "measured", 1, words=bad),
+                 record(case="a", kind="ratio", metric=bad, unit=bad, value=2, low=1.9, high=2.1),
+                 record(case=bad, kind="machine", metric=bad, at=bad, experiment=""),
+                 record(case=bad, kind="machine", metric=bad, unit=bad, value=3),
+                 record(case="04.1", kind="then", metric="reported", parameter=bad, at=bad),
+                 record(case="04.1", kind="finding", metric="finding", at=bad)]
+        everywhere = {name: bad for name in ("topic", "gpu", "cc", "driver", "toolkit", "date", "cards")}
+        page = self.written(*found, *[{**r, **everywhere, "experiment": bad} for r in found])
+        self.assertEqual((page.counts["img"], page.counts["script"]), (0, 0))
+        self.assertIn(bad, page.text())
+
+    def test_two_gpus_are_shown_each_by_itself(self):
+        other = {"gpu": "Other GPU", "cc": "7.5"}
+        one = self.save("a/04_bandwidth.csv", claim("04.1", "holds", at="here so"), timed("x", "measured", 1))
+        two = self.save("b/04_bandwidth.csv", claim("04.1", "no longer", at="there not", **other),
+                        timed("x", "measured", 2, **other))
+        done = run("report.py", "--root", self.folder, "-o", self.folder / "index.html", one, two)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        page = Reader((self.folder / "index.html").read_text(encoding="utf-8"))
+        self.assertEqual(page.parts["04.1"], ["04.1 what 04.1 says", "here", "holds", "here so", "Other GPU", "no longer",
+                                              "differs", "there not"])
+        self.assertEqual(page.parts["gpu2-part-04.1"], ["04.1 what 04.1 says", "here", "no longer", "there not",
+                                                        "Some GPU", "holds", "differs", "here so"])
+        self.assertEqual([link for link in page.links if link.removeprefix("#") not in page.ids], [])
+        self.assertEqual([name for name, n in collections.Counter(page.ids).items() if n > 1], [])
+        text = page.text()
+        for words in ("CUDA memory, measured on Some GPU and Other GPU", "Some GPU: compute capability 9.0",
+                      "Other GPU: compute capability 7.5"):
+            self.assertIn(words, text)
+        self.assertEqual((page.counts["table"], page.counts["row"]), (2, 2))
+
+    def test_two_runs_of_one_gpu_are_two(self):
+        paths = [self.save(f"{name}/04_bandwidth.csv", claim("04.1", verdict))
+                 for name, verdict in (("a", "holds"), ("b", "depends"))]
+        self.assertEqual(run("report.py", "--root", self.folder, "-o", self.folder / "index.html", *paths).returncode, 0)
+        page = Reader((self.folder / "index.html").read_text(encoding="utf-8"))
+        self.assertEqual(page.parts["04.1"][2:], ["holds", "Some GPU (2)", "depends", "differs"])
+        self.assertEqual(page.parts["gpu2-part-04.1"][2:], ["depends", "Some GPU", "holds", "differs"])
+
+    def test_what_holds_by_construction_has_a_dagger_and_is_counted_apart(self):
+        page = self.written(claim("04.1", "holds", words="by construction"), claim("04.2", "holds"),
+                            claim("04.3", "holds, weaker"))
+        self.assertIn("3 parts of claims. holds: 1 holds, weaker: 1 by construction (\u2020), counted apart: 1", page.text())
+        self.assertEqual(page.parts["04.1"], ["04.1 what 04.1 says", "here", "holds", "\u2020"])
+        self.assertEqual(page.parts["04.2"], ["04.2 what 04.2 says", "here", "holds"])
+
+    def test_words_stand_in_tables_and_ratios_and_the_machine_below_them(self):
+        page = self.written(
+            timed("column_to_row", "measured", 1, words="column -> row"),
+            record(case="column_to_row", kind="ratio", metric="time over that of row_to_column", unit="x", value=3, low=2.9,
+                   high=3.1),
+            record(case="device", kind="machine", metric="multiprocessors", value=132, experiment=""),
+            record(case="device", kind="machine", metric="driver build", at="580.1", experiment=""),
+            record(case="clocks", kind="machine", metric="SM clock", unit="MHz", value=1980, low=1800, high=1980))
+        for words in ("column -> row 1", "column -> row time over that of row_to_column 3.000 (2.900 to 3.100) x",
+                      "device multiprocessors 132", "device driver build 580.1", "clocks SM clock 1980 (1800 to 1980) MHz"):
+            self.assertIn(words, page.text())
+
     def test_rows_with_other_metrics_make_another_table(self):
         page = self.written(timed("a", "measured", 1), timed("b", "measured", 2),
                             timed("a", "measured", 1, parameter="n", at=1),
                             record(case="c", kind="measured", metric="rate", unit="GB/s", value=3))
         self.assertEqual((page.counts["table"], page.counts["row"]), (3, 4))
+
+    def test_what_machine_it_was_makes_no_table_and_no_heading(self):
+        page = self.written(record(experiment="", case="device", kind="machine", metric="L2", unit="B", value=4),
+                            timed("a", "measured", 1),
+                            record(case="device", kind="machine", metric="power after", unit="W", value=4))
+        self.assertEqual((page.counts["table"], page.counts["row"], page.counts["h3"]), (1, 1, 1))
 
     def test_a_figure_stands_in_the_page_with_ids_of_its_own(self):
         self.write("04_bandwidth/README.md", """\

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,7 +27,8 @@ except ImportError:
     matplotlib = None
 
 COLUMNS = ("topic,experiment,case,parameter,at,kind,metric,unit,value,low,high,repeats,"
-           "gpu,cc,driver,toolkit,date").split(",")
+           "gpu,cc,driver,toolkit,date,words,runs,cards").split(",")
+OLD_COLUMNS = COLUMNS[:-3]  # of the second edition
 
 
 def record(**fields):
@@ -44,9 +46,9 @@ def claim(part, verdict, **fields):
     return record(case=part, kind="claim", metric=verdict, **{"parameter": f"what {part} says", **fields})
 
 
-def save(path, found):
+def save(path, found, columns=COLUMNS):
     with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS)
+        writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(found)
 
@@ -91,6 +93,45 @@ class Records(InFolder):
         with self.assertRaisesRegex(ValueError, "counters.csv"):
             records.load(counters)
 
+    def test_a_line_with_too_few_or_too_many_cells_is_named(self):
+        for line in ("04_bandwidth,sum", ",".join(["x"] * 21)):
+            path = self.write("r.csv", ",".join(COLUMNS) + "\n" + line + "\n")
+            with self.assertRaisesRegex(ValueError, "line 2"):
+                records.load(path)
+
+    def test_files_of_the_second_edition_are_read_in_todays_words(self):
+        path = self.folder / "old.csv"
+        save(path, [claim("04.1", "holds, by less"), claim("04.2", "holds, by more"), timed("a", "measured", 1)], OLD_COLUMNS)
+        found = records.load(path)
+        self.assertEqual([r["metric"] for r in found], ["holds, weaker", "holds, stronger", "time"])
+        self.assertEqual({(r["words"], r["runs"], r["cards"]) for r in found}, {("", "", "")})
+
+    def test_the_repositorys_files_have_todays_columns(self):
+        header = ",".join([*records.COLUMNS, *records.ADDED])
+        self.assertEqual(header, ",".join(COLUMNS))
+        for path in TOOLS.parent.glob("0?_*/results/*.csv"):
+            if not path.stem.endswith("-counters"):
+                self.assertEqual(path.read_text(encoding="utf-8").partition("\n")[0], header, path)
+
+    def test_an_old_file_is_upgraded_with_its_numbers(self):
+        found = [claim("04.1", "holds, by less", value=2, low=1.9, high=2.1, unit="x"), claim("04.2", "holds"),
+                 timed("a, b", "measured", 1)]
+        path = self.folder / "old.csv"
+        save(path, found, OLD_COLUMNS)
+        old = path.read_text(encoding="utf-8").splitlines()
+        done = run("upgrade_results.py", "--by-construction", "04.2", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(path.read_text(encoding="utf-8").splitlines(), [
+            old[0] + ",words,runs,cards", old[1].replace("by less", "weaker") + ",,,", old[2] + ",by construction,,",
+            old[3] + ",,,"])
+        before = path.read_bytes()
+        self.assertEqual(run("upgrade_results.py", path).returncode, 0)
+        self.assertEqual(path.read_bytes(), before)
+
+    def test_what_is_by_construction_is_counted_apart(self):
+        claims = [claim("04.1", "holds"), claim("04.2", "holds", words="by construction"),
+                  claim("04.3", "does not hold", words="by construction")]
+        self.assertEqual(records.tally(claims), {"holds": 1, "by construction": 2})
 
     def test_sizes_are_said_as_the_sample_says_them(self):
         def size(at, value, low="", high="", unit="x"):
@@ -102,8 +143,26 @@ class Records(InFolder):
         self.assertEqual(size("53% (52 to 53%)", 0.529, 0.524, 0.534, "of theory"), "53% (52 to 53%)")
         self.assertEqual(size("many words", 15.7, 15.6, 15.9), "15.7x (15.6 to 15.9)")
         self.assertEqual(size("many words", 658, 652, 665, "cycles"), "658 cycles (652 to 665)")
+        self.assertEqual(size("3.06 times as slow here (3.03 to 3.09)", 3.06, 3.03, 3.09),
+                         "3.06 times as slow here (3.03 to 3.09)")
         self.assertEqual(size("a fact", 1, 1, 1, ""), "")
         self.assertEqual(size("not judged", ""), "")
+
+    def test_a_ratio_that_may_be_one_is_equal(self):
+        def size(value, low, high):
+            return records.size_text(claim("04.1", "holds", at="1.00x faster (0.99 to 1.01)", value=value, low=low,
+                                           high=high, unit="x"))
+
+        self.assertEqual(size(1, 0.99, 1.01), "equal within 1%")
+        self.assertEqual(size(1, 0.998, 1.001), "equal within 1%")
+        self.assertEqual(size(0.99, 0.96, 1.04), "equal within 4%")
+        self.assertEqual(size(1.02, 1.01, 1.03), "1.02x (1.01 to 1.03)")
+
+    def test_the_range_of_several_runs_stands_in_place_of_one_runs(self):
+        of_runs = claim("04.1", "holds", at="1.11x slower (1.09 to 1.12)", value=0.905, low=0.8, high=0.91, unit="x", runs=5)
+        self.assertEqual(records.size_text(of_runs), "1.11x slower (1.10 to 1.25)")
+        share = claim("04.1", "holds", at="53% (52 to 53%)", value=0.529, low=0.5, high=0.55, unit="of theory", runs=5)
+        self.assertEqual(records.size_text(share), "53% (50.0 to 55.0%)")
 
     def test_numbers_have_no_exponent(self):
         shown = [records.number(value) for value in (4430.2, 12.34, 0.0381, 0.996, 0.9996, 0, -0.88, 1234567)]
@@ -118,7 +177,7 @@ class Records(InFolder):
         self.assertEqual({gpu: len(of_gpu) for gpu, of_gpu in found.items()}, {"Some GPU": 1, "Some GPU (2)": 1})
 
     def test_what_was_not_judged_differs_from_nothing(self):
-        verdicts = ("holds", "holds, by less", "not judged")
+        verdicts = ("holds", "holds, weaker", "not judged")
         one, less, none = (claim("04.1", verdict) for verdict in verdicts)
         self.assertTrue(records.judged_differently(one, less))
         for pair in ((one, one), (one, none), (none, none), (one, None)):
@@ -128,15 +187,24 @@ class Records(InFolder):
 class Verdicts(InFolder):
     def test_verdicts_are_counted_and_what_does_not_hold_is_named_in_order(self):
         saved = self.save("r.csv", claim("04.10", "does not hold", at="0.9x"), claim("04.2b", "does not hold"),
-                          claim("04.2a", "too close to call"), claim("04.8", "holds, by more"))
+                          claim("04.2a", "too close to call"), claim("04.8", "holds, stronger"))
         done = run("summary.py", saved)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("3 claims in 4 parts on Some GPU", done.stdout)
         heading, counts = done.stdout.splitlines()[1:3]
-        self.assertEqual(re.split(r"\s{2,}", heading.strip()), records.VERDICTS)
-        self.assertEqual(counts.split(), ["04_bandwidth", "-", "1", "-", "1", "2", "-"])
+        self.assertEqual(re.split(r"\s{2,}", heading.strip()), records.TALLY)
+        self.assertEqual(counts.split(), ["04_bandwidth", "-", "1", "-", "-", "-", "1", "-", "2", "-", "-"])
         gone = done.stdout.partition("does not hold:\n")[2].splitlines()
         self.assertEqual([line.split()[0] for line in gone], ["04.2b", "04.10"])
+
+    def test_what_holds_by_construction_has_a_dagger_and_a_count_of_its_own(self):
+        done = run("summary.py", self.save("r.csv", claim("04.1", "does not hold", words="by construction"),
+                                           claim("04.2", "no longer"), claim("04.3", "depends")))
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines[2].split(), ["04_bandwidth", *"----1-1--1"])
+        self.assertIn("by construction (\u2020): cannot come out otherwise on any GPU; counted apart", lines)
+        self.assertEqual([line.split()[0] for line in lines[5:]], ["does", "04.1", "no", "04.2", "depends:", "04.3"])
+        self.assertIn("  04.1 \u2020", lines[6])
 
     def test_an_unknown_verdict_is_named(self):
         done = run("summary.py", self.save("r.csv", claim("04.1", "perhaps")))
@@ -177,6 +245,46 @@ class Predictions(InFolder):
         count = self.count(timed("copy", "calibration", 1), timed("copy", "predicted", 1), timed("a", "measured", 1))
         self.assertEqual((count.calibration, count.rows, count.ratios), (1, 1, []))
 
+    def test_what_machine_it_was_is_no_row_and_no_experiment(self):
+        found = [record(experiment="", case="device", kind="machine", metric="SM clock", unit="ms", value=4),
+                 record(case="device", kind="machine", metric="power after", unit="ms", value=4),
+                 timed("a", "measured", 1)]
+        counts = summary.count_predictions([self.save("r.csv", *found)])
+        self.assertEqual({key: count.rows for key, count in counts.items()}, {("04_bandwidth", "sum"): 1})
+        self.assertFalse(any(map(pages.in_tables, found[:2])))
+
+    def test_what_repeats_a_calibration_is_counted_apart(self):
+        count = self.count(timed("copy", "calibration", 2), timed("as the copy", "predicted", 2.0001),
+                           timed("as the copy", "measured", 3), timed("near it", "predicted", 2.001),
+                           timed("near it", "measured", 3))
+        self.assertEqual((count.rows, count.repeated, len(count.ratios)), (2, 1, 1))
+
+    def test_a_calibration_of_another_metric_or_experiment_is_not_repeated(self):
+        count = self.count(record(case="c", kind="calibration", metric="latency", unit="cycles", value=1),
+                           timed("d", "calibration", 1, experiment="peak"), timed("a", "predicted", 1),
+                           timed("a", "measured", 1))
+        self.assertEqual((count.repeated, len(count.ratios)), (0, 1))
+
+    def test_the_kind_of_model_is_what_the_experiment_says_or_follows_from_its_rows(self):
+        row = [timed("a", "predicted", 1), timed("a", "measured", 1)]
+        model = record(case="sum", kind="model", metric="fitted")
+        self.assertEqual(self.count(*row).model(), "from the device")
+        self.assertEqual(self.count(*row, timed("c", "calibration", 3)).model(), "calibrated")
+        self.assertEqual(self.count(*row, model).model(), "fitted")
+        self.assertEqual(self.count(*row, timed("c", "calibration", 3), {**model, "metric": "from the device"}).model(),
+                         "from the device")
+        done = run("summary.py", "--predictions", self.save("r.csv", {**model, "metric": "guessed"}))
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
+        self.assertIn("'guessed' of sum is no kind of model", done.stderr)
+
+    def test_a_model_with_as_many_constants_as_rows_is_named(self):
+        rows = [timed(name, kind, value) for name in ("a", "b") for kind, value in (("predicted", 1), ("measured", 1))]
+        constants = [timed("c", "calibration", 3), timed("d", "calibration", 4)]
+        done = run("summary.py", "--predictions", self.save("r.csv", *rows, *constants))
+        self.assertIn("as many constants as rows: 04_bandwidth sum: 2 calibrated, 2 predicted\n", done.stdout)
+        done = run("summary.py", "--predictions", self.save("r.csv", *rows, constants[0]))
+        self.assertNotIn("as many constants", done.stdout)
+
     def test_counts_and_shares_are_no_rows(self):
         count = self.count(record(case="a", kind="measured", metric="sectors", unit="", value=4),
                            record(case="b", kind="measured", metric="share", unit="%", value=4),
@@ -187,16 +295,20 @@ class Predictions(InFolder):
 
     def test_the_table_has_a_line_for_each_experiment_and_totals(self):
         one = self.save("1.csv", timed("a", "predicted", 1), timed("a", "measured", 1.2), timed("b", "measured", 1),
-                        timed("c", "calibration", 1))
+                        timed("c", "calibration", 7))
         two = self.save("2.csv", timed("a", "measured", 2, experiment="peak"),
                         timed("a", "predicted", 1, experiment="peak"))
         done = run("summary.py", "--predictions", one, two)
         self.assertEqual(done.returncode, 0, done.stderr)
-        lines = [line.split() for line in done.stdout.splitlines()[2:]]
+        lines = [re.split(r"\s{2,}", line.strip().replace("% ", "%  ")) for line in done.stdout.splitlines()[3:]]
+        lines = [" ".join(line).split() for line in lines]
         self.assertEqual(lines, [
-            ["04_bandwidth", "sum", "2", "1", "50%", "0", "0%", "1", "100%", "1", "100%", "1"],
-            ["04_bandwidth", "peak", "1", "1", "100%", "0", "0%", "0", "0%", "0", "0%", "-"],
-            ["all", "3", "2", "67%", "0", "0%", "1", "50%", "1", "50%", "1"]])
+            ["04_bandwidth", "sum", "calibrated", "2", "1", "0", "0%", "1", "100%", "1", "100%", "-", "1"],
+            ["04_bandwidth", "peak", "from", "the", "device", "1", "1", "0", "0%", "0", "0%", "0", "0%", "-", "-"],
+            ["all", "from", "the", "device", "1", "1", "0", "0%", "0", "0%", "0", "0%", "-", "-"],
+            ["all", "calibrated", "2", "1", "0", "0%", "1", "100%", "1", "100%", "-", "1"],
+            ["all", "3", "2", "0", "0%", "1", "50%", "1", "50%", "-", "1"],
+            "as many constants as rows: 04_bandwidth sum: 1 calibrated, 1 predicted".split()])
 
 
 class Figure(unittest.TestCase):
@@ -208,7 +320,7 @@ class Figure(unittest.TestCase):
         parts = [claim(f"02.1{letter}", "too close to call", parameter=f"short {letter}") for letter in "abcdefghijk"]
         return {"01_memory_model": unlike, "02_memory_management": parts,
                 "03_access_patterns": [claim("03.1", "not judged", parameter=word),
-                                       claim("03.2", "holds", parameter=long)]}
+                                       claim("03.2", "does not hold", parameter=long, words="by construction")]}
 
     def test_topics_fill_the_rows(self):
         rows = tiles.arrange({"a": range(5), "b": range(3), "c": range(10)})
@@ -220,7 +332,7 @@ class Figure(unittest.TestCase):
         drawn = xml.etree.ElementTree.fromstring(tiles.draw(self.topics(), "a title " * 40))
         svg = "{http://www.w3.org/2000/svg}"
         drawn_tiles = drawn.findall(f"{svg}g")
-        self.assertEqual(len(drawn_tiles), 19)
+        self.assertEqual(len(drawn_tiles), 13 + len(records.VERDICTS))
         edges = []
         for tile in drawn_tiles:
             edge = {name: float(tile.find(f"{svg}rect").get(name)) for name in ("x", "y", "width", "height")}
@@ -239,7 +351,7 @@ class Figure(unittest.TestCase):
             self.assertLess(boxes[0][2], boxes[1][0], "id and verdict")
             for above, below in zip(boxes[1:], boxes[2:]):
                 self.assertLess(above[3], below[1] + 1, "lines one below the other")
-        self.assertEqual(len(set(edges)), 19)
+        self.assertEqual(len(set(edges)), len(drawn_tiles))
         title = next(text for text in drawn.findall(f"{svg}text"))
         self.assertLess(tiles.width(title.text, float(title.get("font-size"))), float(drawn.get("width")))
 
@@ -250,11 +362,11 @@ class Figure(unittest.TestCase):
     def test_the_figure_is_written_and_has_every_part(self):
         with tempfile.TemporaryDirectory() as folder:
             saved, drawn = pathlib.Path(folder) / "r.csv", pathlib.Path(folder) / "tiles.svg"
-            save(saved, [claim("04.2a", "holds, by less", at="3.1x slower (3 to 4)", value=3.1, unit="x", parameter="a < b"),
+            save(saved, [claim("04.2a", "holds, weaker", at="3.1x slower (3 to 4)", value=3.1, unit="x", parameter="a < b"),
                          claim("04.8", "holds")])
             self.assertEqual(run("summary.py", "--figure", drawn, saved).returncode, 0)
             texts = [element.text for element in xml.etree.ElementTree.parse(drawn).iter() if element.text]
-            for text in ("04.2a", "holds, by less", "a < b", "here 3.1x slower", "holds: 1", "04_bandwidth"):
+            for text in ("04.2a", "holds, weaker", "a < b", "here 3.1x slower", "holds: 1", "04_bandwidth"):
                 self.assertIn(text, texts)
             self.assertEqual(run("summary.py", "--figure", "tiles.txt", saved).returncode, 2)
 
@@ -416,6 +528,23 @@ class Pages(InFolder):
                                       "| 04.2b | what 04.2b says |  | here 1.0x | **too close to call** |",
                                       "| 04.10 | what 04.10 says |  | 0.9x | **does not hold** |"])
 
+    def test_what_holds_by_construction_has_a_dagger(self):
+        lines = self.rewritten("<!-- claims: -->", claim("04.1", "holds", at="computed", words="by construction"))
+        self.assertEqual(lines[2], "| 04.1 | what 04.1 says |  | computed | **holds** \u2020 |")
+
+    def test_words_stand_for_keys_and_the_markers_words_before_them(self):
+        found = [timed("copy_engine", "calibration", 1, words="copy engine"), timed("sort", "measured", 2)]
+        self.assertEqual(self.rewritten("<!-- table: sum | time -->", *found)[2:4], ["| copy engine | 1 |", "| sort | 2 |"])
+        marker = "<!-- table: sum | time | copy_engine = the driver's copy; sort = a sort -->"
+        self.assertEqual(self.rewritten(marker, *found)[2:4], ["| the driver's copy | 1 |", "| a sort | 2 |"])
+
+    def test_the_machine_models_and_ratios_are_no_rows(self):
+        others = [record(case="a", kind="ratio", metric="time over that of b", unit="x", value=2),
+                  record(case="clocks", kind="machine", metric="SM clock", unit="MHz", value=1980),
+                  record(case="sum", kind="model", metric="fitted")]
+        lines = self.rewritten("<!-- table: sum -->", timed("a", "measured", 1), *others)
+        self.assertEqual(lines[:3], ["|  | time (ms) |", "|---|---:|", "| a | 1 |"])
+
     def test_findings_are_a_list(self):
         found = [record(case="04.1", kind="finding", metric="finding", at="one"),
                  record(case="04.2a", kind="finding", metric="finding", at="two"),
@@ -447,7 +576,7 @@ class Gpus(InFolder):
         super().setUp()
         other = {"gpu": "Other GPU", "cc": "7.5"}
         then = record(case="04.2a", kind="then", metric="reported", parameter="8800 GTX", at="77x")
-        self.save("04_bandwidth/results/some-gpu.csv", claim("04.10", "holds"), claim("04.2a", "holds, by less"), then)
+        self.save("04_bandwidth/results/some-gpu.csv", claim("04.10", "holds"), claim("04.2a", "holds, weaker"), then)
         self.save("04_bandwidth/results/other-gpu.csv", claim("04.10", "not judged", **other),
                   claim("04.2a", "holds", at="5.0x slower (4 to 6)", value=5, low=4, high=6, unit="x", **other))
         self.save("05_unified_memory/results/some-gpu.csv", claim("05.1", "holds", topic="05_unified_memory"))
@@ -466,11 +595,11 @@ class Gpus(InFolder):
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = page.read_text(encoding="utf-8").splitlines()
         self.assertEqual(lines[3:5], [
-            "| Other GPU | 7.5 | 13.0 | 13.0 | 2026-11-20 | 1 | 0 | 0 | 0 | 0 | 1 | `05_unified_memory` |",
-            "| Some GPU | 9.0 | 13.0 | 13.0 | 2026-11-20 | 2 | 0 | 1 | 0 | 0 | 0 | - |"])
+            "| Other GPU | 7.5 | 13.0 | 13.0 | 2026-11-20 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 1 | 0 | `05_unified_memory` |",
+            "| Some GPU | 9.0 | 13.0 | 13.0 | 2026-11-20 | 2 | 0 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | - |"])
         self.assertEqual(lines[7:], [
             "|  | claim | then | Other GPU | Some GPU |", "|---|---|---|---|---|",
-            "| **04.2a** | what 04.2a says | 77x (8800 GTX) | **holds: 5.0x slower (4 to 6)** | **holds, by less** |",
+            "| **04.2a** | what 04.2a says | 77x (8800 GTX) | **holds: 5.0x slower (4 to 6)** | **holds, weaker** |",
             "| 04.10 | what 04.10 says |  | not judged | holds |",
             "| 05.1 | what 05.1 says |  |  | holds |", "",
             "2 of 3 parts were run on more than one GPU; on 1 of these (in bold) their verdicts differ.",
@@ -532,6 +661,17 @@ class Compare(InFolder):
             "    B  holds: 3.00x (2.91 to 3.09)", "  04.3  what 04.3 says", "    A  too close to call: 1.02x (0.989 to 1.05)",
             "    B  holds: 1.04x (1.01 to 1.07)", "  04.4  what 04.4 says", "    A  holds: a fact",
             "    B  does not hold: no fact", "  only in A: 04.5 1"])
+
+    def test_ratios_are_compared_and_the_machine_is_not(self):
+        def found(value, clock):
+            ratio = record(case="a", kind="ratio", metric="time over that of b", unit="x", value=value, low=value - 0.1,
+                           high=value + 0.1)
+            return [ratio, record(case="clocks", kind="machine", metric="SM clock", unit="MHz", value=clock, low=clock,
+                                  high=clock)]
+
+        done = self.compare(found(2, 1980), found(3, 1000))
+        self.assertIn("1 of 1 rows differ:\n  sum: a, time over that of b: 2.000 (1.900 to 2.100) -> 3.000 (2.900 to 3.100) x",
+                      done.stdout)
 
     def test_many_rows_are_cut_unless_all_are_asked_for(self):
         rows = [[timed(f"row {n}", "measured", value, low=value, high=value) for n in range(30)] for value in (1, 2)]
@@ -708,24 +848,30 @@ class Repeat(InFolder):
         return run("repeat.py", "--build", self.folder / "build", *arguments)
 
     def test_a_part_that_holds_and_does_not_hold_is_a_failure(self):
-        self.sample("holds, by less", "does not hold", "holds, by less")
+        self.sample("holds, weaker", "does not hold", "holds, weaker")
         done = self.repeat("--runs", 3, "04_bandwidth")
         self.assertEqual(done.returncode, 1, done.stderr)
         table, _, varied = done.stdout.partition("1 of 2 parts varied:\n")
         words = {line.split()[0]: line.split() for line in table.splitlines() if line.strip().startswith("04.")}
         self.assertEqual(words["04.2a"][1:5], ["0.9", "1.1", "1.3", "x"])
-        self.assertIn("holds, by less: 2; does not hold: 1", table)
+        self.assertIn("holds, weaker: 2; does not hold: 1", table)
         self.assertEqual(words["04.8"][1:], ["3.4", "3.5", "3.6", "x", "holds:", "3"])
         self.assertIn("04.2a  what 04.2a says - holds in one run and does not in another", varied)
-        self.assertRegex(varied, r"run  1  holds, by less +1 \(0\.9 to 1\.1\) x\n")
+        self.assertRegex(varied, r"run  1  holds, weaker +1 \(0\.9 to 1\.1\) x\n")
         self.assertRegex(varied, r"run  2  does not hold +1\.1 \(1 to 1\.2\) x\n")
         self.assertNotIn("04.8", varied)
 
     def test_too_close_to_call_beside_holds_is_named_and_no_failure(self):
-        self.sample("holds", "too close to call", "holds, by more")
+        self.sample("holds", "too close to call", "holds, stronger")
         done = self.repeat("--runs", 3, "04_bandwidth")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("1 of 2 parts varied:\n  04.2a", done.stdout)
+
+    def test_no_longer_contradicts_what_holds_too(self):
+        self.sample("holds, size open", "no longer", "depends")
+        done = self.repeat("--runs", 3, "04_bandwidth")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("holds in one run and does not in another", done.stdout)
 
     def test_nothing_varies_in_ten_runs(self):
         self.sample(*["does not hold"] * 10)
@@ -753,6 +899,261 @@ class Repeat(InFolder):
         self.sample("holds")
         for wrong in (["05_unified_memory"], ["--runs", "0", "04_bandwidth"], ["--runs", "x", "04_bandwidth"], []):
             self.assertEqual(self.repeat(*wrong).returncode, 2)
+
+
+class Combine(InFolder):
+    def combined(self, *runs, code=0):
+        """What five runs, each a list of records, become."""
+        paths = [self.save(f"run-{n}.csv", *found) for n, found in enumerate(runs, 1)]
+        done = run("combine.py", "-o", self.folder / "all.csv", *paths)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.said = done.stdout if code == 0 else done.stderr
+        return records.load(self.folder / "all.csv") if code == 0 else None
+
+    def of_values(self, *values, **fields):
+        return self.combined(*[[timed("a", "measured", value, low=value - 0.5, high=value + 0.5, repeats=15, **fields)]
+                               for value in values])
+
+    def of_verdicts(self, *verdicts, values=(1, 1.1, 1.2, 1.3, 1.4)):
+        found = self.combined(*[[claim("04.1", verdict, value=value, low=value - 0.5, high=value + 0.5, unit="x",
+                                       at=f"in the run of {value}")] for verdict, value in zip(verdicts, values)])
+        return found[0]
+
+    def test_a_value_is_the_median_and_its_range_that_over_the_runs(self):
+        only, = self.of_values(3, 1, 5, 2, 4)
+        self.assertEqual([only[name] for name in ("value", "low", "high", "repeats", "runs", "cards")],
+                         ["3", "1", "5", "15", "5", "1"])
+
+    def test_of_an_even_number_of_runs_it_lies_between_two(self):
+        self.assertEqual(self.of_values(1, 2, 4, 5)[0]["value"], "3")
+
+    def test_predictions_and_counts_have_no_range_unless_counts_differ(self):
+        def runs(kind, values):
+            return self.combined(*[[record(case="a", kind=kind, metric="m", value=value)] for value in values])[0]
+
+        self.assertEqual([runs("predicted", (1, 2, 3))[name] for name in ("value", "low", "high")], ["2", "", ""])
+        self.assertEqual([runs("counted", (2, 2, 2))[name] for name in ("value", "low", "high")], ["2", "", ""])
+        self.assertEqual([runs("counted", (1, 2, 4))[name] for name in ("value", "low", "high")], ["2", "1", "4"])
+
+    def test_a_verdict_is_that_of_most_runs_and_its_words_those_of_the_median(self):
+        found = self.of_verdicts("holds", "too close to call", "holds", "holds", "too close to call",
+                                 values=(1.0, 1.4, 1.3, 1.2, 1.1))
+        self.assertEqual([found[name] for name in ("metric", "at", "value", "low", "high", "runs")],
+                         ["holds", "in the run of 1.2", "1.2", "1.0", "1.4", "5"])
+        self.assertIn("  04.1: holds: 3; too close to call: 2; so holds\n", self.said)
+
+    def test_without_a_majority_it_is_too_close_to_call(self):
+        found = self.of_verdicts("holds", "holds", "too close to call", "does not hold", "does not hold")
+        self.assertEqual(found["metric"], "too close to call")
+
+    def test_what_holds_in_every_run_without_a_majority_holds_with_its_size_open(self):
+        found = self.of_verdicts("holds", "holds", "holds, weaker", "holds, weaker", "holds, size open")
+        self.assertEqual(found["metric"], "holds, size open")
+
+    def test_a_claim_that_is_missing_in_a_run_has_no_majority_of_those_left(self):
+        runs = [[claim("04.1", "holds")], [claim("04.1", "holds")], [claim("04.1", "depends")], [timed("a", "measured", 1)],
+                [timed("a", "measured", 1)]]
+        self.assertEqual(self.combined(*runs)[0]["metric"], "too close to call")
+
+    def test_rows_that_most_runs_do_not_have_are_left_out_and_named(self):
+        common, rare, often = (timed(name, "measured", 1) for name in ("common", "rare", "often"))
+        found = self.combined([common, rare], [often, common, rare], [often, common], [often, common], [common])
+        self.assertEqual([(r["case"], r["runs"]) for r in found], [("often", "3"), ("common", "5")])
+        self.assertIn("  sum: 1 rows that most runs do not have are left out\n", self.said)
+
+    def test_rows_of_one_key_are_told_apart_by_their_order(self):
+        found = self.combined(*[[timed("copy", "calibration", n), timed("copy", "calibration", 10 * n)] for n in (1, 2, 3)])
+        self.assertEqual([r["value"] for r in found], ["2", "20"])
+
+    def test_a_log_is_that_of_the_first_run(self):
+        def log(*values):
+            return [record(case="fault", kind="measured", parameter="event", at=n, metric="start", unit="ms", value=value)
+                    for n, value in enumerate(values)]
+
+        found = self.combined(log(1, 2), log(5, 6, 7), log(8, 9, 10))
+        self.assertEqual([(r["value"], r["runs"]) for r in found], [("1", "1"), ("2", "1")])
+
+    def test_the_machine_says_what_any_run_said(self):
+        runs = [[record(case="clocks", kind="machine", metric="throttled by", at=reason, experiment="sum"),
+                 record(case="clocks", kind="machine", metric="SM clock", unit="MHz", value=clock)]
+                for reason, clock in (("", 1980), ("power", 1900), ("", 1980))]
+        reasons, clock = self.combined(*runs)
+        self.assertEqual((reasons["at"], clock["value"], clock["low"], clock["high"]), ("power", "1980", "1900", "1980"))
+
+    def test_words_stay(self):
+        found = self.combined(*[[claim("04.1", "holds", words="by construction"), timed("a", "measured", 1, words="a, b")]] * 3)
+        self.assertEqual([r["words"] for r in found], ["by construction", "a, b"])
+
+    def test_two_machines_runs_of_runs_and_empty_files_are_refused(self):
+        one = timed("a", "measured", 1)
+        for other, word in ((dict(gpu="Other GPU"), "gpu"), (dict(toolkit="12.4"), "toolkit"), (dict(topic="x"), "topic"),
+                            (dict(runs=5), "several runs")):
+            self.combined([one], [{**one, **other}], code=1)
+            self.assertIn(word, self.said)
+            self.assertEqual(self.said.count("\n"), 1)
+        self.combined([one], [], code=1)
+        self.assertEqual(run("combine.py", self.folder / "run-1.csv", "-o", self.folder / "x.csv").returncode, 2)
+
+
+SAMPLE_SCRIPT = """\
+    #!{python}
+    # in place of a sample: announces, is counted, takes counters of its own program, and saves another value each run
+    import pathlib, shutil, sys
+    folder, words = pathlib.Path({folder!r}), sys.argv[1:]
+    log = folder / "calls"
+    with open(log, "a") as file:
+        print({topic!r}, *words, file=file)
+    program = (folder / "program").read_text() if (folder / "program").exists() else "1"
+    if "99" in words:
+        sys.exit(2 if {gpu} else 0)
+    if "--counters" in words:
+        text = pathlib.Path(words[words.index("--counters") + 1]).read_text()
+        if not text.startswith(f"# gpu GPU-1, program {{program}}"):
+            sys.exit(2)
+    if "--csv" in words:
+        runs = sum("--csv" in line and line.startswith({topic!r}) for line in log.read_text().splitlines())
+        if runs == {fails_at}:
+            print("{topic}: out of luck", file=sys.stderr)
+            sys.exit(1)
+        print("a table")
+        shutil.copy(folder / f"saved-{{runs}}.csv", words[words.index("--csv") + 1])
+    elif "--list-test-cases" in words:
+        print("sum: profile launches\\nsum: random patterns: profile launches")
+    elif any(word.startswith("--test-case") for word in words):
+        print(f"counted on: gpu GPU-1, program {{program}}\\nlaunch: read,stride 1")
+    """
+
+NCU_SCRIPT = """\
+    #!{python}
+    import subprocess, sys
+    words = sys.argv[1:]
+    open({folder!r} + "/ncu", "a").write(" ".join(words) + "\\n")
+    metrics = words[words.index("--metrics") + 1].split(",")
+    sample = words[words.index("--metrics") + 2:]
+    print(subprocess.run(sample, capture_output=True, text=True).stdout, end="")
+    print(",".join(f'"{{name}}"' for name in ["ID", "Kernel Name", *metrics]))
+    print(",".join(f'"{{name}}"' for name in ["0", "read(int *)", *["8"] * len(metrics)]))
+    """
+
+
+class Runs(InFolder):
+    """tools/runs.py, and cmake/run_samples.cmake in a copy of the repository, with scripts in place of a sample and ncu."""
+
+    topic = "04_bandwidth"
+
+    def sample(self, fails_at=0, gpu=True, values=(3, 1, 5, 2, 4)):
+        for n, value in enumerate(values, 1):
+            self.save(f"saved-{n}.csv", timed("a", "measured", value), claim("04.1", "holds"))
+        fields = dict(python=sys.executable, folder=str(self.folder), topic=self.topic, gpu=gpu, fails_at=fails_at)
+        for name, text in ((f"build/{self.topic}/{self.topic}", SAMPLE_SCRIPT), ("bin/ncu", NCU_SCRIPT)):
+            self.write(name, textwrap.dedent(text).format(**fields)).chmod(0o755)
+        return self.folder / f"build/{self.topic}/{self.topic}"
+
+    def calls(self, word):
+        return [line for line in (self.folder / "calls").read_text().splitlines() if word in line]
+
+    def runs(self, *arguments):
+        return run("runs.py", "--results", self.folder / "results", *arguments)
+
+    def test_each_run_is_a_process_and_one_file_is_made(self):
+        done = self.runs(self.sample(), "--", "--quick")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout.splitlines()[:3], ["5 runs of 1 sample: about 2 minutes",
+                                                        "run 1 of 5, 04_bandwidth, about 2 minutes left",
+                                                        "run 2 of 5, 04_bandwidth, less than a minute left"])
+        first, second = records.load(self.folder / "results/04_bandwidth.csv")
+        self.assertEqual([first[name] for name in ("value", "low", "high", "runs", "cards")], ["3", "1", "5", "5", "1"])
+        self.assertEqual(second["metric"], "holds")
+        self.assertEqual(len(self.calls("--quick --csv")), 5)
+        self.assertEqual((self.folder / "results/runs/04_bandwidth-5.txt").read_text(), "a table\n")
+
+    def test_if_a_run_fails_no_file_is_made(self):
+        done = self.runs(self.sample(fails_at=4))
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, "runs.py: 04_bandwidth: run 4 of 5: exit code 1: 04_bandwidth: out of luck\n")
+        self.assertFalse((self.folder / "results/04_bandwidth.csv").exists())
+
+    def test_wrong_command_lines(self):
+        sample = self.sample()
+        for wrong in ([], [sample, sample], ["--runs", "1", sample], ["--counters", "x", sample],
+                      ["--counters", "x=y", sample]):
+            self.assertEqual(self.runs(*wrong).returncode, 2)
+
+    def add_gpu(self, *options):
+        """Runs cmake/run_samples.cmake of a copy, in which 04_bandwidth has an experiment that rests on counts."""
+        if not (self.folder / "cmake").exists():
+            for name in ("cmake", "tools"):
+                shutil.copytree(TOOLS.parent / name, self.folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            self.write("04_bandwidth/main.cu", "")
+            self.write("04_bandwidth/README.md", "# a page\n")
+            self.write("04_bandwidth/sum.cu", 'count_of_this_run(k, p, "l1tex__m_other.sum");\n')
+            (self.folder / "04_bandwidth/results").mkdir()
+        settings = {"SAMPLES": self.folder / "build/04_bandwidth/04_bandwidth", "RESULTS": self.folder / "results",
+                    "ROOT": self.folder, "PYTHON": sys.executable, "NCU": self.folder / "bin/ncu", "COUNT": "ON", "ADD": "ON"}
+        return subprocess.run(["cmake", *[f"-D{name}={value}" for name, value in settings.items()], *options, "-P",
+                               self.folder / "cmake/run_samples.cmake"], capture_output=True, text=True)
+
+    @unittest.skipUnless(shutil.which("cmake"), "CMake is missing")
+    def test_a_gpu_is_added_by_five_runs_and_counted_once(self):
+        self.sample()
+        done = self.add_gpu()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(done.stdout.startswith("1 samples, 5 runs of each: about 2 minutes"), done.stdout)
+        added = records.load(self.folder / "04_bandwidth/results/some-gpu.csv")
+        self.assertEqual([(r["value"], r["runs"]) for r in added], [("3", "5"), ("", "5")])
+        self.assertEqual(len(self.calls("--counters")), 5)
+        counted, = (self.folder / "ncu").read_text().splitlines()
+        self.assertIn("l1tex__m_other.sum", counted)
+        self.assertTrue(counted.endswith("--test-case=sum: *profile launches --test-case-exclude=*random patterns*"))
+
+        (self.folder / "calls").unlink()  # the same program again: nothing is counted, a second run is added
+        self.assertEqual(self.add_gpu().returncode, 0)
+        self.assertEqual(len((self.folder / "ncu").read_text().splitlines()), 1)
+        self.assertTrue((self.folder / "04_bandwidth/results/some-gpu-2.csv").exists())
+
+        (self.folder / "calls").unlink()  # another program: it is
+        (self.folder / "program").write_text("2")
+        self.assertEqual(self.add_gpu().returncode, 0)
+        self.assertEqual(len((self.folder / "ncu").read_text().splitlines()), 2)
+
+    @unittest.skipUnless(shutil.which("cmake"), "CMake is missing")
+    def test_if_a_run_fails_nothing_is_added(self):
+        self.sample(fails_at=3)
+        done = self.add_gpu()
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("run 3 of 5: exit code 1", done.stderr)
+        self.assertEqual(list((self.folder / "04_bandwidth/results").iterdir()), [])
+
+    @unittest.skipUnless(shutil.which("cmake"), "CMake is missing")
+    def test_without_a_gpu_nothing_runs(self):
+        self.sample(gpu=False)
+        done = self.add_gpu()
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("no usable GPU", done.stderr)
+        self.assertEqual(self.calls("--csv"), [])
+
+    @unittest.skipUnless(shutil.which("cmake"), "CMake is missing")
+    def test_without_add_a_sample_runs_once(self):
+        self.sample()
+        done = self.add_gpu("-DADD=OFF", "-DCOUNT=OFF")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(self.calls("--csv")), 1)
+        self.assertIn("a table\n", done.stdout)
+        self.assertEqual([r["runs"] for r in records.load(self.folder / "results/04_bandwidth.csv")], ["", ""])
+
+    @unittest.skipUnless(shutil.which("cmake"), "CMake is missing")
+    def test_what_rests_on_counts_is_found_in_the_sources(self):
+        script = self.write("x.cmake", f"""\
+            cmake_minimum_required(VERSION 3.25)
+            include({TOOLS.parent}/cmake/count.cmake)
+            foreach(topic IN ITEMS 01_memory_model 03_access_patterns 04_bandwidth 06_shared_reduce)
+              judged_by_counts(experiments ${{topic}})
+              message("${{topic}}: ${{experiments}}")
+            endforeach()
+            """)
+        done = subprocess.run(["cmake", "-P", script], capture_output=True, text=True)
+        self.assertEqual(done.stderr.splitlines(), ["01_memory_model: ", "03_access_patterns: caching;stores;structs",
+                                                    "04_bandwidth: transpose", "06_shared_reduce: bank_steps"])
 
 
 class LittleMemory(InFolder):
@@ -855,6 +1256,87 @@ class OtherPages(unittest.TestCase):
     def test_the_container_for_editors_is_one_of_them(self):
         image = json.loads((self.root / ".devcontainer/devcontainer.json").read_text(encoding="utf-8"))["image"]
         self.assertIn(f"- {image}\n", (self.root / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
+
+
+class Keys(InFolder):
+    """Rows that get the keys of a declared experiment."""
+
+    TABLE = ("rename\tstride\tfrom memory\t*\t*\tread_stride\t*\t*\n"
+             "rename\tstride\tneither\t\t\tread_lines\t\t\n"
+             "counted\told\tsize\tnew\tsize\n"
+             "time\tstride\tread_stride\t2\tbandwidth\t/8\n"
+             "time\tstride\tread_lines\t\tcost\t0.5\n"
+             "ratio\tstride\t03.1\tread_lines\tread_stride\n"
+             "count\tstride\tread_stride\tnew\tsize\tsectors\n"
+             "machine\tSome GPU\tL2\tB\t1000\n")
+
+    def setUp(self):
+        super().setUp()
+        self.table = self.folder / "keys.tsv"
+        self.table.write_text(self.TABLE)
+        swept = {"experiment": "stride", "parameter": "stride", "at": 2}
+        self.old = [record(case="from memory", kind="measured", metric="bandwidth", value=4, low=2, high=8, **swept),
+                    record(case="from memory", kind="calibration", metric="time", value=2, low=2, high=2, **swept),
+                    record(experiment="stride", case="neither", kind="measured", metric="cost", value=3, low=2, high=4),
+                    {**claim("03.1", "holds", value=3, low=2, high=4, unit="x"), "experiment": "stride"},
+                    record(experiment="other", case="neither", kind="measured", metric="cost", value=3)]
+        self.before = self.save("before.csv", *self.old)
+        self.after = self.save("after.csv", *self.old)
+        (self.folder / "after-counters.csv").write_text("# gpu\nold,size,sectors,64\n")
+
+    def rename(self, *files):
+        done = run("rename_keys.py", self.table, *files)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_rows_get_keys_and_what_follows_from_them(self):
+        self.rename(self.folder / "after-counters.csv", self.after)
+        self.assertEqual((self.folder / "after-counters.csv").read_text(), "# gpu\nnew,size,sectors,64\n")
+        found = records.load(self.after)
+        def only(kind, case, metric):
+            rows = [r for r in found if (r["kind"], r["case"], r["metric"]) == (kind, case, metric)]
+            self.assertEqual(len(rows), 1, (kind, case, metric))
+            return [rows[0][name] for name in ("at", "value", "low", "high")]
+        self.assertEqual(only("measured", "read_stride", "time"), ["2", "2", "1", "4"])
+        self.assertEqual(only("measured", "read_lines", "time"), ["", "1.5", "1", "2"])
+        self.assertEqual(only("counted", "read_stride", "sectors")[1], "64")
+        self.assertEqual(only("ratio", "read_lines", "time over that of read_stride")[1:], ["3", "2", "4"])
+        self.assertEqual(only("machine", "device", "L2")[1], "1000")
+        self.assertEqual([r["case"] for r in found if r["experiment"] == "other"], ["neither"])
+        once = self.after.read_text()
+        self.rename(self.after)
+        self.assertEqual(self.after.read_text(), once)
+
+    def test_markers_of_pages(self):
+        page = self.folder / "page.md"
+        page.write_text("<!-- v stride | from memory | 2 | bandwidth | .0f -->4<!-- /v -->\n"
+                        "<!-- table: stride @ - | cost | neither; other = another -->\n<!-- v sum | neither | | time | -->")
+        self.rename(page)
+        self.assertEqual(page.read_text(),
+                         "<!-- v stride | read_stride | 2 | bandwidth | .0f -->4<!-- /v -->\n"
+                         "<!-- table: stride @ - | cost | read_lines = neither; other = another -->\n"
+                         "<!-- v sum | neither | | time | -->")
+
+    def test_only_names_changed(self):
+        self.rename(self.after)
+        done = run("compare.py", "--keys", self.before, self.after)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("5 records, 0 of them wrong", done.stdout)
+        changed = [dict(r) for r in records.load(self.after)]
+        changed[1]["value"] = "5"
+        done = run("compare.py", "--keys", self.before, self.save("changed.csv", *changed))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("has no place in the new file", done.stdout)
+
+    def test_two_rows_with_one_name(self):
+        merged = [{**r, "case": "same", "parameter": "", "at": ""} if r["experiment"] == "stride" and r["kind"] != "claim"
+                  else r for r in self.old]
+        done = run("compare.py", "--keys", self.before, self.save("merged.csv", *merged))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("both became stride | same", done.stdout)
+
+    def test_a_table_that_is_none(self):
+        self.table.write_text("rename\tstride\n")
+        self.assertEqual(run("rename_keys.py", self.table, self.after).returncode, 1)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def thin(found, metrics, places):
     stay = {curve: kept(sorted(points.items())) for curve, points in curves.items()}
 
     def is_kept(r):
-        if r["kind"] in ("claim", "finding", "left out") or r["metric"] == "reported" or not r["parameter"]:
+        if r["kind"] in records.NOT_IN_TABLES or r["metric"] == "reported" or not r["parameter"]:
             return True
         curve = r["experiment"], r["case"], r["metric"]
         return r["at"] in places or r["kind"] != "predicted" and curve in stay and float(r["at"]) in stay[curve]

@@ -3,16 +3,18 @@
 Text stays text, so that the file is small; it is laid out by the widths of DejaVu Sans, which are Verdana's too, and
 other sans-serif fonts are narrower: what fits in these fits in them.
 """
-import collections
 from xml.sax.saxutils import escape
 
 import records
 
 COLOURS = {  # told apart without red against green
     "holds": "#7fb8de",
-    "holds, by more": "#3f8fc5",
-    "holds, by less": "#f3cf73",
+    "holds, stronger": "#3f8fc5",
+    "holds, weaker": "#bcdcf0",
+    "holds, size open": "#a5d9cf",
+    "depends": "#f3cf73",
     "too close to call": "#cbb2e2",
+    "no longer": "#f4c4ab",
     "does not hold": "#ea8a5f",
     "not judged": "#d4d4d4",
 }
@@ -91,11 +93,12 @@ class Tile:
 
     def draw(self, x, y, height):
         name, verdict = self.claim["case"], self.claim["metric"]
+        words = verdict + records.mark(self.claim)
         left, right, top = x + MARGIN, x + TILE - MARGIN, y + MARGIN + 0.8 * NAME
         beside = self.room - width(name, NAME, bold=True) - 6
         parts = [f'<g><rect x="{x}" y="{y:.1f}" width="{TILE}" height="{height:.1f}" rx="3" fill="{COLOURS[verdict]}"/>',
                  text(left, top, name, NAME, font_weight="bold"),
-                 text(right, top, verdict, shrunk(verdict, beside, VERDICT), font_style="italic", text_anchor="end")]
+                 text(right, top, words, shrunk(words, beside, VERDICT), font_style="italic", text_anchor="end")]
         first = y + MARGIN + NAME * LINE + 3
         for k, line in enumerate(self.lines):
             parts.append(text(left, first + (k + 0.8) * self.size * LINE, line, self.size))
@@ -106,16 +109,22 @@ class Tile:
         return "\n".join(parts) + "</g>"
 
 
-def legend(count, y):
-    """A square and a line for each verdict that there is."""
+def legend(count, y, room):
+    """A square and a line for each verdict that there is, and a dagger for what holds or fails by construction."""
     parts, x = [], 0
-    for verdict in records.VERDICTS:
+    for verdict in records.TALLY:
         if count[verdict]:
             label = f"{verdict}: {count[verdict]}"
-            parts.append(f'<rect x="{x:.1f}" y="{y}" width="14" height="14" rx="2" fill="{COLOURS[verdict]}"/>')
+            wide = 20 + width(label, 12) + 18
+            if x + wide - 18 > room and x > 0:
+                x, y = 0, y + 20
+            if verdict in COLOURS:
+                parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="14" height="14" rx="2" fill="{COLOURS[verdict]}"/>')
+            else:
+                parts.append(text(x + 4, y + 11.5, records.DAGGER, 12, **{"class": "on-page"}))
             parts.append(text(x + 20, y + 11.5, label, 12, **{"class": "on-page"}))
-            x += 20 + width(label, 12) + 18
-    return parts
+            x += wide
+    return parts, y
 
 
 def draw(topics, title):
@@ -135,8 +144,10 @@ def draw(topics, title):
         y += TOPIC if any(topic for _, topic in row) else 0
         parts += [tile.draw(column * (TILE + GAP), y, height) for column, tile in enumerate(tiles)]
         y += height + GAP
-    count = collections.Counter(claim["metric"] for claims in topics.values() for claim in claims)
-    parts += legend(count, y + 6)
+    count = records.tally(claim for claims in topics.values() for claim in claims)
+    squares, y = legend(count, y + 6, whole)
+    parts += squares
+    y -= 6
     note = "here: the size of the effect on which the verdict rests; each topic's page says of what"
     parts.append(text(0, y + 38, note, shrunk(note, whole, 11), **{"class": "on-page"}))
     box = f"-8 -4 {whole + 16:.0f} {y + 50:.0f}"

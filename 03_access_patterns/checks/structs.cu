@@ -115,7 +115,7 @@ TEST_CASE("structs: each thread has the sum of its x") {
     }
 }
 
-TEST_CASE("structs: large: more than 2^32 words") {
+TEST_CASE("structs: more than 2^32 words" * doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   constexpr size_t n = (size_t(1) << 31) + 77;
   if (Pairs::bytes_each * double(n) > 0.9 * double(Device::free_bytes()))

@@ -56,4 +56,7 @@ std::string verdict_if(const Experiment& experiment, const std::string& part,
     if (skip_without_gpu()) return;                                                              \
     if (name##_experiment.counted) launch_counted(name##_experiment.counted());                  \
   }                                                                                              \
-  TEST_CASE("plausible: " #name* doctest::skip()) { check_plausible(name##_experiment); }
+  TEST_CASE(#name ": measured rows lie where its models predict them" *                          \
+            doctest::test_suite("plausible") * doctest::skip()) {                                \
+    check_plausible(name##_experiment);                                                          \
+  }
