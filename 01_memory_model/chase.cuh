@@ -6,6 +6,7 @@
 #include <chrono>
 #include <vector>
 
+#include "../common/gpu_timer.cuh"
 #include "../common/report.hpp"
 
 namespace chase {
@@ -52,30 +53,42 @@ inline std::vector<unsigned> next_slots(unsigned slots) {
   return ring;
 }
 
-/// What a chase leaves: the cycles of its timed loads, and where it stood after the last one.
+/// What a chase leaves: the cycles of its timed loads, where it stood after the last one, and, of
+/// loads beyond the multiprocessor, their nanoseconds.
 struct Answer {
   long long cycles;
   unsigned long long end;
+  unsigned long long ns = 0;
 };
 
-/// Launches once, checks the result, and says how many cycles were counted.
-using Counting = Function<double()>;
+/// A load from launch to launch; no nanoseconds: it does not leave the multiprocessor, or the timer
+/// is too coarse.
+struct Load {
+  double cycles, ns = NAN;
+};
+/// Launches once, checks the result, and says what a load took.
+using Counting = Function<Load()>;
 
-/// Cycles of all in turn, A B C, C B A, A B C ..., value r of each being of round r. Before that
-/// all run for as long as time_in_turn() warms a GPU up: an idle one lowers its clock.
+/// Cycles of all in turn, A B C, C B A, A B C ..., value r of each being of round r; into `ns` the
+/// nanoseconds. Before that all run for as long as time_in_turn() warms a GPU up: an idle one
+/// lowers its clock.
 inline std::vector<Readings> cycles_in_turn(const Measuring& measuring,
-                                            const std::vector<Counting>& all) {
+                                            const std::vector<Counting>& all,
+                                            std::vector<Readings>& ns) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   do
     for (const Counting& each : all) each();
   while (std::chrono::duration<double, std::milli>(Clock::now() - begin).count() < warming_ms);
-  const int rounds = measuring.typed ? measuring.repeats : measuring.pairs;
+  const int rounds = measuring.rounds_in_turn();
   std::vector<Readings> cycles(all.size());
+  ns.assign(all.size(), {});
   for (int r = 0; r < rounds; ++r)
     for (size_t k = 0; k < all.size(); ++k) {
       const size_t i = r % 2 ? all.size() - 1 - k : k;
-      cycles[i].ms.push_back(all[i]());
+      const Load load = all[i]();
+      cycles[i].ms.push_back(load.cycles);
+      ns[i].ms.push_back(load.ns);
     }
   return cycles;
 }
@@ -101,6 +114,7 @@ class Flush {
 struct Distances {
   Statistics near;
   Statistics far;  ///< none where no multiprocessor is on another side
+  Statistics near_ns, far_ns;
   int same_side = 0, other_side = 0;
 };
 Distances measure_halves(const Device& device, unsigned reads);

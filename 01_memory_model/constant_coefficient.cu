@@ -221,14 +221,14 @@ double predicted_ms(int way, double additions_ms, double loads_ms) {
 void judge(const Run& run, const std::vector<Readings>& times) {
   const Interval fixed_gain = ratio(times[fixed_g], times[fixed_c]);
   run.report.judge({"01.11a", "a coefficient is best read from constant memory", "", "wiki"},
-                   beats(), fixed_gain, faster(fixed_gain) + " than a load that hits L1");
+                   beats(), fixed_gain, faster(fixed_gain, "a load that hits L1"));
   const Interval kept_gain = ratio(times[kept_g], times[fixed_c]);
   if (kept_gain.measured())
-    run.report.finding("01.11a", "it is " + faster(kept_gain) + " than a register");
+    run.report.finding("01.11a", "it is " + faster(kept_gain, "a register"));
   const Interval indexed_gain = ratio(times[indexed_g], times[indexed_c]);
   run.report.judge(
       {"01.11b", "my_const[blockIdx.x % 16] is the best possible use of it", "", "lectures"},
-      beats(), indexed_gain, faster(indexed_gain) + " than a load that hits L1");
+      beats(), indexed_gain, faster(indexed_gain, "a load that hits L1"));
 }
 
 }  // namespace

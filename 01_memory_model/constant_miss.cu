@@ -21,6 +21,7 @@ __constant__ unsigned table[table_words];
 struct Walk {
   long long cycles;
   unsigned end;  ///< the offset after the last step
+  unsigned long long ns;
 };
 
 // ---- kernels: one thread goes so many steps untimed, then so many timed. One loop serves both, so
@@ -33,8 +34,10 @@ __global__ void walk_constant(Walk* walk, int untimed, int timed) {
   unsigned offset = threadIdx.x;
   int steps = untimed;
   long long start = 0;
+  unsigned long long start_ns = 0;
 #pragma unroll 1
   for (int pass = 0; pass < 2; ++pass) {
+    start_ns = timer_ns();
     start = clock64();
 #pragma unroll 1
     for (int step = 0; step < steps; ++step)
@@ -42,7 +45,8 @@ __global__ void walk_constant(Walk* walk, int untimed, int timed) {
     asm volatile("" : "+r"(offset));  // the clock is read after the last step
     steps = timed;
   }
-  *walk = {clock64() - start, offset};
+  const long long cycles = clock64() - start;
+  *walk = {cycles, offset, timer_ns() - start_ns};
 }
 // [/walk_constant]
 
@@ -51,8 +55,10 @@ __global__ void walk_global(Walk* walk, const char* words, int untimed, int time
   unsigned offset = threadIdx.x;
   int steps = untimed;
   long long start = 0;
+  unsigned long long start_ns = 0;
 #pragma unroll 1
   for (int pass = 0; pass < 2; ++pass) {
+    start_ns = timer_ns();
     start = clock64();
 #pragma unroll 1
     for (int step = 0; step < steps; ++step)
@@ -60,7 +66,8 @@ __global__ void walk_global(Walk* walk, const char* words, int untimed, int time
     asm volatile("" : "+r"(offset));
     steps = timed;
   }
-  *walk = {clock64() - start, offset};
+  const long long cycles = clock64() - start;
+  *walk = {cycles, offset, timer_ns() - start_ns};
 }
 
 // The same through the cache for data that no one writes.
@@ -68,8 +75,10 @@ __global__ void walk_read_only(Walk* walk, const char* words, int untimed, int t
   unsigned offset = threadIdx.x;
   int steps = untimed;
   long long start = 0;
+  unsigned long long start_ns = 0;
 #pragma unroll 1
   for (int pass = 0; pass < 2; ++pass) {
+    start_ns = timer_ns();
     start = clock64();
 #pragma unroll 1
     for (int step = 0; step < steps; ++step)
@@ -77,7 +86,8 @@ __global__ void walk_read_only(Walk* walk, const char* words, int untimed, int t
     asm volatile("" : "+r"(offset));
     steps = timed;
   }
-  *walk = {clock64() - start, offset};
+  const long long cycles = clock64() - start;
+  *walk = {cycles, offset, timer_ns() - start_ns};
 }
 
 // ---- what is right ----
@@ -108,17 +118,17 @@ class Walks {
  public:
   explicit Walks(size_t l2_bytes) : flush_(l2_bytes) {}
 
-  /// Cycles a step after two rounds.
-  double constant_again(const Path& path) {
+  /// A step after two rounds.
+  chase::Load constant_again(const Path& path) {
     write(path);
     const int timed = std::max(512, int(path.nodes()));
     walk_.poison();
     walk_constant<<<1, 1>>>(walk_.data(), 2 * int(path.nodes()), timed);
-    return cycles(path, 2 * int(path.nodes()), timed);
+    return load_of(path, 2 * int(path.nodes()), timed);
   }
   /// Each step is the first to touch its line since the table was written anew, which empties the
   /// constant caches; the L2 was flushed, or has been made to read the table.
-  double constant_first(bool from_memory) {
+  chase::Load constant_first(bool from_memory) {
     const Path& path = first_touches;
     write(path);
     const int timed = int(path.nodes()) - first_steps;
@@ -132,32 +142,32 @@ class Walks {
     }
     walk_.poison();
     walk_constant<<<1, 1>>>(walk_.data(), first_steps, timed);
-    return cycles(path, first_steps, timed);
+    return load_of(path, first_steps, timed);
   }
-  double global_again() {
+  chase::Load global_again() {
     const Path& path = first_touches;
     write(path);
     walk_.poison();
     walk_global<<<1, 1>>>(walk_.data(), bytes(), 2 * int(path.nodes()), 512);
-    return cycles(path, 2 * int(path.nodes()), 512);
+    return load_of(path, 2 * int(path.nodes()), 512);
   }
-  double global_first() {
+  chase::Load global_first() {
     const Path& path = first_touches;
     write(path);
     flush_();
     const int timed = int(path.nodes()) - first_steps;
     walk_.poison();
     walk_global<<<1, 1>>>(walk_.data(), bytes(), first_steps, timed);
-    return cycles(path, first_steps, timed);
+    return load_of(path, first_steps, timed);
   }
-  double read_only_first() {
+  chase::Load read_only_first() {
     const Path& path = first_touches;
     write(path);
     flush_();
     const int timed = int(path.nodes()) - first_steps;
     walk_.poison();
     walk_read_only<<<1, 1>>>(walk_.data(), bytes(), first_steps, timed);
-    return cycles(path, first_steps, timed);
+    return load_of(path, first_steps, timed);
   }
 
  private:
@@ -167,12 +177,12 @@ class Walks {
     CUDA_CHECK(cudaMemcpyToSymbol(table, words.data(), words.size() * sizeof(unsigned)));
     words_.copy_from(words);
   }
-  double cycles(const Path& path, int untimed, int timed) const {
+  chase::Load load_of(const Path& path, int untimed, int timed) const {
     CUDA_CHECK_LAUNCH();
     const Walk found = walk_.to_host()[0];
     require_right(found.end == path.offset_after(untimed + timed), "constant: the end of a walk");
     require_right(found.cycles > 0, "constant: a walk took no time");
-    return double(found.cycles) / timed;
+    return {double(found.cycles) / timed, exact_ns(found.ns) / timed};
   }
 
   chase::Flush flush_;
@@ -212,7 +222,7 @@ constexpr size_t in_first = 1, in_second = 6;
 /// Rows behind those of `again_bytes`.
 enum { constant_l2 = std::size(again_bytes), constant_memory, l2, memory, read_only, row_count };
 
-std::vector<Readings> measure(const Run& run) {
+std::vector<Readings> measure(const Run& run, std::vector<Readings>& ns) {
   if (!run.device) return std::vector<Readings>(row_count);
   Walks walks(run.device->l2_bytes());
   std::vector<chase::Counting> rows;
@@ -223,20 +233,23 @@ std::vector<Readings> measure(const Run& run) {
   rows.push_back([&] { return walks.global_again(); });
   rows.push_back([&] { return walks.global_first(); });
   rows.push_back([&] { return walks.read_only_first(); });
-  return chase::cycles_in_turn(run.measuring, rows);
+  return chase::cycles_in_turn(run.measuring, rows, ns);
 }
 
-void show(const Run& run, const std::vector<Readings>& cycles) {
+void show(const Run& run, const std::vector<Readings>& cycles, const std::vector<Readings>& ns) {
   Table table(run.report, "one thread, each load waits for the last",
-              {compared("cycles", "latency", "cycles", 1), shown("spread")});
+              {compared("cycles", "latency", "cycles", 1), shown("spread"),
+               measured("ns", "time of a load", "ns", 1)});
   const Calibrated c{cycles[in_first].median(), cycles[in_second].median(), cycles[l2].median(),
                      cycles[memory].median()};
   // the constant caches were found on 9.0, and by others before
   const Model found = run.device && run.device->prop.major == 9 ? Model::traffic : Model::host;
   const auto add = [&](const Key& key, size_t i, bool calibrates, double expected) {
     const Statistics s = cycles[i].statistics();
+    // again and again in constant memory: no load leaves the multiprocessor
+    const Statistics in_ns = i < constant_l2 ? Statistics{} : statistics_in_ns(ns[i]);
     table.row(key, {calibrates ? Cell(Calibration{s}) : Cell(Compared{expected, s, found}),
-                    spread_text(s)});
+                    spread_text(s), in_ns});
   };
   for (size_t i = 0; i < std::size(again_bytes); ++i)
     add({"constant, again and again", "bytes", std::to_string(again_bytes[i])}, i,
@@ -254,17 +267,18 @@ void judge(const Run& run, const std::vector<Readings>& cycles) {
   const Interval miss = there ? ratio(cycles[constant_memory], cycles[in_first]) : Interval{};
   run.report.judge({"01.6b", "a constant read that misses is far slower than one that hits",
                     "very slow against very fast", "lectures"},
-                   much_beats(), miss, "a first touch is " + slower(miss) + " than a hit");
+                   much_beats(), miss, "a first touch is " + slower(miss, "a hit"));
   const Interval other = there ? ratio(cycles[read_only], cycles[memory]) : Interval{};
   run.report.judge({"01.6c", "a read-only miss costs what a global load does",
                     "same as global if not cached", "lectures"},
-                   about(1), other, "it is " + slower(other));
+                   costs_as_much(), other, "it is " + slower(other));
 }
 
 }  // namespace
 
 void constants::measure_misses(const Run& run) {
-  const std::vector<Readings> cycles = measure(run);
-  if (run.device) show(run, cycles);
+  std::vector<Readings> ns;
+  const std::vector<Readings> cycles = measure(run, ns);
+  if (run.device) show(run, cycles, ns);
   judge(run, cycles);
 }

@@ -32,7 +32,9 @@ constexpr unsigned mads = 256;      // multiply-adds in a turn: they are shorter
 constexpr unsigned untimed = 2048;  // steps before those that are timed: once round a small ring
 
 // ---- kernels: one thread goes `untimed`, then `timed` steps. Each clock is read while the load
-// before it is still under way, so that exactly `timed` answers lie between the two ----
+// before it is still under way, so that exactly `timed` answers lie between the two. Loads that
+// leave the multiprocessor are timed in nanoseconds, too: around what the cycles are counted of
+// ----
 
 // No memory: each multiply-add needs the register that the one before wrote. threadIdx.x, here and
 // below, is 0, but not to the compiler: what it knows to be the same in all lanes it would move to
@@ -145,8 +147,10 @@ __global__ void chase_l1(Answer* answer, size_t ring, unsigned slots, unsigned t
   size_t address = ring + slot_bytes * size_t(slot_at(0, slots));
   unsigned steps = untimed;
   long long start = 0;
+  unsigned long long start_ns = 0;
 #pragma unroll 1
   for (int pass = 0; pass < 2; ++pass) {
+    start_ns = timer_ns();
     start = clock64();
 #pragma unroll 1
     for (unsigned i = 0; i < steps; i += unroll)
@@ -155,7 +159,8 @@ __global__ void chase_l1(Answer* answer, size_t ring, unsigned slots, unsigned t
         asm volatile("ld.global.u64 %0, [%0];" : "+l"(address)::"memory");
     steps = timed;
   }
-  *answer = {clock64() - start, address - ring};
+  const long long cycles = clock64() - start;
+  *answer = {cycles, address - ring, timer_ns() - start_ns};
 }
 // [/chase_l1]
 
@@ -227,8 +232,10 @@ __global__ void chase_l2(Answer* answer, size_t ring, unsigned slots, unsigned t
   size_t address = ring + slot_bytes * size_t(slot_at(0, slots));
   unsigned steps = untimed;
   long long start = 0;
+  unsigned long long start_ns = 0;
 #pragma unroll 1
   for (int pass = 0; pass < 2; ++pass) {
+    start_ns = timer_ns();
     start = clock64();
 #pragma unroll 1
     for (unsigned i = 0; i < steps; i += unroll)
@@ -237,7 +244,8 @@ __global__ void chase_l2(Answer* answer, size_t ring, unsigned slots, unsigned t
         asm volatile("ld.global.cg.u64 %0, [%0];" : "+l"(address)::"memory");
     steps = timed;
   }
-  *answer = {clock64() - start, address - ring};
+  const long long cycles = clock64() - start;
+  *answer = {cycles, address - ring, timer_ns() - start_ns};
 }
 
 // [chase_cluster]
@@ -259,8 +267,10 @@ __global__ void chase_cluster([[maybe_unused]] Answer* answer,
     unsigned address = first + 4 * threadIdx.x;
     unsigned steps = untimed;
     long long start = 0;
+    unsigned long long start_ns = 0;
 #pragma unroll 1
     for (int pass = 0; pass < 2; ++pass) {
+      start_ns = timer_ns();
       start = clock64();
 #pragma unroll 1
       for (unsigned i = 0; i < steps; i += unroll)
@@ -269,7 +279,8 @@ __global__ void chase_cluster([[maybe_unused]] Answer* answer,
           asm volatile("ld.shared::cluster.u32 %0, [%0];" : "+r"(address)::"memory");
       steps = timed;
     }
-    *answer = {clock64() - start, address - first};
+    const long long cycles = clock64() - start;
+    *answer = {cycles, address - first, timer_ns() - start_ns};
   }
   asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");  // block 1 stays
 #endif
@@ -421,15 +432,15 @@ Chase in_cluster(unsigned slots) {
 
 // ---- measuring ----
 
-/// Launches a chase once; cycles a load. Throws unless it ends where the ring leads.
-double cycles_a_load(const Chase& chase, DeviceBuffer<Answer>& answer, unsigned timed) {
+/// Launches a chase once. Throws unless it ends where the ring leads.
+chase::Load load_of(const Chase& chase, DeviceBuffer<Answer>& answer, unsigned timed) {
   answer.poison();
   chase.launch(answer.data(), timed);
   CUDA_CHECK_LAUNCH();
   const Answer found = answer.to_host()[0];
   require_right(found.end == chase.end(untimed + timed), chase.name + ": ended elsewhere");
   require_right(found.cycles > 0, chase.name + ": took no time");
-  return double(found.cycles) / timed;
+  return {double(found.cycles) / timed, found.ns ? exact_ns(found.ns) / timed : NAN};
 }
 
 // ---- what to expect ----
@@ -539,15 +550,15 @@ double predicted_of(Place place, const Calibrated& c, int major) {
 }
 
 void show_places(const Run& run, const std::vector<Chase>& chases,
-                 const std::vector<Readings>& cycles, const chase::Distances& halves) {
+                 const std::vector<Readings>& cycles, const std::vector<Readings>& ns,
+                 const chase::Distances& halves) {
   const Calibrated c{cycles[l1].median(), cycles[near_l2].median(), cycles[dram].median()};
   Table table(run.report, "memory",
-              {shown("footprint"), compared("cycles", "latency", "cycles", 1), shown("spread"),
-               shown("lectures"), shown("")});
-  const auto add = [&](const std::string& name, double bytes, const Cell& cell, const Statistics& s,
-                       const char* then) {
-    table.row({name}, {bytes > 0 ? bytes_text(bytes) : "-", cell, spread_text(s), then,
-                       bar(s.median / c.dram)});
+              {shown("footprint"), compared("cycles", "latency", "cycles", 1),
+               measured("ns", "time of a load", "ns", 1), shown("lectures")});
+  const auto add = [&](const std::string& name, double bytes, const Cell& cell,
+                       const Statistics& in_ns, const char* then) {
+    table.row({name}, {bytes > 0 ? bytes_text(bytes) : "-", cell, in_ns, then});
   };
   for (size_t i = 0; i < chases.size(); ++i) {
     const Statistics s = cycles[i].statistics();
@@ -556,13 +567,16 @@ void show_places(const Run& run, const std::vector<Chase>& chases,
     const double expected = predicted_of(place, c, run.device->prop.major);
     const Cell cell =
         calibrates ? Cell(Calibration{s}) : Cell(Compared{expected, s, Model::traffic});
-    add(chases[i].name, chases[i].bytes, cell, s, chases[i].then);
+    const bool leaves = place == near_l2 || place == dram || place == cluster;
+    const Statistics in_ns = leaves ? statistics_in_ns(ns[i]) : Statistics{};
+    add(chases[i].name, chases[i].bytes, cell, in_ns, chases[i].then);
   }
   add("L2, first read after a neighbour's", chases[near_l2].bytes,
-      Compared{c.l2, halves.near, Model::traffic}, halves.near, "-");
+      Compared{c.l2, halves.near, Model::traffic}, halves.near_ns, "-");
   if (halves.far.repeats)
-    add("L2, far", chases[near_l2].bytes, Compared{NAN, halves.far}, halves.far, "-");
+    add("L2, far", chases[near_l2].bytes, Compared{NAN, halves.far}, halves.far_ns, "-");
   table.print();
+  run.report.note("ns: by the GPU's timer, of loads that leave the multiprocessor");
   run.report.note(
       halves.far.repeats
           ? "far: lines that one of " + std::to_string(halves.other_side) +
@@ -594,23 +608,29 @@ std::vector<size_t> footprints(const Run& run, size_t most) {
 void measure_curve(const Run& run, const DeviceBuffer<char>& memory, const Capacity& holds,
                    const Calibrated& c, unsigned timed) {
   constexpr int launches = 5;  // of one ring: they differ by 1%
-  Table curve(
-      run.report, "bytes",
-      {shown("footprint"), compared("cycles", "latency", "cycles", 1), shown("spread"), shown("")});
+  Table curve(run.report, "bytes",
+              {shown("footprint"), compared("cycles", "latency", "cycles", 1), shown("spread"),
+               measured("ns", "time of a load", "ns", 1), shown("")});
   const std::vector<size_t> sizes = footprints(run, memory.bytes());
   DeviceBuffer<Answer> answer(1);
   Progress progress("latency, footprints", int(sizes.size()));
   for (const size_t size : sizes) {
     const unsigned slots = unsigned(size / slot_bytes);
     const Chase ring = in_global("curve", "", chase_l1, chase::linked(memory, slots), slots);
-    Readings cycles;
-    for (int k = 0; k < launches; ++k) cycles.ms.push_back(cycles_a_load(ring, answer, timed));
+    Readings cycles, ns;
+    for (int k = 0; k < launches; ++k) {
+      const chase::Load load = load_of(ring, answer, timed);
+      cycles.ms.push_back(load.cycles);
+      ns.ms.push_back(load.ns);
+    }
     const Statistics s = cycles.statistics();
+    const Statistics in_ns =
+        ring.bytes > holds.l1 ? statistics_in_ns(ns) : Statistics{};  // some loads leave it
     const double expected = predicted_cycles(ring.bytes, holds, c);
     // that caches evict at random was found on 9.0 only
     const Model model = run.device->prop.major == 9 ? Model::traffic : Model::host;
     curve.row({"load", "footprint", std::to_string(size)},
-              {bytes_text(ring.bytes), Compared{expected, s, model}, spread_text(s),
+              {bytes_text(ring.bytes), Compared{expected, s, model}, spread_text(s), in_ns,
                bar(s.median / c.dram)});
     progress.step();
   }
@@ -646,13 +666,12 @@ void judge(const Run& run, const std::vector<Readings>& cycles, bool past_l2) {
   const Interval memory = there ? in_memory(level_of(dram)) : Interval{};
   run.report.judge({"01.1b", "global memory takes 200-800 cycles", "200-800", "lectures"},
                    from_to(200, 800), memory, range_text(memory, 0) + " cycles", "cycles");
-  run.report.judge({"01.1c", "global memory takes 200-300 cycles", "200-300", "8800 GTX"},
+  run.report.judge({"01.1c", "global memory takes 200-300 cycles", "200-300", "8800 GTX", g80},
                    from_to(200, 300), memory, range_text(memory, 0) + " cycles", "cycles");
   const Interval lower = there ? in_memory(ratio(cycles[dram], cycles[worst])) : Interval{};
   run.report.judge({"01.1d", "on-chip memories have much lower latency than global memory",
                     "~1 against 200-800", "lectures"},
-                   much_beats(), lower,
-                   "global memory is " + slower(lower) + " than the slowest of them");
+                   much_beats(), lower, "global memory is " + slower(lower, "the slowest of them"));
 
   // local and global memory at their fastest, out of L1: further out the order is plain
   const Place next = cycles[local].median() < cycles[l1].median() ? local : l1;
@@ -681,11 +700,11 @@ void measure(const Run& run, size_t bytes) {
 
   DeviceBuffer<Answer> answer(1);
   std::vector<chase::Counting> in_turn;
-  for (const Chase& each : chases)
-    in_turn.push_back([&] { return cycles_a_load(each, answer, timed); });
-  const std::vector<Readings> cycles = chase::cycles_in_turn(run.measuring, in_turn);
+  for (const Chase& each : chases) in_turn.push_back([&] { return load_of(each, answer, timed); });
+  std::vector<Readings> ns;
+  const std::vector<Readings> cycles = chase::cycles_in_turn(run.measuring, in_turn, ns);
   const chase::Distances halves = chase::measure_halves(device, timed / 2);
-  show_places(run, chases, cycles, halves);
+  show_places(run, chases, cycles, ns, halves);
   if (chases.size() <= cluster)
     run.report.left_out("the shared memory of another block", no_clusters(device));
 

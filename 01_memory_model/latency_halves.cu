@@ -49,6 +49,8 @@ __global__ void read_there(unsigned long long* sums, size_t ring, unsigned slots
 struct Walk {
   unsigned long long end;   // where it stood after the last load
   unsigned multiprocessor;  // where it ran
+  long long cycles;         // of the whole walk,
+  unsigned long long ns;    // and nanoseconds
 };
 
 // [read_first]
@@ -59,14 +61,18 @@ __global__ void read_first(unsigned* cycles, Walk* walk, size_t ring, unsigned s
                            unsigned reads) {
   __shared__ unsigned clocks[most_reads + 1];
   size_t address = ring + slot_bytes * size_t(slot_at(0, slots));
+  const unsigned long long start_ns = timer_ns();
+  const long long start = clock64();
   for (unsigned k = 0; k <= reads; ++k) {
     asm volatile("ld.global.cg.u64 %0, [%0];" : "+l"(address)::"memory");
     asm volatile("mov.u32 %0, %%clock;" : "=r"(clocks[k])::"memory");
   }
+  const long long all = clock64() - start;
+  const unsigned long long all_ns = timer_ns() - start_ns;
   for (unsigned k = 0; k < reads; ++k) cycles[k] = clocks[k + 1] - clocks[k];
   unsigned number;
   asm volatile("mov.u32 %0, %%smid;" : "=r"(number));
-  *walk = {address - ring, number};
+  *walk = {address - ring, number, all, all_ns};
 }
 // [/read_first]
 
@@ -121,8 +127,10 @@ double third_quartile(const std::vector<unsigned>& in_order) {
   return in_order[in_order.size() * 3 / 4];
 }
 
-/// `of_readers`: the cycles of each load, after each reader in turn.
-chase::Distances distances_of(std::vector<std::vector<unsigned>> of_readers) {
+/// `of_readers`: the cycles of each load, after each reader in turn. `ns_per_cycle`: what the clock
+/// of the multiprocessor was during each of these walks, by the GPU's timer.
+chase::Distances distances_of(std::vector<std::vector<unsigned>> of_readers,
+                              const std::vector<double>& ns_per_cycle) {
   double least = INFINITY, most = 0;
   for (std::vector<unsigned>& cycles : of_readers) {
     std::sort(cycles.begin(), cycles.end());
@@ -131,15 +139,19 @@ chase::Distances distances_of(std::vector<std::vector<unsigned>> of_readers) {
   }
   const bool two_sides = most > 1.2 * least;  // runs after readers of one side differ far less
   std::vector<double> near, far;
-  for (const std::vector<unsigned>& cycles : of_readers) {
-    if (two_sides && third_quartile(cycles) > (least + most) / 2)
-      far.push_back(third_quartile(cycles));
-    else
-      near.push_back(double(cycles[cycles.size() / 2]));
+  Readings near_ns, far_ns;
+  for (size_t i = 0; i < of_readers.size(); ++i) {
+    const std::vector<unsigned>& cycles = of_readers[i];
+    const bool is_far = two_sides && third_quartile(cycles) > (least + most) / 2;
+    const double found = is_far ? third_quartile(cycles) : double(cycles[cycles.size() / 2]);
+    (is_far ? far : near).push_back(found);
+    (is_far ? far_ns : near_ns).ms.push_back(found * ns_per_cycle[i]);
   }
   chase::Distances found;
   if (!near.empty()) found.near = summarize(near);
   if (!far.empty()) found.far = summarize(far);
+  found.near_ns = statistics_in_ns(near_ns);
+  found.far_ns = statistics_in_ns(far_ns);
   found.same_side = int(near.size());
   found.other_side = int(far.size());
   return found;
@@ -160,6 +172,7 @@ chase::Distances chase::measure_halves(const Device& device, unsigned reads) {
   DeviceBuffer<Walk> walk(1);
   int here = -1;  // the multiprocessor on which the walks run
   std::vector<std::vector<unsigned>> of_readers;
+  std::vector<double> ns_per_cycle;
   for (const unsigned reader : multiprocessors(device)) {
     flush();
     if (!read_on(reader, device, ring, ring_slots, right, sums)) continue;
@@ -170,7 +183,9 @@ chase::Distances chase::measure_halves(const Device& device, unsigned reads) {
     const Walk found = walk.to_host()[0];
     require_right(found.end == end, "latency: a first walk ended elsewhere");
     if (here < 0) here = int(found.multiprocessor);
-    if (int(found.multiprocessor) == here) of_readers.push_back(cycles.to_host());
+    if (int(found.multiprocessor) != here) continue;
+    of_readers.push_back(cycles.to_host());
+    ns_per_cycle.push_back(exact_ns(found.ns) / double(found.cycles));
   }
-  return distances_of(of_readers);
+  return distances_of(of_readers, ns_per_cycle);
 }

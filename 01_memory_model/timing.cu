@@ -333,7 +333,7 @@ void judge(const Run& run, const Readings& by_events, const Readings& by_host,
   run.report.judge({"01.12", "waiting after each launch stalls the pipeline",
                     "stalls the entire pipeline", "lectures"},
                    much_beats(), stalled,
-                   "100 small launches are " + slower(stalled) + " than waited for at the end");
+                   "100 small launches are " + slower(stalled, "waited for at the end"));
 }
 
 size_t elements(const Run& run) {
@@ -361,7 +361,7 @@ void timing(const Run& run) {
   Work work(n, resident);
   require_right(work.task());
   for (double done = 0; done < warming_ms;) done += waiting([&] { work.launch(); });
-  const int rounds = run.measuring.typed ? run.measuring.repeats : run.measuring.pairs;
+  const int rounds = run.measuring.rounds_in_turn();
   const std::vector<Readings> times = time_by_all(rounds, [&] { work.launch(); });
   const OwnClocks own = read_clocks(work, rounds);
 

@@ -349,10 +349,9 @@ void judge(const Run& run, const Readings& allocated, const Readings& kept,
   const Part part{"02.1", "allocation is expensive: reuse", "expensive, no figure", "the wiki"};
   const Interval gain = run.device ? ratio(allocated, kept) : Interval{};
   run.report.judge(part, beats(), gain,
-                   "reusing 1 MiB is " + faster(gain) + " than cudaMalloc and cudaFree");
+                   "reusing 1 MiB is " + faster(gain, "cudaMalloc and cudaFree"));
   if (!pooled.ms.empty())
-    run.report.finding("02.1",
-                       "a pool that keeps all is " + slower(ratio(pooled, kept)) + " than reuse");
+    run.report.finding("02.1", "a pool that keeps all is " + slower(ratio(pooled, kept), "reuse"));
 }
 
 }  // namespace

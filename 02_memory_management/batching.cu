@@ -301,7 +301,7 @@ Beside beside_a_kernel(const Run& run, Memory& memory, Pieces& pieces, double al
     require_right(check.wrong() == 0, "a list beside a kernel");
   }
   Beside beside;
-  const int rounds = run.measuring.rounds_for(4 * alone_ms);
+  const int rounds = run.measuring.rounds_in_turn();
   for (int r = 0; r < rounds; ++r)
     for (int i = 0; i < 2; ++i) {
       const bool preferring = (r + i) % 2 == 1;  // which of the two comes first changes
@@ -374,8 +374,7 @@ void judge(const Run& run, const std::vector<Times>& all, const Calibrated& c) {
   const Times& most = all.back();
   if (most.pieces < most_pieces) return run.report.not_judged(part, "too few bytes");
   const Interval gain = ratio(most.each, most.one);
-  run.report.judge(part, beats(), gain,
-                   "one copy is " + faster(gain) + " than " + std::to_string(most.pieces));
+  run.report.judge(part, beats(), gain, "one copy is " + faster(gain, std::to_string(most.pieces)));
   run.report.finding("02.4", "packing first is faster than one by one " +
                                  where_faster(all, &Times::packed, &Times::each) +
                                  "; predicted from " + fixed(packing_pays(c), 0) + " pieces on");
@@ -386,15 +385,21 @@ void judge(const Run& run, const std::vector<Times>& all, const Calibrated& c) {
                                    where_faster(all, &Times::batched, &Times::packed));
 }
 
-}  // namespace
-
-void batching(const Run& run, const Options& options) {
+/// Bytes of all pieces: on the GPU, and of the host's memory that it may pin.
+size_t total_bytes(const Run& run, size_t typed) {
   const auto pinned = [](size_t t) { return double(2 * t + most_pieces * gap + guard); };
   const double host = run.device ? double(pinned_budget()) : INFINITY;
-  if (options.size) require_fits("batching on the GPU", pinned(options.size), run.memory_there());
-  const size_t total =
-      fitting_size("batching in pinned memory (a quarter of the host's)", options.size,
-                   size_t(run.quick ? 4 : 16) << 20, std::min(host, run.memory_there()), pinned);
+  if (typed) require_fits("batching on the GPU", pinned(typed), run.memory_there());
+  return fitting_size("batching in pinned memory (a quarter of the host's)", typed,
+                      size_t(run.quick ? 4 : 16) << 20, std::min(host, run.memory_there()), pinned);
+}
+
+}  // namespace
+
+void batching_fits(const Run& run, const Options& options) { total_bytes(run, options.size); }
+
+void batching(const Run& run, const Options& options) {
+  const size_t total = total_bytes(run, options.size);
   std::vector<size_t> counts;
   for (size_t n = 1; n <= std::min(most_pieces, total); n *= run.full ? 2 : run.quick ? 16 : 4)
     counts.push_back(n);

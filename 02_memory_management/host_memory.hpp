@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "../common/machine_state.hpp"
 #include "../common/report.hpp"
 
 /// Host memory that can be allocated now without swapping, in bytes: Linux's MemAvailable, or the
@@ -85,10 +86,4 @@ inline void require_possible(const std::string& what, double gbs, double limit_g
 }
 
 /// " (a virtual machine)" where a hypervisor says that there is one; else nothing.
-inline std::string hypervisor_text() {
-  std::ifstream cpuinfo("/proc/cpuinfo");
-  for (std::string line; std::getline(cpuinfo, line);)
-    if (line.rfind("flags", 0) == 0)
-      return line.find(" hypervisor") == std::string::npos ? "" : " (a virtual machine)";
-  return "";
-}
+inline std::string hypervisor_text() { return hypervisor().empty() ? "" : " (a virtual machine)"; }

@@ -305,7 +305,7 @@ void judge(const Run& run, const Found& found, double bytes) {
     return run.report.not_judged(part, "the system refuses to pin the arrays");
   const Interval loss = run.device ? ratio(found.carried, found.host) : Interval{};
   run.report.judge(part, beats(), loss,
-                   "carried there and back it is " + slower(loss) + " than on the host's cores");
+                   "carried there and back it is " + slower(loss, "on the host's cores"));
   if (!loss.measured()) return;
   const Interval sum = ratio(found.carried_sum, found.host_sum);
   run.report.finding("02.10", "a sum, of which nothing returns, is " + slower(sum) +

@@ -6,11 +6,14 @@
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] void allocation(const Run&);
 [[gnu::weak]] void transfer(const Run&, const Options&);
+[[gnu::weak]] void transfer_fits(const Run&, const Options&);
 [[gnu::weak]] void batching(const Run&, const Options&);
+[[gnu::weak]] void batching_fits(const Run&, const Options&);
 [[gnu::weak]] void keep_on_device(const Run&);
 [[gnu::weak]] void zero_copy(const Run&);
 [[gnu::weak]] void pitch(const Run&);
 [[gnu::weak]] void overlap(const Run&, const Options&);
+[[gnu::weak]] void overlap_fits(const Run&, const Options&);
 [[gnu::weak]] void peer(const Run&);
 
 int main(int argc, char** argv) {
@@ -23,9 +26,9 @@ int main(int argc, char** argv) {
                {"allocation", "allocating in the loop, reusing, and allocating from a pool",
                 &allocation},
                {"transfer", "copies from and to each kind of host memory, over their size",
-                with(options, transfer)},
+                with(options, transfer), with(options, transfer_fits)},
                {"batching", "many small copies, one large one, and the runtime's batched copy",
-                with(options, batching)},
+                with(options, batching), with(options, batching_fits)},
                {"keep_on_device",
                 "a step of 1024 chains, and an addition: on the GPU, or fetched to the host",
                 &keep_on_device},
@@ -33,7 +36,7 @@ int main(int argc, char** argv) {
                 &zero_copy},
                {"pitch", "rows of odd widths, packed and pitched", &pitch},
                {"overlap", "copies and a kernel in chunks over streams, against their limit",
-                with(options, overlap)},
+                with(options, overlap), with(options, overlap_fits)},
                {"peer", "copies, loads and stores between two GPUs", &peer},
            },
        .options =

@@ -484,6 +484,10 @@ size_t array_bytes(const Run& run, size_t typed, double pinned) {
 
 }  // namespace
 
+void overlap_fits(const Run& run, const Options& options) {
+  array_bytes(run, options.size, double(pinned_budget()));
+}
+
 void overlap(const Run& run, const Options& options) {
   const size_t size = array_bytes(run, options.size, double(pinned_budget()));
   const size_t n = std::max<size_t>(1, size / sizeof(unsigned));

@@ -413,7 +413,7 @@ void judge_combined(const Run& run, Ends& locked, Byte* device, size_t n) {
   HostReads plain_reads(locked.host), combined_reads(special.host);
   const Evictor evictor(run.quick);
   Run aside = run;
-  aside.measuring.pairs = std::min(run.measuring.pairs, 9);  // emptying the caches takes long
+  aside.measuring.rounds = Measuring::quick_rounds;  // emptying the caches takes long
   std::vector<Task> reads;  // the caches are emptied before each, in either order
   reads.push_back(evictor.task());
   reads.push_back(plain_reads.task("the host reads pinned memory"));
@@ -487,7 +487,7 @@ void judge_largest(const Run& run, const Largest& largest, size_t n) {
                    much_beats(), down, faster(down) + size);
   // the study names no memory: what a program has anyway is pageable
   const Interval back = unless_small(level(double(n), 1e9, largest.down[0]));
-  run.report.judge({"02.9", "a card is read back at about 1 GB/s", "about 1 GB/s", "8800 GTX"},
+  run.report.judge({"02.9", "a card is read back at about 1 GB/s", "about 1 GB/s", "8800 GTX", g80},
                    about(1), back, range_text(back, 1) + " GB/s to pageable memory", "GB/s");
   if (back.measured())
     run.report.finding("02.9", "to pinned memory " +
@@ -593,6 +593,10 @@ size_t largest_copy(const Run& run, size_t typed, double pinned) {
 }
 
 }  // namespace
+
+void transfer_fits(const Run& run, const Options& options) {
+  largest_copy(run, options.size, double(pinned_budget()));
+}
 
 void transfer(const Run& run, const Options& options) {
   const size_t largest = largest_copy(run, options.size, double(pinned_budget()));

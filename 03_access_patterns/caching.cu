@@ -19,6 +19,7 @@
 #include <iterator>
 
 #include "../common/counters.hpp"
+#include "../common/gpu_timer.cuh"
 #include "../common/report.hpp"
 #include "sizes.hpp"
 #include "transactions.hpp"
@@ -86,35 +87,40 @@ __global__ void read_plain(unsigned* sums, const unsigned* in, size_t n, size_t 
 
 // [chase]
 // Through L1.
-__global__ void chase_ca(long long* cycles, unsigned* end, const unsigned* next, unsigned steps) {
+__global__ void chase_ca(Walked* walked, unsigned* end, const unsigned* next, unsigned steps) {
   unsigned at = 0;
+  const unsigned long long start_ns = timer_ns();
   const long long start = clock64();
 #pragma unroll 1
   for (unsigned step = 0; step < steps; ++step) at = __ldca(next + at);
   *static_cast<volatile unsigned*>(end) = at;  // the last load has ended: the clock is read again
-  *cycles = clock64() - start;
+  const long long cycles = clock64() - start;
+  *walked = {cycles, timer_ns() - start_ns};
 }
 // [/chase]
 
 // Past L1.
-__global__ void chase_cg(long long* cycles, unsigned* end, const unsigned* next, unsigned steps) {
+__global__ void chase_cg(Walked* walked, unsigned* end, const unsigned* next, unsigned steps) {
   unsigned at = 0;
+  const unsigned long long start_ns = timer_ns();
   const long long start = clock64();
 #pragma unroll 1
   for (unsigned step = 0; step < steps; ++step) at = __ldcg(next + at);
   *static_cast<volatile unsigned*>(end) = at;
-  *cycles = clock64() - start;
+  const long long cycles = clock64() - start;
+  *walked = {cycles, timer_ns() - start_ns};
 }
 
 // Nothing said.
-__global__ void chase_plain(long long* cycles, unsigned* end, const unsigned* next,
-                            unsigned steps) {
+__global__ void chase_plain(Walked* walked, unsigned* end, const unsigned* next, unsigned steps) {
   unsigned at = 0;
+  const unsigned long long start_ns = timer_ns();
   const long long start = clock64();
 #pragma unroll 1
   for (unsigned step = 0; step < steps; ++step) at = next[at];
   *static_cast<volatile unsigned*>(end) = at;
-  *cycles = clock64() - start;
+  const long long cycles = clock64() - start;
+  *walked = {cycles, timer_ns() - start_ns};
 }
 
 namespace {
@@ -266,22 +272,30 @@ std::vector<unsigned> chain(unsigned second) {
   return next;
 }
 
-/// Cycles a line of walking the chain, one value a launch. The first launch brings it into L2 and
-/// is not counted; L1 is empty again in each.
-Readings cycles_a_line(const LoadKernels& kernels, unsigned second, int launches) {
+/// What a line of the chain takes, one value a launch.
+struct Lines {
+  Readings cycles, ns;
+};
+
+/// Walks the chain. The first launch brings it into L2 and is not counted; L1 is empty again in
+/// each.
+Lines walk_lines(const LoadKernels& kernels, unsigned second, int launches) {
   const DeviceBuffer<unsigned> next(chain(second));
-  DeviceBuffer<long long> cycles(1);
+  DeviceBuffer<Walked> walked(1);
   DeviceBuffer<unsigned> end(1);
-  Readings values;
+  Lines lines;
   for (int r = -1; r < launches; ++r) {
     end.poison();
-    kernels.chase<<<1, 1>>>(cycles.data(), end.data(), next.data(),
+    kernels.chase<<<1, 1>>>(walked.data(), end.data(), next.data(),
                             chased_lines * (second ? 2 : 1));
     CUDA_CHECK_LAUNCH();
     require_right(end.to_host()[0] == chain_end, "the end of the chain");
-    if (r >= 0) values.ms.push_back(double(cycles.to_host()[0]) / chased_lines);
+    if (r < 0) continue;
+    const Walked found = walked.to_host()[0];
+    lines.cycles.ms.push_back(double(found.cycles) / chased_lines);
+    lines.ns.ms.push_back(exact_ns(found.ns) / chased_lines);
   }
-  return values;
+  return lines;
 }
 
 /// What the second load of a line takes: both less the first.
@@ -346,26 +360,33 @@ void measure_reading(const Run& run, const std::vector<Way>& ways, size_t words)
 /// Cycles through L1: of a new line, and of a second load of it, for each of `seconds`.
 std::vector<Readings> measure_walks(const Run& run, const std::vector<Way>& ways) {
   if (!run.device) return std::vector<Readings>(std::size(seconds));
-  std::vector<std::vector<Readings>> cycles;
+  std::vector<std::vector<Readings>> cycles, ns;
   for (const Way& way : ways) {
-    std::vector<Readings> of_way;
+    std::vector<Readings> of_way, of_way_ns;
+    Lines first;
     for (const Second& second : seconds) {
-      const Readings walked = cycles_a_line(way.kernels, second.word, run.measuring.repeats);
-      of_way.push_back(second.word ? without(walked, of_way[new_line]) : walked);
+      const Lines walked = walk_lines(way.kernels, second.word, run.measuring.repeats);
+      if (!second.word) first = walked;
+      of_way.push_back(second.word ? without(walked.cycles, first.cycles) : walked.cycles);
+      of_way_ns.push_back(second.word ? without(walked.ns, first.ns) : walked.ns);
     }
     cycles.push_back(of_way);
+    ns.push_back(of_way_ns);
   }
   const Trips trips{cycles[ca][same_sector].median(), cycles[ca][new_line].median()};
   Table table(run.report, "one thread, load",
-              {compared("cycles", "trip", "cycles", 0), shown("spread")});
+              {compared("cycles", "trip", "cycles", 0), shown("spread"),
+               measured("ns", "time of a load", "ns", 1)});
   for (int way = 0; way < int(ways.size()); ++way)
     for (int second = 0; second < int(std::size(seconds)); ++second) {
       const Statistics found = cycles[way][second].statistics();
       const bool known = way == ca && (second == new_line || second == same_sector);
+      const bool in_l1 = ways[way].in_l1 && second == same_sector;  // it does not leave there
       const Compared compared{predicted_cycles(ways[way], second, trips), found,
                               model_of_walk(way, *run.device)};
       table.row({std::string(ways[way].name) + ", " + seconds[second].name},
-                {known ? Cell(Calibration{found}) : compared, spread_text(found)});
+                {known ? Cell(Calibration{found}) : compared, spread_text(found),
+                 in_l1 ? Cell() : Cell(statistics_in_ns(ns[way][second]))});
     }
   table.print();
   return cycles[ca];

@@ -5,6 +5,8 @@
 
 #ifdef DLCM_CG
 
+#include "../common/gpu_timer.cuh"
+
 __global__ void read_by_flag(unsigned* sums, const unsigned* in, size_t n, size_t first,
                              size_t stride) {
   const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
@@ -22,14 +24,15 @@ __global__ void read_by_flag(unsigned* sums, const unsigned* in, size_t n, size_
   sums[tid] = sum;
 }
 
-__global__ void chase_by_flag(long long* cycles, unsigned* end, const unsigned* next,
-                              unsigned steps) {
+__global__ void chase_by_flag(Walked* walked, unsigned* end, const unsigned* next, unsigned steps) {
   unsigned at = 0;
+  const unsigned long long start_ns = timer_ns();
   const long long start = clock64();
 #pragma unroll 1
   for (unsigned step = 0; step < steps; ++step) at = next[at];
   *static_cast<volatile unsigned*>(end) = at;
-  *cycles = clock64() - start;
+  const long long cycles = clock64() - start;
+  *walked = {cycles, timer_ns() - start_ns};
 }
 
 LoadKernels kernels_by_flag() { return {read_by_flag, chase_by_flag}; }

@@ -351,9 +351,14 @@ void judge_one_address(const Run& run, const Measured& m) {
       {"03.2a", "one address for all lanes uses 3.125% of what moves through L1", "3.125%", wiki},
       "before Pascal: through L1, too, a sector is moved, not a line");
   const double used = under(Rule::sectors, warp_for(same)).utilisation();
-  run.report.judge_fact(
-      {"03.2b", "one address for all lanes uses 12.5% of what moves past L1", "12.5%", wiki},
-      used == 0.125, share_text(exactly(used)) + ", one sector, computed; through L1 as well");
+  run.report.judge_fact({"03.2b",
+                         "one address for all lanes uses 12.5% of what moves past L1",
+                         "12.5%",
+                         wiki,
+                         {},
+                         true},
+                        used == 0.125,
+                        share_text(exactly(used)) + ", one sector, computed; through L1 as well");
   if (m.times[same].ms.empty()) return;
   const Interval whole = ratio(m.times[same], m.times[in_order]);
   run.report.finding("03.2b", "a sector of each line takes " + factor_text(whole.value) +

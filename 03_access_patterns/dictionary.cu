@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "../common/files.hpp"
 #include "../common/report.hpp"
 #include "dictionary.hpp"
 #include "options.hpp"
@@ -278,17 +279,19 @@ void measure(const Run& run, int layout, const Question& q, Search* search, Sear
 
 }  // namespace
 
+void dictionary_fits(const Run& run, const Options& options) {
+  constexpr double dictionary_bytes = 4 << 20;
+  require_fits("--text: '" + options.text + "'",
+               double(options.text_bytes.size()) + dictionary_bytes, run.memory_there());
+}
+
 void dictionary(const Run& run, const Options& options) {
   constexpr size_t count = 16384;
   const bool typed = !options.text.empty();
   const size_t n = typed ? options.text_bytes.size() : run.quick ? 5000000 : 50000000;
-  constexpr double dictionary_bytes = 4 << 20;
-  if (typed && run.device)
-    require_fits("--text: '" + options.text + "'", double(n) + dictionary_bytes,
-                 run.memory_there());
   run.report.begin("dictionary", std::to_string(count) + " words in " + std::to_string(n) +
                                      " bytes of text (" +
-                                     (typed ? options.text : "made with seed 1") + ")");
+                                     (typed ? printable(options.text) : "made with seed 1") + ")");
   const Question q = question_of(typed ? text_of_file(options.text_bytes) : made_text(n, 1), count);
   run.report.note("a word: a run of at most " + std::to_string(longest) +
                   " letters: A-Z, a-z, bytes from 128 on");

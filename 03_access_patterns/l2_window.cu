@@ -410,14 +410,13 @@ std::vector<Readings> in_turn(const Run& run, Arrays& arrays, const std::vector<
   std::vector<Task> tasks;
   for (const Way& way : ways) tasks.push_back(arrays.both(way, sizes.hot_words(share)));
   const auto bytes_for = [&](size_t w) { return ways[w].sets_aside ? sizes.set_aside : 0; };
-  double slowest_ms = 0;
   for (size_t w = 0; w < ways.size(); ++w) {
     const SetAside set_aside(bytes_for(w));
     require_right(tasks[w]);
-    slowest_ms = std::max(slowest_ms, timed_ms(tasks[w]));
+    timed_ms(tasks[w]);  // loads the kernel
   }
   std::vector<Readings> times(ways.size());
-  const int rounds = run.measuring.rounds_for(slowest_ms);
+  const int rounds = run.measuring.rounds_in_turn();
   for (int r = 0; r < rounds; ++r)
     for (size_t i = 0; i < ways.size(); ++i) {
       const size_t w = r % 2 ? ways.size() - 1 - i : i;

@@ -20,6 +20,7 @@
 [[gnu::weak]] void unroll(const Run&);
 [[gnu::weak]] void compare(const Run&);
 [[gnu::weak]] void dictionary(const Run&, const Options&);
+[[gnu::weak]] void dictionary_fits(const Run&, const Options&);
 
 int main(int argc, char** argv) {
   Options options;
@@ -49,7 +50,7 @@ int main(int argc, char** argv) {
                {"unroll", "1 to 8 elements a thread, words of 4 to 16 bytes", &unroll},
                {"compare", "every X against every Y, and what storing the results costs", &compare},
                {"dictionary", "where each of 16384 words first occurs in a text",
-                with(options, dictionary)},
+                with(options, dictionary), with(options, dictionary_fits)},
            },
        .options =
            {

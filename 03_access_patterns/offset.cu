@@ -175,7 +175,7 @@ void judge_misaligned(const Run& run, const std::vector<Readings>& from_memory, 
                         "before Pascal: through L1, too, a sector is moved, not a line");
   const double share = used(Rule::sectors, misaligned);
   run.report.judge_fact(
-      {"03.1b", "misaligned loads past L1 use 80% of the bus", "80%", wiki}, share == 0.8,
+      {"03.1b", "misaligned loads past L1 use 80% of the bus", "80%", wiki, {}, true}, share == 0.8,
       share_text(exactly(share)) + ", " + std::to_string(sectors(offset_warp(misaligned))) +
           " sectors for 4, computed; through L1 as well");
 

@@ -140,7 +140,7 @@ std::vector<Readings> measure(const Run& run, size_t n) {
 
 void judge_detour(const Run& run, const std::vector<Readings>& times, bool in_cache) {
   const Part part{"03.6", "reversing through shared memory beats reversing in global memory",
-                  "faster, no figure", "G80"};
+                  "faster, no figure", "G80", g80};
   if (in_cache) return run.report.not_judged(part, "the arrays are less than four times the L2");
   const Interval gain = ratio(times[by_global], times[by_shared]);
   run.report.judge(part, beats(), gain, faster(gain));

@@ -246,7 +246,8 @@ Interval loss(const Pair& pair, size_t n) {
 void judge_writes(const Run& run, const Pair (&pairs)[2], size_t n) {
   const Part scattered{"03.10a", "scattered writes lose against coalesced ones, as reads do",
                        "the same problems, no figure", "8800 GTX"};
-  const Part coalesced{"03.10b", "coalesced writes reach tens of GB/s", "tens of GB/s", "8800 GTX"};
+  const Part coalesced{"03.10b", "coalesced writes reach tens of GB/s", "tens of GB/s", "8800 GTX",
+                       g80};
   if (run.device && !beyond_l2(*run.device, 4.0 * double(n))) {
     run.report.not_judged(scattered, "the array is less than four times the L2");
     return run.report.not_judged(coalesced, "the array is less than four times the L2");

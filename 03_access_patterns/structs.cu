@@ -362,15 +362,16 @@ void judge_all(const Run& run, const std::vector<Readings>& times, bool in_cache
   const Interval both = ratio(times[aos], times[soa]);
   const Interval both_aligned = ratio(times[aos], times[aligned_aos]);
   if (both.measured())
-    run.report.finding("03.4", "in time, with both fields used, the SoA is " + faster(both) +
-                                   " than the AoS, the aligned AoS " + faster(both_aligned));
+    run.report.finding("03.4", "in time, with both fields used, the SoA is " +
+                                   faster(both, "the AoS") + ", the aligned AoS " +
+                                   faster(both_aligned));
 
   const Part one_field{"03.13", "x alone of an AoS of two fields loses 50% of the bandwidth",
                        "50%, no measurement", "the wiki"};
   if (in_cache)
     return run.report.not_judged(one_field, "the arrays are less than four times the L2");
   const Interval loss = ratio(times[aos_x], times[soa_x]);
-  run.report.judge(one_field, beats(2), loss, slower(loss) + " than the SoA");
+  run.report.judge(one_field, beats(2), loss, slower(loss, "the SoA"));
   const Interval aligned_loss = ratio(times[aligned_x], times[soa_x]);
   if (aligned_loss.measured())
     run.report.finding("03.13", "with aligned structures " + slower(aligned_loss));

@@ -239,7 +239,7 @@ void judge_penalties(const Run& run, const Measured& m) {
     const Part part{
         ids[s],
         "uncoalesced words of " + std::to_string(8 * word_sizes[s]) + " bits cost " + factor,
-        "roughly " + factor + " slower", "G80"};
+        "roughly " + factor + " slower", "G80", g80};
     if (in_cache) {
       run.report.not_judged(part, "the array is less than four times the L2");
       continue;

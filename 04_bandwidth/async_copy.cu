@@ -598,7 +598,7 @@ void find_gain(const Run& run, const std::vector<Readings>& times, int row, int 
   if (row < 0 || other < 0) return;
   const Interval gain = ratio(times[size_t(other)], times[size_t(row)]);
   if (!gain.measured()) return;
-  run.report.finding("async_copy", what + " " + faster(gain) + " than " + than);
+  run.report.finding("async_copy", what + " " + faster(gain, than));
 }
 
 /// What a ring gains over loads into registers, with few threads and with all.

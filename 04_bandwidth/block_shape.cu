@@ -510,7 +510,7 @@ Extremes measure_extremes(const Run& run, Matrices& matrices, const std::vector<
 
 void judge_diagonal(const Run& run, const std::vector<Gain>& gains, const Extremes& extremes) {
   const Part lifts{"04.9a", "the diagonal order of blocks lifts row -> column", "faster, no figure",
-                   "the book"};
+                   "the book", pascal};
   std::vector<Verdict> verdicts;
   std::vector<Interval> all;
   for (const Gain& gain : gains) {
@@ -524,17 +524,17 @@ void judge_diagonal(const Run& run, const std::vector<Gain>& gains, const Extrem
                     "faster for " + std::to_string(beaten) + " of " + std::to_string(gains.size()) +
                         " shapes, in the median " + faster(median));
   if (verdict != Verdict::not_judged) run.report.finding("04.9a", wiki_finding(gains));
-  run.report.judge({"04.9b", "the gain depends on the shape of the block", "chart", "GTX 1080 Ti"},
-                   beats(), extremes.apart,
-                   faster(extremes.most_gain) + " at " + text_of(extremes.most) + ", " +
-                       faster(extremes.least_gain) + " at " + text_of(extremes.least) +
-                       ", measured again");
+  run.report.judge(
+      {"04.9b", "the gain depends on the shape of the block", "chart", "GTX 1080 Ti", pascal},
+      beats(), extremes.apart,
+      faster(extremes.most_gain) + " at " + text_of(extremes.most) + ", " +
+          faster(extremes.least_gain) + " at " + text_of(extremes.least) + ", measured again");
 }
 
 /// Some shapes, or all of them, at a size that stays in no cache. No claim is about it.
 void beyond_the_cache(const Run& run, Matrix m) {
   Run brief = run;
-  brief.measuring.pairs = Measuring::fewest_pairs;
+  brief.measuring.rounds = 6;
   std::vector<ShapeTimes> times;
   if (run.full)
     for (const Block b : shapes) times.push_back({b, {}});

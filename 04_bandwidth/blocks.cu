@@ -216,7 +216,7 @@ void judge_sawtooth(const Run& run, const Compare& compare) {
   fall.low = 100 * (1 - rest.high);
   fall.high = 100 * (1 - rest.low);
   run.report.judge(
-      {"04.7a", "up to 1024 blocks the rate is a sawtooth of 15-20%", "15-20%", "8800 GTX"},
+      {"04.7a", "up to 1024 blocks the rate is a sawtooth of 15-20%", "15-20%", "8800 GTX", g80},
       from_to(15, 20), fall,
       "of " + std::to_string(compare.neighbours) +
           " counts and the next the rate falls most from " + std::to_string(from) + ", by " +
@@ -236,7 +236,7 @@ void judge_named(const Run& run, const Compare& compare) {
             " the rate of " + std::to_string(b);
   }
   run.report.judged({"04.7b", "256, 512, 640 and 768 blocks are as good as the best up to 1024",
-                     "peaks of the chart", "8800 GTX"},
+                     "peaks of the chart", "8800 GTX", g80},
                     judge_many(verdicts), middle(all), std::to_string(compare.best_few) + text);
 }
 
@@ -251,7 +251,7 @@ void judge_few(const Run& run, const Compare& compare) {
     text += (text.empty() ? "" : " and ") + share_text(share);
   }
   run.report.judged({"04.12", "32 blocks of 256 threads, or 64 of 128, come near the best rate",
-                     "nearly the highest rate", "8800 GTX"},
+                     "nearly the highest rate", "8800 GTX", g80},
                     judge_many(verdicts), middle(all),
                     text + " of the rate of " + text_of({compare.best, threads_a_block}));
 }
@@ -260,10 +260,9 @@ void judge_blocks(const Run& run, const Compare& compare) {
   judge_sawtooth(run, compare);
   judge_named(run, compare);
   const Interval harm = compare.rate_to(compare.best_few, most);
-  run.report.judge({"04.7c", "more blocks do no harm", "no harm", "8800 GTX"}, gains_nothing(),
-                   harm,
-                   std::to_string(compare.best_few) + " blocks are " + faster(harm) + " than " +
-                       std::to_string(most));
+  run.report.judge(
+      {"04.7c", "more blocks do no harm", "no harm", "8800 GTX"}, gains_nothing(), harm,
+      std::to_string(compare.best_few) + " blocks are " + faster(harm, std::to_string(most)));
   run.report.finding("04.7c", compare.cliff);
   judge_few(run, compare);
 }

@@ -5,11 +5,14 @@
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] void peak(const Run&, const Options&);
+[[gnu::weak]] void peak_fits(const Run&, const Options&);
 [[gnu::weak]] void in_flight(const Run&);
 [[gnu::weak]] void async_copy(const Run&);
 [[gnu::weak]] void transpose(const Run&, const Options&);
+[[gnu::weak]] void transpose_fits(const Run&, const Options&);
 [[gnu::weak]] void block_shape(const Run&);
 [[gnu::weak]] void sum(const Run&, const Options&);
+[[gnu::weak]] void sum_fits(const Run&, const Options&);
 [[gnu::weak]] void threads(const Run&);
 [[gnu::weak]] void blocks(const Run&);
 
@@ -41,16 +44,16 @@ int main(int argc, char** argv) {
        .experiments =
            {
                {"peak", "in theory, by the copy engine, and by the simplest kernels at their best",
-                with(options, peak)},
+                with(options, peak), with(options, peak_fits)},
                {"in_flight", "bandwidth over the bytes that are under way, and Little's law",
                 &in_flight},
                {"async_copy", "loads, cp.async and bulk copies, at few threads and at all",
                 &async_copy},
                {"transpose", "from one element a thread to the best that can be made",
-                with(options, transpose)},
+                with(options, transpose), with(options, transpose_fits)},
                {"block_shape", "transposes over the shape of the block", &block_shape},
                {"sum", "a matrix summed by rows, by columns and in random order",
-                with(options, sum)},
+                with(options, sum), with(options, sum_fits)},
                {"threads", "summing with 16 to 1024 threads a block", &threads},
                {"blocks", "summing with 1 to 2048 blocks", &blocks},
            },

@@ -333,7 +333,7 @@ std::vector<Launch> best_launches(const Run& run, Arrays& arrays) {
     }
   Measuring briefly = run.measuring;
   briefly.typed = false;
-  briefly.pairs = 3;
+  briefly.rounds = 4;
   const std::vector<Readings> times = time_in_turn(briefly, tasks);
 
   std::vector<Launch> best(operation_count, candidates[0]);
@@ -387,7 +387,7 @@ void measure(const Run& run, RateTable& table, Arrays& arrays, const std::vector
               times[i], o.by_driver() ? "-" : best[i].text());
   }
   run.report.note(bytes_text(16.0 * double(arrays.n)) + ": the copy kernel is " +
-                  faster(ratio(times[copy_engine], times[copy_kernel])) + " than the copy engine");
+                  faster(ratio(times[copy_engine], times[copy_kernel]), "the copy engine"));
 }
 
 size_t vectors_of(size_t side) { return (side * side + 3) / 4; }
@@ -407,6 +407,8 @@ std::vector<size_t> sides_of(const Run& run, size_t typed) {
 }
 
 }  // namespace
+
+void peak_fits(const Run& run, const Options& options) { sides_of(run, options.size); }
 
 void peak(const Run& run, const Options& options) {
   const std::vector<size_t> sides = sides_of(run, options.size);

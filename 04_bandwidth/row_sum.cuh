@@ -200,7 +200,7 @@ inline LaunchTimes time_sweep(const Run& run, RowArray& array, const std::vector
                               const Function<unsigned(Launch)>& part_of) {
   constexpr size_t group = 64;
   Run brief = run;
-  brief.measuring.pairs = Measuring::fewest_pairs;
+  brief.measuring.rounds = 6;
   Progress progress("sum by rows, groups of launches", int((all.size() + group - 1) / group));
   LaunchTimes times;
   for (size_t first = 0; first < all.size(); first += group) {

@@ -530,31 +530,33 @@ void judge(const Run& run, const Best& best, unsigned side, double host_bytes) {
 
   const Interval share = share_of_theory(rows1);
   run.report.judge({"04.1", "reading by rows in 4-byte words reaches 82% of theory",
-                    "82%, 70.5 GB/s", "8800 GTX"},
+                    "82%, 70.5 GB/s", "8800 GTX", g80},
                    about(0.82), share, share_text(share), "of theory");
   const Interval eight = share_of_theory(rows8);
   if (eight.measured())
     run.report.finding("04.1", "with eight loads of a thread under way " + share_text(eight));
 
   const Interval columns = unless(slowdown(columns1, rows1), false);
-  run.report.judge({"04.2a", "reading by columns is slower than by rows", "77x slower", "8800 GTX"},
-                   beats(77), columns, slower(columns));
+  run.report.judge(
+      {"04.2a", "reading by columns is slower than by rows", "77x slower", "8800 GTX", g80},
+      beats(77), columns, slower(columns));
   const Interval random = unless(slowdown(random1, columns1), false);
   run.report.judge(
-      {"04.2b", "columns are as slow as random order", "expected, not measured", "8800 GTX"},
-      gains_nothing(), random, "random order is " + slower(random) + " than columns");
+      {"04.2b", "columns are as slow as random order", "expected, not measured", "8800 GTX", g80},
+      gains_nothing(), random, "random order is " + slower(random, "columns"));
   const Interval wide = unless(slowdown(rows4, rows1), true);
-  run.report.judge({"04.3", "by rows float4 loses a factor of 1.5 to 2", "1.8x slower", "8800 GTX"},
-                   beats(1.5, 2), wide, slower(wide));
+  run.report.judge(
+      {"04.3", "by rows float4 loses a factor of 1.5 to 2", "1.8x slower", "8800 GTX", g80},
+      beats(1.5, 2), wide, slower(wide));
   const Interval wide_columns = unless(slowdown(columns1, columns4), true);
-  run.report.judge({"04.4", "by columns float4 quadruples the rate", "4.1x faster", "8800 GTX"},
-                   beats(4), wide_columns, faster(wide_columns));
+  run.report.judge(
+      {"04.4", "by columns float4 quadruples the rate", "4.1x faster", "8800 GTX", g80}, beats(4),
+      wide_columns, faster(wide_columns));
   const Interval host =
       unless(scaled(ratio(best.host, best.rows_beside_host), bytes / host_bytes), false);
   run.report.judge({"04.11", "the GPU reads ten times as fast as the CPUs of its day",
                     "12x faster (Woodcrest), 7x (Opteron)", "8800 GTX"},
-                   beats(10), host,
-                   faster(host) + " than this host's " + HostSquare::threads_text());
+                   beats(10), host, faster(host, "this host's " + HostSquare::threads_text()));
 }
 
 /// The sums of the launch with the most threads, and what they must be.
@@ -564,23 +566,33 @@ double bytes_of_sums(const std::vector<Launch>& launches) {
   return bytes;
 }
 
+std::vector<Launch> launches_of(const Run& run) {
+  return run.device ? candidates(run.device->prop) : std::vector<Launch>{text_launch};
+}
+
+std::string square_text(size_t side) {
+  return std::to_string(side) + " x " + std::to_string(side) + " float, " +
+         bytes_text(bytes_read(double(side)));
+}
+
+size_t side_of(const Run& run, size_t typed) {
+  const double sums = bytes_of_sums(launches_of(run));
+  return fitting_size("sum of " + square_text(typed), typed, 12288, run.memory_there(),
+                      [&](size_t n) { return bytes_read(double(n)) + sums; });
+}
+
 }  // namespace
 
+void sum_fits(const Run& run, const Options& options) { side_of(run, options.size); }
+
 void sum(const Run& run, const Options& options) {
-  const std::vector<Launch> launches =
-      run.device ? candidates(run.device->prop) : std::vector<Launch>{text_launch};
-  const auto text = [](size_t side) {
-    return std::to_string(side) + " x " + std::to_string(side) + " float, " +
-           bytes_text(bytes_read(double(side)));
-  };
-  const size_t side =
-      fitting_size("sum of " + text(options.size), options.size, 12288, run.memory_there(),
-                   [&](size_t n) { return bytes_read(double(n)) + bytes_of_sums(launches); });
+  const std::vector<Launch> launches = launches_of(run);
+  const size_t side = side_of(run, options.size);
   // half as wide where little is compared with it: with the host alone, and in a quick run
   const bool all = options.size || (run.device && !run.quick);
   const size_t host_side = HostSquare::fitting_side(std::min<size_t>(side, all ? 12288 : 6144));
-  run.report.begin("sum",
-                   text(side) + (host_side == side ? "" : "; on the host " + text(host_side)));
+  run.report.begin("sum", square_text(side) +
+                              (host_side == side ? "" : "; on the host " + square_text(host_side)));
 
   HostSquare host(host_side);
   Best best;

@@ -21,6 +21,8 @@ float word_at(size_t i) {
   return float(1 + (x >> 28));
 }
 
+}  // namespace
+
 /// Threads that wait for work, one a core, and are all given the same function.
 class Crew {
  public:
@@ -85,6 +87,8 @@ class Crew {
   std::exception_ptr thrown_;
   HostThreads threads_;  // last, so that they end before what they use
 };
+
+namespace {
 
 /// Adds up `side` words, `apart` words from each other.
 double line_sum(const float* first, size_t side, size_t apart) {

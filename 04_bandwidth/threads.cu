@@ -222,7 +222,7 @@ std::string odd_multiples(const LaunchTimes& sweep, const Compare& compare) {
 void judge_alignment(const Run& run, const Compare& compare, const std::vector<Beside>& pairs) {
   const Part part{"04.5a",
                   "counts that are no multiple of 16 are far slower than those beside them",
-                  "6.5x to 7x slower, 10 of 65-70 GB/s", "8800 GTX"};
+                  "6.5x to 7x slower, 10 of 65-70 GB/s", "8800 GTX", g80};
   Criterion rule = beats(6.5, 7);
   rule.bound = much;  // the text says: several times
   std::vector<Interval> all;
@@ -242,7 +242,7 @@ void judge_alignment(const Run& run, const Compare& compare, const std::vector<B
   Verdict verdict = judge_many(verdicts);
   if (verdict == Verdict::holds) {  // then how strongly
     const Verdict typical = judge(rule, median);
-    if (typical == Verdict::holds_by_less || typical == Verdict::holds_by_more) verdict = typical;
+    if (holds(typical)) verdict = typical;
   }
   std::string here = "in the median of " + std::to_string(all.size()) + " " + slower(median);
   if (most_slower > 0)
@@ -255,18 +255,18 @@ void judge_threads(const Run& run, const Compare& compare, const std::vector<Bes
   judge_alignment(run, compare, pairs);
   const Interval half_warp = compare.slower(16, 32);
   run.report.judge({"04.5b", "32 threads a block are noticeably faster than 16",
-                    "2x faster, derived (1.5-2x off the best, not 3-4x)", "8800 GTX"},
+                    "2x faster, derived (1.5-2x off the best, not 3-4x)", "8800 GTX", g80},
                    beats(2), half_warp, faster(half_warp));
   run.report.finding("04.5b", compare.odd_multiples);
   const Interval named = compare.slower(compare.best_named, compare.best_other);
-  run.report.judge(
-      {"04.6a", "the best of 192, 256, 320 and 384 threads is as good as any", "chart", "8800 GTX"},
-      gains_nothing(), named,
-      std::to_string(compare.best_other) + " threads are " + faster(named) + " than " +
-          std::to_string(compare.best_named));
+  run.report.judge({"04.6a", "the best of 192, 256, 320 and 384 threads is as good as any", "chart",
+                    "8800 GTX", g80},
+                   gains_nothing(), named,
+                   std::to_string(compare.best_other) + " threads are " +
+                       faster(named, std::to_string(compare.best_named)));
   const Interval beyond = compare.slower(400, 384);
-  run.report.judge({"04.6b", "right beyond 384 threads the rate drops", "chart", "8800 GTX"},
-                   beats(), beyond, "400 threads are " + slower(beyond) + " than 384");
+  run.report.judge({"04.6b", "right beyond 384 threads the rate drops", "chart", "8800 GTX", g80},
+                   beats(), beyond, "400 threads are " + slower(beyond, "384"));
   run.report.finding("04.6b", compare.fall);
 }
 

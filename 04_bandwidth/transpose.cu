@@ -486,11 +486,11 @@ void report_best(const Run& run, Shape m, const Best& times) {
   };
   find("best reaches " + share_text(copy_share) + " of the copy engine's rate, tiles copied " +
        share_text(ratio(times.copy_engine, times.tiles)));
-  find("by tensor copies it is " + faster(ratio(times.best, times.turned)) + " than best");
-  find("best is " + slower(ratio(times.best, times.tiles)) + " than tiles copied along rows");
+  find("by tensor copies it is " + faster(ratio(times.best, times.turned), "best"));
+  find("best is " + slower(ratio(times.best, times.tiles), "tiles copied along rows"));
   if (times.tiles_down.ms.empty()) return;
   const Interval order = ratio(times.tiles_down, times.tiles);
-  find("copied down columns, tiles are " + slower(order) + " than along rows");
+  find("copied down columns, tiles are " + slower(order, "those along rows"));
 }
 
 /// The copy engine, the best kernel, cublasSgeam and tensor copies at another size.
@@ -559,13 +559,17 @@ void judge_sectors(const Run& run) {
   const double load = used(row_column, true);
   const double store = used(row_column, false);
   run.report.judge_fact(
-      {"04.10a", "row -> column uses 100% of what it loads, 12.5% of what it stores",
-       "100 and 12.5%", "the wiki's count"},
+      {"04.10a",
+       "row -> column uses 100% of what it loads, 12.5% of what it stores",
+       "100 and 12.5%",
+       "the wiki's count",
+       {},
+       true},
       load == 1 && store == 0.125,
       share_text(exactly(load)) + " and " + share_text(exactly(store)) + ", computed");
   const double whole = used(column_row, false);
   run.report.judge_fact(
-      {"04.10b", "column -> row uses 100% of what it stores", "100%", "the wiki's count"},
+      {"04.10b", "column -> row uses 100% of what it stores", "100%", "the wiki's count", {}, true},
       whole == 1, share_text(exactly(whole)) + ", computed");
 
   const double bytes_used = sizeof(float) * double(counted_shape.elements());
@@ -593,13 +597,20 @@ size_t side_of(const Run& run, size_t typed) {
                       run.memory_there(), [](size_t side) { return bytes_moved(square(side)); });
 }
 
+dim3 block_of(const Options& options) {
+  return options.block_x ? dim3(options.block_x, options.block_y) : default_block;
+}
+
 }  // namespace
 
+void transpose_fits(const Run& run, const Options& options) {
+  require_grid(square(side_of(run, options.size)), block_of(options));
+}
+
 void transpose(const Run& run, const Options& options) {
-  const dim3 block = options.block_x ? dim3(options.block_x, options.block_y) : default_block;
+  const dim3 block = block_of(options);
   const size_t n = side_of(run, options.size);
   const Shape m = square(n);
-  require_grid(m, block);
   const bool in_cache = run.device && !beyond_l2(*run.device, bytes_moved(m));
   run.report.begin("transpose", sides(m) + " float, " + bytes_text(bytes_moved(m) / 2) +
                                     ", block " + std::to_string(block.x) + " x " +

@@ -268,10 +268,9 @@ void count_all(size_t n, Rows (&rows)[pattern_count]) {
 void time_in_turn(const Run& run, const Pattern& pattern, size_t n, Rows& rows) {
   const PinnedBuffer<unsigned> pinned(n);
   use_pinned(pattern, pinned);  // loads the kernels
-  double slowest_ms = 0;
   for (int advice = 0; advice < advice_count; ++advice)
-    slowest_ms = std::max(slowest_ms, use_managed(pattern, Advice(advice), n, nullptr));
-  const int turns = run.measuring.rounds_for(slowest_ms);
+    use_managed(pattern, Advice(advice), n, nullptr);
+  const int turns = run.measuring.rounds_in_turn();
   for (int r = 0; r < turns; ++r) {
     rows.pinned.ms.push_back(use_pinned(pattern, pinned));
     for (int i = 0; i < advice_count; ++i) {

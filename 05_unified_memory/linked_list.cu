@@ -295,7 +295,7 @@ std::vector<Readings> time_ways(const Run& run, Memory& memory) {
     if (!memory.has(way)) continue;
     if (way == node_by_node) {  // takes so long that a few times show it
       Measuring few = run.measuring;
-      few.pairs = std::min(few.pairs, Measuring::fewest_pairs);
+      few.rounds = 6;
       times[way] = prepared_in_turn(few, {memory.prepared(way)})[0];
       continue;
     }

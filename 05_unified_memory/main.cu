@@ -5,9 +5,12 @@
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] void managed(const Run&, const Options&);
+[[gnu::weak]] void managed_fits(const Run&, const Options&);
 [[gnu::weak]] void page_faults(const Run&, const Options&);
+[[gnu::weak]] void page_faults_fits(const Run&, const Options&);
 [[gnu::weak]] void advise(const Run&);
 [[gnu::weak]] void sort_file(const Run&, const Options&);
+[[gnu::weak]] void sort_file_fits(const Run&, const Options&);
 [[gnu::weak]] void linked_list(const Run&);
 
 int main(int argc, char** argv) {
@@ -18,12 +21,12 @@ int main(int argc, char** argv) {
        .experiments =
            {
                {"managed", "managed memory, explicit copies and zero-copy side by side",
-                with(options, managed)},
+                with(options, managed), with(options, managed_fits)},
                {"page_faults", "transfers and faults of four ways to touch pages, counted",
-                with(options, page_faults)},
+                with(options, page_faults), with(options, page_faults_fits)},
                {"advise", "what each advice changes, where it helps and where it hurts", &advise},
                {"sort_file", "a file sorted on the host, and by the GPU in managed memory",
-                with(options, sort_file)},
+                with(options, sort_file), with(options, sort_file_fits)},
                {"linked_list", "a list and a tree used by both sides, with and without a deep copy",
                 &linked_list},
            },
@@ -50,13 +53,9 @@ int main(int argc, char** argv) {
                 "the file for the sorted bytes",
                 "none is written",
                 {"sort_file"},
-                [&](const std::string& path) {
-                  options.output = path;
-                  options.output_file = std::make_unique<OutputFile>(path);
-                },
+                [&](const std::string& path) { options.output = path; },
                 TopicOption::written,
-                "--file",
-                [&] { options.output_file->finish(); }},
+                [&] { return std::string_view(options.sorted); }},
            }},
       argc, argv);
 }

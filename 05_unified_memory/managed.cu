@@ -371,7 +371,7 @@ void judge_bulk(const Run& run, const Times& times, bool large) {
                  : not_measured("the arrays are not large in this run");
   };
   const auto here = [](const Interval& r, const char* than) {
-    return "pages on demand are " + faster(r) + " than " + than;
+    return "pages on demand are " + faster(r, than);
   };
   const Interval copies = of(pinned);
   run.report.judge(copies_part, gains_nothing(), copies, here(copies, "pinned copies"));
@@ -410,11 +410,17 @@ void say_where_it_lies(const Run& run) {
                        : "; with several that are no peers, managed memory stays on the host"));
 }
 
+size_t elements_of(const Run& run, size_t typed) {
+  const size_t by_default = size_t(1) << (run.quick ? 20 : run.full ? 25 : 23);
+  return fitting_elements(run, typed, by_default, 12, 24);  // three arrays, twice
+}
+
 }  // namespace
 
+void managed_fits(const Run& run, const Options& options) { elements_of(run, options.size); }
+
 void managed(const Run& run, const Options& options) {
-  const size_t by_default = size_t(1) << (run.quick ? 20 : run.full ? 25 : 23);
-  const size_t n = fitting_elements(run, options.size, by_default, 12, 24);  // three arrays, twice
+  const size_t n = elements_of(run, options.size);
   run.report.begin("managed", "c = a + b, three arrays of " + std::to_string(n) + " floats, " +
                                   bytes_text(double(n) * sizeof(float)) + " each");
   if (!run.device) {

@@ -188,16 +188,13 @@ inline void require_right(const Prepared& each) {
 /// for preparing. The first round is not kept: it loads kernels and fills the driver's pools.
 inline std::vector<Readings> prepared_in_turn(const Measuring& measuring,
                                               const std::vector<Prepared>& all) {
-  double slowest_ms = 0;
   for (const Prepared& each : all) {
     require_right(each);
     each.prepare();
-    const auto start = std::chrono::steady_clock::now();
     each.work();
-    slowest_ms = std::max(slowest_ms, ms_since(start));
   }
   std::vector<Readings> times(all.size());
-  const int rounds = measuring.rounds_for(slowest_ms);
+  const int rounds = measuring.rounds_in_turn();
   for (int r = 0; r < rounds; ++r)
     for (size_t i = 0; i < all.size(); ++i) {
       const size_t w = r % 2 ? all.size() - 1 - i : i;

@@ -2,11 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <string>
 #include <vector>
-
-#include "../common/files.hpp"
 
 /// Filled by main.cu, read by the experiments.
 struct Options {
@@ -14,8 +11,8 @@ struct Options {
                      ///< most largest_size
   std::string file;  ///< --file: what sort_file sorts; empty: a generated one
   std::vector<char> file_bytes;
-  std::string output;  ///< --output: where sort_file puts the sorted bytes; empty: nowhere
-  std::unique_ptr<OutputFile> output_file;
+  std::string output;          ///< --output: where the sorted bytes go; empty: nowhere
+  mutable std::string sorted;  ///< what sort_file leaves for it
 
   /// managed holds three managed arrays of so many floats: 768 MiB, with room left below the
   /// topic's 1 GiB.

@@ -429,10 +429,8 @@ struct Size {
 
 void time_in_turn(const Run& run, Size& size) {
   const OnDevice on_device(size.n);
-  double slowest_ms = 0;
-  for (const Version& version : versions)
-    slowest_ms = std::max(slowest_ms, copy_once(version, size.n, &on_device).all);
-  const int rounds = run.measuring.rounds_for(slowest_ms);
+  for (const Version& version : versions) copy_once(version, size.n, &on_device);
+  const int rounds = run.measuring.rounds_in_turn();
   Progress progress("page_faults, " + std::to_string(size.n) + " floats", rounds);
   for (int r = 0; r < rounds; ++r) {
     progress.step();
@@ -694,7 +692,7 @@ const Part time_part{"05.1b", "a warp a page cuts the time spent on page faults"
 const Part no_fault_part{"05.2a", "prefetching leaves no page fault of the GPU", "none printed",
                          "GTX 1080 Ti"};
 const Part pieces_part{"05.2b", "prefetching moves pieces of 2 MiB", "2 of 2 MiB, before 41",
-                       "GTX 1080 Ti"};
+                       "GTX 1080 Ti", pascal};
 const Part host_part{"05.3", "prefetching to the host as well leaves no page fault of the host",
                      "no fault; no table", "GTX 1080 Ti"};
 
@@ -779,6 +777,8 @@ std::vector<Size> sizes_of(const Run& run, const Options& options) {
 
 }  // namespace
 
+void page_faults_fits(const Run& run, const Options& options) { sizes_of(run, options); }
+
 void page_faults(const Run& run, const Options& options) {
   std::vector<Size> sizes = sizes_of(run, options);
   const size_t n = sizes[0].n;
@@ -793,7 +793,7 @@ void page_faults(const Run& run, const Options& options) {
   unsigned lost = 0;
   for (Size& size : sizes) {
     if (!usable) break;
-    if (why.empty()) size.counted = count(size.n, size.n == n ? run.measuring.rounds_for(0) : 3);
+    if (why.empty()) size.counted = count(size.n, size.n == n ? run.measuring.rounds_in_turn() : 3);
     lost += size.counted.lost;
     time_in_turn(run, size);
   }

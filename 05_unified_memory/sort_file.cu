@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "../common/files.hpp"
 #include "migrations.hpp"
 #include "options.hpp"
 
@@ -262,12 +263,16 @@ size_t generated_size(const Run& run) {
 
 }  // namespace
 
+void sort_file_fits(const Run& run, const Options& options) {
+  require_fits("sort_file", bytes_needed(options.file_bytes.size()), run.memory_there());
+}
+
 void sort_file(const Run& run, const Options& options) {
   const bool typed = !options.file.empty();
   const size_t size = typed ? options.file_bytes.size() : generated_size(run);
-  if (typed) require_fits("sort_file", bytes_needed(size), run.memory_there());
-  run.report.begin("sort_file", (typed ? "'" + options.file + "'" : std::string("random bytes")) +
-                                    ", " + std::to_string(size) + " bytes");
+  run.report.begin("sort_file",
+                   (typed ? "'" + printable(options.file) + "'" : std::string("random bytes")) +
+                       ", " + std::to_string(size) + " bytes");
   const Bytes bytes =
       typed ? Bytes(options.file_bytes.begin(), options.file_bytes.end()) : generate(size);
   Bytes sorted;
@@ -281,7 +286,7 @@ void sort_file(const Run& run, const Options& options) {
     run.report.left_out("the sorts in managed memory", managed_memory_text());
   else if (!pages_on_demand())
     run.report.left_out("the sorts with prefetches", managed_memory_text());
-  if (!options.output_file) return;
-  options.output_file->write({reinterpret_cast<const char*>(sorted.data()), sorted.size()});
-  run.report.note("the sorted bytes go to '" + options.output + "'");
+  if (options.output.empty()) return;
+  options.sorted.assign(sorted.begin(), sorted.end());
+  run.report.note("the sorted bytes go to '" + printable(options.output) + "'");
 }

@@ -372,8 +372,12 @@ void save_lanes(const Run& run) {
 void judge_sixteen(const Run& run) {
   const auto text = [](int most) { return std::to_string(most) + "-way"; };
   const int most = most_ways(reductions[strided], text_threads);
-  run.report.judge_fact({"06.3b", "the reduction of 256 threads reaches 16-way conflicts",
-                         "2-, 4-, 8- and 16-way", "vendor's guide"},
+  run.report.judge_fact({"06.3b",
+                         "the reduction of 256 threads reaches 16-way conflicts",
+                         "2-, 4-, 8- and 16-way",
+                         "vendor's guide",
+                         {},
+                         true},
                         most >= 16,
                         "no more than " + text(most) +
                             ", computed; against the text's own rule: 256 words are 8 rows of the "

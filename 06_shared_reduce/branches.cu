@@ -251,7 +251,7 @@ void judge_paths(const Run& run, const std::vector<Readings>& readings) {
     Interval last;
     for (size_t i = first; i < first + widths; ++i) {
       last = ratio(readings[i], readings[one_path]);
-      each.push_back(judge(about(their_sum ? rows[i].paths : 1), last));
+      each.push_back(judge(their_sum ? about(rows[i].paths) : costs_as_much(), last));
       here += (here.empty() ? "" : ", ") + factor_text(last.value);
     }
     run.report.judged(part, judge_many(each), last, here + " with 2, 4, 8, 16, 32 paths");

@@ -625,11 +625,17 @@ Times measure(const Run& run, size_t n, RungTable& table, Table& orders, Calibra
   return floats;
 }
 
+size_t words_of(const Run& run, size_t typed) {
+  return fitting_size("ladder of " + std::to_string(typed) + " words", typed, default_size(run),
+                      run.memory_there(), bytes_needed);
+}
+
 }  // namespace
 
+void ladder_fits(const Run& run, const Options& options) { words_of(run, options.size); }
+
 void ladder(const Run& run, const Options& options) {
-  const size_t n = fitting_size("ladder of " + std::to_string(options.size) + " words",
-                                options.size, default_size(run), run.memory_there(), bytes_needed);
+  const size_t n = words_of(run, options.size);
   const bool in_cache = run.device && !beyond_l2(*run.device, 4.0 * double(n));
   run.report.begin("ladder", "sum of " + std::to_string(n) + " words, " +
                                  bytes_text(4.0 * double(n)) + ", to the one result" +

@@ -5,6 +5,7 @@
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] void ladder(const Run&, const Options&);
+[[gnu::weak]] void ladder_fits(const Run&, const Options&);
 [[gnu::weak]] void divergence(const Run&);
 [[gnu::weak]] void branches(const Run&);
 [[gnu::weak]] void barriers(const Run&);
@@ -21,7 +22,7 @@ int main(int argc, char** argv) {
        .experiments =
            {
                {"ladder", "the text's three reductions, and on to one launch, beside the library",
-                with(options, ladder)},
+                with(options, ladder), with(options, ladder_fits)},
                {"divergence", "divergent warps in every step of the three, and what they cost",
                 &divergence},
                {"branches", "1 to 32 paths of real work, in a warp and aligned to warps",

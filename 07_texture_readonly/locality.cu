@@ -561,8 +561,7 @@ Answer measure_again(const Run& run, Work& work, const Part& part, const Contest
   const std::vector<Readings> times =
       run.time_in_turn({work.task(contest.slower), work.task(contest.faster)});
   const Interval gain = ratio(times[0], times[1]);
-  return {part, gain,
-          contest.faster.name() + " " + faster(gain) + " than " + path_names[contest.slower.path]};
+  return {part, gain, contest.faster.name() + " " + faster(gain, path_names[contest.slower.path])};
 }
 
 /// 07.6, as far as this file measures it. `why_not`: of an image that was too small.
@@ -626,6 +625,8 @@ void within_the_l2(const Run& run, Calibrated& c) {
 }
 
 }  // namespace
+
+void locality_fits(const Run& run, const Options& options) { fitting_side(run, options.size); }
 
 void locality(const Run& run, const Options& options) {
   const unsigned n = fitting_side(run, options.size);

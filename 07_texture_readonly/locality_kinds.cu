@@ -306,9 +306,9 @@ void judge_best(const Run& run, const Part& part, const Case<Memory>* cases, con
       run.time_in_turn({task_of(way, read_only, memory, sums, kind),
                         task_of(way, best.texture, memory, sums, kind)});
   const Interval gain = ratio(again[0], again[1]);
-  run.report.judge(part, beats(), gain,
-                   std::string(way.walk.name) + ", " + path_names[best.texture] + " " +
-                       faster(gain) + " than __ldg");
+  run.report.judge(
+      part, beats(), gain,
+      std::string(way.walk.name) + ", " + path_names[best.texture] + " " + faster(gain, "__ldg"));
 }
 
 double volume_bytes(double n) { return 2 * 4 * n * n * n + n * n * n + (64 << 20); }

@@ -5,9 +5,11 @@
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] void read_only(const Run&, const Options&);
+[[gnu::weak]] void read_only_fits(const Run&, const Options&);
 [[gnu::weak]] void dimensions(const Run&);
 [[gnu::weak]] void sampling(const Run&);
 [[gnu::weak]] void locality(const Run&, const Options&);
+[[gnu::weak]] void locality_fits(const Run&, const Options&);
 [[gnu::weak]] void objects(const Run&);
 
 int main(int argc, char** argv) {
@@ -18,14 +20,14 @@ int main(int argc, char** argv) {
        .experiments =
            {
                {"read_only", "plain loads, const __restrict__, __ldg and cache hints",
-                with(options, read_only)},
+                with(options, read_only), with(options, read_only_fits)},
                {"dimensions", "all kinds of texture, created, read back and compared", &dimensions},
                {"sampling",
                 "what clamp, wrap, mirror, border, point and linear make of a coordinate",
                 &sampling},
                {"locality",
                 "walks over an image through textures, the read-only path and plain loads",
-                with(options, locality)},
+                with(options, locality), with(options, locality_fits)},
                {"objects", "what texture references were, and what a texture object costs",
                 &objects},
            },

@@ -467,7 +467,7 @@ void judge_path(const Run& run, const std::string& ptx) {
 /// `times`: empty without a GPU.
 void judge_scattered(const Run& run, const Times& times, bool beyond) {
   const Part part{"07.1", "scattered reads do better through the read-only path", "no figure",
-                  "the wiki"};
+                  "the wiki", kepler};
   if (times.empty()) return run.report.judge(part, beats(), {}, "");
   if (!beyond) return run.report.not_judged(part, "the data is less than four times the L2");
   const Interval gain = ratio(of(times, plain_pointers, anywhere), of(times, by_ldg, anywhere));
@@ -490,6 +490,8 @@ size_t side_for(const Run& run, size_t typed) {
 }
 
 }  // namespace
+
+void read_only_fits(const Run& run, const Options& options) { side_for(run, options.size); }
 
 void read_only(const Run& run, const Options& options) {
   const size_t side = side_for(run, options.size);

@@ -9,6 +9,7 @@ mkdir fake none gone
 
 # cuobjdump LINES: from now on a shell script of these lines is the first cuobjdump of PATH.
 cuobjdump() {
+  rm -f pid pid_of_child  # of the script before
   printf '#!/bin/sh\n%s\n' "$1" >fake/cuobjdump
   chmod +x fake/cuobjdump
 }

@@ -19,7 +19,7 @@ elseif(NOT file)
   return()
 endif()
 
-execute_process(COMMAND ${SAMPLE} --self-check --counters ${file} "--test-case=*: counted *" --no-intro --minimal
+execute_process(COMMAND ${SAMPLE} --self-check --counters ${file} "--test-case=*: counted *"
                 OUTPUT_VARIABLE compared RESULT_VARIABLE code)
 string(REGEX MATCHALL "(^|\n)  [^\n]+[0-9]" rows "${compared}")
 list(LENGTH rows rows)

@@ -5,7 +5,8 @@
 
 include_guard(DIRECTORY)
 
-option(BUILD_TESTING "Register self-checks, contract tests and the like with ctest" ON)
+# as a part of another project only if that has tests
+option(BUILD_TESTING "Register self-checks, contract tests and the like with ctest" ${PROJECT_IS_TOP_LEVEL})
 set(EXPERIMENTS "" CACHE STRING "The only experiments to build, as in transpose;sum; empty: all of them")
 set(EXERCISE "" CACHE STRING "The only exercise of your_turn/ to build, and no sample; empty: all of them")
 if(BUILD_TESTING)
@@ -18,6 +19,15 @@ endif()
 set(SAMPLES_CMAKE ${CMAKE_CURRENT_LIST_DIR})
 get_filename_component(SAMPLES_ROOT ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 set(SAMPLES_TOOLS ${SAMPLES_ROOT}/tools)
+
+# glob_in(<variable> <folder> <pattern>...): the files below the folder that match, by their names in it. The folder's
+# own path is no pattern: it may have a [ or a *.
+function(glob_in variable folder)
+  string(REGEX REPLACE "([][*?])" "[\\1]" escaped ${folder})
+  list(TRANSFORM ARGN PREPEND ${escaped}/ OUTPUT_VARIABLE patterns)
+  file(GLOB files RELATIVE ${folder} CONFIGURE_DEPENDS ${patterns})
+  set(${variable} ${files} PARENT_SCOPE)
+endfunction()
 
 # ---- what every sample needs, found or fetched once ----
 macro(find_sample_packages)
@@ -85,8 +95,8 @@ function(run_alone topic)
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_BINARY_DIR}/run_alone.cmake)
 endfunction()
 
-# The same for the cases "plausible: <experiment>", which doctest leaves out unless asked: they have a preset of their
-# own. Not by doctest_discover_tests, which lists no decorated case and fails where nothing matches.
+# The same for the cases of the suite "plausible", which doctest leaves out unless asked: they have a preset of their
+# own. Not by doctest_discover_tests, which fails where there is none.
 function(add_plausible_checks topic)
   set(tests ${CMAKE_CURRENT_BINARY_DIR}/${topic}_plausible.cmake)
   if(NOT EXISTS ${tests})
@@ -213,7 +223,7 @@ endfunction()
 # exercises, and with -DEXERCISE=<name>.
 function(add_exercises topic)
   set(exercises)
-  file(GLOB files CONFIGURE_DEPENDS your_turn/*.cu)
+  glob_in(files ${CMAKE_CURRENT_SOURCE_DIR} your_turn/*.cu)
   foreach(file IN LISTS files)
     get_filename_component(exercise ${file} NAME_WE)
     if(NOT exercise MATCHES "_check$")
@@ -225,7 +235,7 @@ function(add_exercises topic)
   endif()
   if(EXERCISE)
     if(NOT EXERCISE IN_LIST exercises)
-      if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)
+      if(PROJECT_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)
         list(JOIN exercises ", " all)
         message(FATAL_ERROR "EXERCISE: ${topic} has no exercise '${EXERCISE}'; it has ${all}")
       endif()
@@ -239,7 +249,8 @@ function(add_exercises topic)
   set(folder ${CMAKE_CURRENT_SOURCE_DIR}/your_turn)
   set(sources ${SAMPLES_CMAKE}/your_turn_main.cpp)
   foreach(exercise IN LISTS exercises)
-    file(GLOB checks CONFIGURE_DEPENDS ${folder}/${exercise}_check.c*)
+    glob_in(checks ${folder} ${exercise}_check.c*)
+    list(TRANSFORM checks PREPEND ${folder}/)
     list(APPEND sources ${folder}/${exercise}.cu ${folder}/solutions/${exercise}.cu ${checks})
     if(NOT EXERCISE)
       list(APPEND sources ${folder}/tests/${exercise}.cu)
@@ -316,7 +327,7 @@ function(choose_experiments variable topic)
     list(REMOVE_ITEM unknown ${ARGN})
     # in a build of all topics the others belong to other topics: CMakeLists.txt has looked for them
     set(by_itself FALSE)
-    if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)
+    if(PROJECT_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)
       set(by_itself TRUE)
     endif()
     if(NOT chosen OR (unknown AND by_itself))
@@ -333,9 +344,9 @@ endfunction()
 function(experiment_files variable folder experiment endings)
   set(patterns)
   foreach(ending IN LISTS endings)
-    list(APPEND patterns ${folder}/${experiment}.${ending} ${folder}/${experiment}_*.${ending})
+    list(APPEND patterns ${experiment}.${ending} ${experiment}_*.${ending})
   endforeach()
-  file(GLOB files RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/${folder} CONFIGURE_DEPENDS ${patterns})
+  glob_in(files ${CMAKE_CURRENT_SOURCE_DIR}/${folder} ${patterns})
   foreach(other IN LISTS ARGN)
     if(other MATCHES "^${experiment}_")
       list(FILTER files EXCLUDE REGEX "^${other}(_[^/]*)?[.][a-z]+$")
@@ -445,5 +456,5 @@ endif()
 
 # what every sample links, whether all topics are configured or one by itself
 if(NOT TARGET samples_common)
-  add_subdirectory(${SAMPLES_ROOT}/common ${CMAKE_BINARY_DIR}/common)
+  add_subdirectory(${SAMPLES_ROOT}/common ${PROJECT_BINARY_DIR}/common)
 endif()

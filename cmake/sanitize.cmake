@@ -1,5 +1,5 @@
-# One tool of compute-sanitizer over all self-checks of an executable but those of more than 64 MiB ("large:") and those
-# that race on purpose ("race:"); fails on any report.
+# One tool of compute-sanitizer over all self-checks of an executable but the suites "large" (more than 64 MiB) and "race"
+# (on purpose); fails on any report.
 #   cmake -DSAMPLE=<executable> -DTOOL=<memcheck, racecheck, initcheck or synccheck> -DCOMPUTE_SANITIZER=<program>
 #         -P sanitize.cmake
 cmake_minimum_required(VERSION 3.25)
@@ -15,7 +15,7 @@ if(NOT gpu)
 endif()
 # wrong calls that the samples make on purpose are no report
 execute_process(COMMAND ${COMPUTE_SANITIZER} --tool ${TOOL} --report-api-errors no --error-exitcode 9
-                        ${SAMPLE} --self-check "--test-case-exclude=*large:*,*race:*" RESULT_VARIABLE code)
+                        ${SAMPLE} --self-check --test-suite-exclude=large,race RESULT_VARIABLE code)
 if(NOT code EQUAL 0)
   message(FATAL_ERROR "compute-sanitizer --tool ${TOOL}: exit code ${code}")
 endif()

@@ -4,16 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <iostream>
-#include <map>
+#include <new>
 #include <optional>
+#include <set>
 
 // its own parser of words instead of <regex>, which takes seconds to compile
 #define CXXOPTS_NO_REGEX
@@ -22,6 +21,7 @@
 #include "checks/self_checking.hpp"
 #include "counters.hpp"
 #include "files.hpp"
+#include "machine_state.hpp"
 
 long long parse_number(const std::string& what, const std::string& text, long long least,
                        long long most) {
@@ -38,63 +38,7 @@ long long parse_number(const std::string& what, const std::string& text, long lo
 
 namespace {
 
-/// The words of a command line, read strictly: an option at most once, a switch without a value,
-/// and a value that is no option's name unless it stands behind '='. cxxopts takes all of these in
-/// silence, and not as they were meant.
-class Typed {
- public:
-  /// `switches` and `valued`: options as in "--quick"; -h is --help. Throws UsageError.
-  Typed(const std::vector<std::string>& words, const std::vector<std::string>& switches,
-        const std::vector<std::string>& valued) {
-    const auto is_one = [](const std::vector<std::string>& options, const std::string& name) {
-      return std::find(options.begin(), options.end(), name) != options.end();
-    };
-    for (size_t i = 0; i < words.size(); ++i) {
-      if (words[i] == "--") {  // the rest are no options
-        names_.insert(names_.end(), words.begin() + long(i) + 1, words.end());
-        break;
-      }
-      const size_t equals = words[i].find('=');
-      const std::string name = words[i] == "-h" ? "--help" : words[i].substr(0, equals);
-      if (is_one(switches, name)) {
-        if (equals != std::string::npos) throw UsageError(name + " takes no value");
-        take(name, "");
-      } else if (is_one(valued, name)) {
-        const bool joined = equals != std::string::npos;
-        if (!joined) ++i;
-        take(name, joined ? words[i].substr(equals + 1) : i < words.size() ? words[i] : "");
-        if (values_[name].empty() || (!joined && looks_like_option(values_[name])))
-          throw UsageError(name + ": its value is missing");
-      } else if (looks_like_option(words[i])) {
-        unknown_.push_back(words[i]);
-      } else {
-        names_.push_back(words[i]);
-      }
-    }
-  }
-
-  bool has(const std::string& option) const { return values_.count(option) > 0; }
-  /// Empty if it was not typed.
-  std::string value(const std::string& option) const {
-    return has(option) ? values_.at(option) : "";
-  }
-  /// Options that are none of those.
-  const std::vector<std::string>& unknown() const { return unknown_; }
-  /// Words that are no options, nor values of one.
-  const std::vector<std::string>& names() const { return names_; }
-
- private:
-  void take(const std::string& name, const std::string& value) {
-    if (!values_.emplace(name, value).second) throw UsageError(name + " is given twice");
-  }
-  /// -1 does not: it is a number, and refused as one.
-  static bool looks_like_option(const std::string& word) {
-    return word.size() > 1 && word[0] == '-' && !(word[1] >= '0' && word[1] <= '9');
-  }
-
-  std::map<std::string, std::string> values_;
-  std::vector<std::string> unknown_, names_;
-};
+using Typed = cxxopts::ParseResult;
 
 /// Runs a sample: parses the command line, runs what it asks for, answers with the exit code.
 class CommandLine {
@@ -108,123 +52,162 @@ class CommandLine {
   int main(int argc, char** argv) noexcept {
     try {
       require_standard_streams();
-      std::signal(SIGPIPE, SIG_IGN);  // a closed pipe becomes a failed write, which is reported
-      remove_unfinished_at_signals(sample_.topic);
-      const std::vector<std::string> words(argv + 1, argv + argc);
-      const int code = asks_for_self_check(words) ? self_check(words) : measure(words);
+      // a closed pipe and a file that is too large become writes that fail
+      std::signal(SIGPIPE, SIG_IGN);
+      std::signal(SIGXFSZ, SIG_IGN);
+      cxxopts::Options options = declared();
+      const Typed typed = parse(options, argc, argv);
+      const int code = is_self_check(typed) ? self_check(options, typed) : measure(options, typed);
       flush_standard_output();
       return code;
     } catch (const UsageError& error) {
       return complain(error.what(), exit_code::usage);
+    } catch (const std::bad_alloc&) {
+      return complain("out of host memory", exit_code::failure);
     } catch (const std::exception& error) {
       return complain(error.what(), exit_code::failure);
     }
   }
 
  private:
+  // ---- what there is, and what was typed ----
+
+  cxxopts::Options declared() {
+    cxxopts::Options options(sample_.topic, sample_.about);
+    options.custom_help("[experiment ...] [options]");
+    options.positional_help("");
+    options.set_width(110);
+    const auto has_value = [&](const char* group, const std::string& name, const std::string& help,
+                               const std::string& value) {
+      options.add_options(group)(name, help, cxxopts::value<std::string>(), value);
+      valued_.insert(name);
+    };
+    auto is_switch = options.add_options();
+    is_switch("list", "print the experiments' names, one a line, and end");
+    is_switch("h,help", "print this and end");
+    has_value("", "device", "number of the GPU", "N (default: 0)");
+    has_value("", "repeats", "exactly N timed repeats a row, however long they take",
+              "N (default: up to 20 within 250 ms; 18 of what is compared)");
+    is_switch("quick", "fewer repeats and smaller sizes: at most 4 s instead of 20 s");
+    is_switch("full", "fine sweeps instead of coarse ones");
+    has_value("", "csv", "save every number to FILE", "FILE");
+    has_value("", "counters", "what the profile preset counted with this program on this GPU",
+              "FILE");
+    is_switch("require-gpu", "exit with 1 if there is no usable GPU");
+    for (const TopicOption& option : sample_.options) {
+      std::string heeded_by;
+      for (const std::string& name : option.heeded_by)
+        heeded_by += (heeded_by.empty() ? "" : ", ") + name;
+      has_value("Topic", option.name, option.help + " (" + heeded_by + ")",
+                "(default: " + option.by_default + ")");
+    }
+    auto check_switch = options.add_options(self_checks);
+    check_switch("self-check", "run the self-checks; the options below imply it");
+    check_switch("list-test-cases", "print the self-checks' names and end");
+    has_value(self_checks, "test-case", "only those whose names match, as in '*grid*,*tile*'",
+              "PATTERN");
+    has_value(self_checks, "test-suite", "only those of these suites: large, race, plausible",
+              "PATTERN");
+    has_value(self_checks, "test-suite-exclude", "only those of other suites", "PATTERN");
+    has_value(self_checks, "reporters", "how they are reported: console, xml or junit", "NAME");
+    has_value(self_checks, "out", "save the report to FILE", "FILE");
+    return options;
+  }
+
+  /// cxxopts takes in silence an option that is given twice, a value for a switch, and an option
+  /// where a value is due.
+  Typed parse(cxxopts::Options& options, int argc, char** argv) const {
+    const Typed typed = [&] {
+      try {
+        return options.parse(argc, argv);
+      } catch (const std::exception& error) {  // its name differs between versions of cxxopts
+        throw UsageError(std::string(error.what()) + "; --help lists the options");
+      }
+    }();
+    for (const auto& each : typed.arguments()) {
+      const std::string name = "--" + each.key(), value = each.value();
+      if (typed.count(each.key()) > 1) throw UsageError(name + " is given twice");
+      if (!valued_.count(each.key())) {
+        if (value != "true") throw UsageError(name + " takes no value");
+      } else if (value.empty()) {
+        throw UsageError(name + ": its value is missing");
+      } else if (value[0] == '-' && !(value[1] >= '0' && value[1] <= '9')) {
+        throw UsageError(name + ": '" + value + "' is no value; a file of that name is ./" + value);
+      }
+    }
+    return typed;
+  }
+
+  static std::string value_of(const Typed& typed, const std::string& name) {
+    return typed.count(name) ? typed[name].as<std::string>() : "";
+  }
+
+  static std::optional<int> device_number(const Typed& typed) {
+    if (!typed.count("device")) return std::nullopt;
+    return static_cast<int>(parse_number("--device", value_of(typed, "device"), 0, INT_MAX));
+  }
+
   // ---- measuring ----
 
-  int measure(const std::vector<std::string>& words) {
+  int measure(const cxxopts::Options& options, const Typed& typed) {
     // everything typed is checked before anything is printed, so that a wrong command line prints
     // one line only
-    const Typed typed(words, {"--list", "--help", "--quick", "--full", "--require-gpu"}, valued());
-    cxxopts::Options options = described();
-    refuse_unknown(options, typed.unknown());
-    const std::vector<const Experiment*> selected = select(typed.names());
-    const bool quick = typed.has("--quick"), full = typed.has("--full");
+    const std::vector<const Experiment*> selected = select(typed.unmatched());
+    const bool quick = typed.count("quick"), full = typed.count("full");
     if (quick && full) throw UsageError("--quick and --full exclude each other");
     const Measuring measuring = measuring_of(typed);
     const std::optional<int> number = device_number(typed);
     std::vector<const TopicOption*> heeded;
     std::string ignored;
+    std::vector<NamedFile> files;
+    for (const char* name : {"csv", "counters"})
+      if (typed.count(name))
+        files.push_back(
+            {std::string("--") + name, value_of(typed, name), std::string(name) == "csv"});
     for (const TopicOption& option : sample_.options) {
-      if (!typed.has("--" + option.name)) continue;
-      if (option.file == TopicOption::none) option.take(typed.value("--" + option.name));
-      if (heeds(selected, option))
-        heeded.push_back(&option);
-      else
+      if (!typed.count(option.name)) continue;
+      const std::string value = value_of(typed, option.name);
+      if (option.file == TopicOption::none) option.take(value);
+      if (!heeds(selected, option)) {
         ignored += (ignored.empty() ? "--" : ", --") + option.name;
+        continue;
+      }
+      heeded.push_back(&option);
+      if (option.file != TopicOption::none)
+        files.push_back({"--" + option.name, value, option.file == TopicOption::written});
     }
-    require_files(files(typed, heeded));
+    if (typed.count("help")) return help(options);
+    if (typed.count("list")) return list();
 
-    if (typed.has("--help")) return help(options);
-    if (typed.has("--list")) return list();
-
+    require_usable(files);
     for (const TopicOption* option : heeded)
-      if (option->file != TopicOption::none) option->take(typed.value("--" + option->name));
-    std::optional<OutputFile> csv;
-    if (typed.has("--csv")) csv.emplace(typed.value("--csv"));
+      if (option->file != TopicOption::none) option->take(value_of(typed, option->name));
     const std::string no_gpu = no_gpu_reason();
     std::optional<Device> device;
     if (no_gpu.empty())
       device = Device::select(existing_device(number.value_or(0)));
-    else if (number || typed.has("--require-gpu"))
+    else if (number || typed.count("require-gpu"))
       throw no_usable_gpu(no_gpu);
-    if (typed.has("--counters")) counters::take_file(typed.value("--counters"), device.has_value());
+    if (typed.count("counters"))
+      counters::take_file(value_of(typed, "counters"), device.has_value());
 
     Report report(sample_.topic);
     const Run run{report, device ? &*device : nullptr, measuring, quick, full};
-    rehearse(selected, heeded, run);
+    for (const Experiment* experiment : selected)
+      if (experiment->check_typed && heeds_any(experiment, heeded)) experiment->check_typed(run);
     report.heading(run.device, no_gpu);
     if (!ignored.empty()) report.note("without effect on what is run: " + ignored);
-    for (const Experiment* experiment : selected) carry_out(*experiment, run);
+    MachineWatch watch(report, run.device);
+    for (const Experiment* experiment : selected) {
+      carry_out(*experiment, run);
+      watch.after(experiment->name);
+    }
     report.summary();
-    if (csv) csv->write(report.csv(today()));
     flush_standard_output();
-    // all is written; the files take their places together
+    if (typed.count("csv")) write_whole(value_of(typed, "csv"), report.csv(today()));
     for (const TopicOption* option : heeded)
-      if (option->done) option->done();
-    if (csv) csv->finish();
+      if (option->text) write_whole(value_of(typed, option->name), option->text());
     return exit_code::success;
-  }
-
-  /// Options that have a value.
-  std::vector<std::string> valued() const {
-    std::vector<std::string> names{"--device", "--repeats", "--csv", "--counters"};
-    for (const TopicOption& option : sample_.options) names.push_back("--" + option.name);
-    return names;
-  }
-
-  cxxopts::Options described() const {
-    cxxopts::Options options(sample_.topic, sample_.about);
-    options.custom_help("[experiment ...] [options]");
-    options.positional_help("");
-    options.set_width(110);
-    const auto word = [] { return cxxopts::value<std::string>(); };
-    auto add = options.add_options();
-    add("list", "print the experiments' names, one a line, and end");
-    add("h,help", "print this and end");
-    add("device", "number of the GPU", word(), "N (default: 0)");
-    add("repeats", "exactly N timed repeats a row, however long they take", word(),
-        "N (default: up to 20 within 250 ms; 15 of what is compared)");
-    add("quick", "fewer repeats and smaller sizes: at most 4 s instead of 20 s");
-    add("full", "fine sweeps instead of coarse ones");
-    add("csv", "save every number to FILE", word(), "FILE");
-    add("counters", "what the profile preset counted with this program on this GPU", word(),
-        "FILE");
-    add("require-gpu", "exit with 1 if there is no usable GPU");
-    add("self-check", "run the self-checks; doctest's options may follow");
-    for (const TopicOption& option : sample_.options) {
-      std::string heeded_by;
-      for (const std::string& name : option.heeded_by)
-        heeded_by += (heeded_by.empty() ? "" : ", ") + name;
-      options.add_options("Topic")(option.name, option.help + " (" + heeded_by + ")",
-                                   cxxopts::value<std::string>(),
-                                   "(default: " + option.by_default + ")");
-    }
-    return options;
-  }
-
-  /// cxxopts says what is wrong with options that it does not know.
-  static void refuse_unknown(cxxopts::Options& options, const std::vector<std::string>& unknown) {
-    std::vector<const char*> arguments{""};
-    for (const std::string& word : unknown) arguments.push_back(word.c_str());
-    try {
-      options.parse(static_cast<int>(arguments.size()), arguments.data());
-    } catch (const std::exception&
-                 error) {  // the name of cxxopts' base class differs between its versions
-      throw UsageError(std::string(error.what()) + "; --help lists the options");
-    }
   }
 
   std::vector<const Experiment*> select(const std::vector<std::string>& names) const {
@@ -241,23 +224,18 @@ class CommandLine {
 
   static Measuring measuring_of(const Typed& typed) {
     Measuring measuring;
-    if (typed.has("--quick")) {
+    if (typed.count("quick")) {
       measuring.repeats = 5;
-      measuring.pairs = 7;
+      measuring.rounds = Measuring::quick_rounds;
       measuring.budget_ms = 50;
       measuring.warm_up_ms = 10;
     }
-    if (typed.has("--repeats")) {
+    if (typed.count("repeats")) {
       measuring.repeats =
-          static_cast<int>(parse_number("--repeats", typed.value("--repeats"), 1, 1000000));
+          static_cast<int>(parse_number("--repeats", value_of(typed, "repeats"), 1, 1000000));
       measuring.typed = true;
     }
     return measuring;
-  }
-
-  static std::optional<int> device_number(const Typed& typed) {
-    if (!typed.has("--device")) return std::nullopt;
-    return static_cast<int>(parse_number("--device", typed.value("--device"), 0, INT_MAX));
   }
 
   static bool heeds(const std::vector<const Experiment*>& selected, const TopicOption& option) {
@@ -267,47 +245,16 @@ class CommandLine {
     });
   }
 
-  /// The files that a run will read and write.
-  static std::vector<NamedFile> files(const Typed& typed,
-                                      const std::vector<const TopicOption*>& heeded) {
-    std::vector<NamedFile> all;
-    if (typed.has("--csv")) all.push_back({"--csv", typed.value("--csv"), true});
-    if (typed.has("--counters")) all.push_back({"--counters", typed.value("--counters")});
-    for (const TopicOption* option : heeded)
-      if (option->file != TopicOption::none)
-        all.push_back({"--" + option->name, typed.value("--" + option->name),
-                       option->file == TopicOption::written, option->replaces});
-    return all;
-  }
-
-  static void require_files(const std::vector<NamedFile>& files) {
-    for (const NamedFile& file : files)
-      if (file.path == "-")
-        throw UsageError(file.option +
-                         ": '-' is not taken for a standard stream; a file of that name is ./-");
-    require_different(files);
-  }
-
-  /// Lets each experiment that heeds a typed option refuse what this device cannot hold, which it
-  /// does before it calls begin(); later the numbers of those before it would be lost.
-  static void rehearse(const std::vector<const Experiment*>& selected,
-                       const std::vector<const TopicOption*>& heeded, const Run& run) {
-    for (const Experiment* experiment : selected) {
-      const auto concerns = [&](const TopicOption* option) { return heeds({experiment}, *option); };
-      if (std::none_of(heeded.begin(), heeded.end(), concerns)) continue;
-      Report rehearsal = Report::rehearsal();
-      try {
-        carry_out(*experiment, Run{rehearsal, run.device, run.measuring, run.quick, run.full});
-      } catch (const Report::Begun&) {
-      }
-    }
+  static bool heeds_any(const Experiment* experiment, const std::vector<const TopicOption*>& all) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const TopicOption* option) { return heeds({experiment}, *option); });
   }
 
   static void carry_out(const Experiment& experiment, const Run& run) {
     try {
       experiment.run(run);
-    } catch (const std::bad_alloc& error) {
-      throw std::runtime_error(experiment.name + ": " + error.what());
+    } catch (const std::bad_alloc&) {
+      throw std::runtime_error(experiment.name + ": out of host memory");
     }
   }
 
@@ -331,21 +278,18 @@ class CommandLine {
   }
 
   int help(const cxxopts::Options& options) const {
-    std::cout << options.help(sample_.options.empty() ? std::vector<std::string>{""}
-                                                      : std::vector<std::string>{"", "Topic"});
-    std::cout << "\nExperiments:\n";
+    std::vector<std::string> groups{"", "Topic", self_checks};
+    if (sample_.options.empty()) groups.erase(groups.begin() + 1);
+    std::cout << options.help(groups) << "\nExperiments:\n";
     size_t width = 0;
     for (const Experiment& experiment : sample_.experiments)
       width = std::max(width, experiment.name.size());
     for (const Experiment& experiment : sample_.experiments)
       std::cout << "  " << experiment.name << std::string(width + 2 - experiment.name.size(), ' ')
                 << experiment.about << "\n";
-    std::cout << "\nFILE is replaced when all is measured, whole or not at all, and keeps its mode "
-                 "and owner; it is\nrefused before if that cannot be done: it has other names "
-                 "(hard links), its owner would change, or\nits folder takes no new file. A pipe "
-                 "has to have a reader.\n"
+    std::cout << "\nFILE is written when all is measured, whole or not at all.\n"
                  "\nExit codes: 0 done, 1 failed, 2 wrong command line, 77 every self-check "
-                 "skipped, 130 interrupted\n(128 + the number of any signal that ended it)\n";
+                 "skipped, 128 + n ended by\nsignal n\n";
     return exit_code::success;
   }
 
@@ -356,39 +300,46 @@ class CommandLine {
 
   // ---- self-checks ----
 
-  static bool asks_for_self_check(const std::vector<std::string>& words) {
-    for (const std::string& word : words)
-      if (word == "--self-check" || word.rfind("--self-check=", 0) == 0) return true;
-    return is_doctest_command && is_doctest_command(words);
+  static bool is_of_self_checks(const std::string& option) {
+    static const std::set<std::string> all{"self-check", "list-test-cases",    "test-case",
+                                           "test-suite", "test-suite-exclude", "reporters",
+                                           "out"};
+    return all.count(option) > 0;
   }
 
-  int self_check(const std::vector<std::string>& words) {
+  static bool is_self_check(const Typed& typed) {
+    const auto& all = typed.arguments();
+    return std::any_of(all.begin(), all.end(),
+                       [](const auto& each) { return is_of_self_checks(each.key()); });
+  }
+
+  int self_check(const cxxopts::Options& options, const Typed& typed) {
     if (!run_self_checks)
       throw UsageError(
           "--self-check: this program was built without its self-checks "
           "(-DBUILD_TESTING=OFF, or by one line of nvcc)");
-    const Typed typed(words, {"--self-check", "--require-gpu", "--help"},
-                      {"--device", "--counters"});
-    if (!typed.names().empty())
-      throw UsageError("'" + typed.names().front() + "' is no option of --self-check");
-    const std::vector<std::string>& of_doctest = typed.unknown();
-    require_doctest_options(of_doctest);
+    if (!typed.unmatched().empty())
+      throw UsageError("'" + typed.unmatched().front() + "' is no option of --self-check");
+    const std::set<std::string> too{"device", "counters", "require-gpu", "help"};
+    for (const auto& each : typed.arguments())
+      if (!too.count(each.key()) && !is_of_self_checks(each.key()))
+        throw UsageError("--" + each.key() + " is no option of --self-check");
     const std::optional<int> device = device_number(typed);
-    const std::optional<std::string> path = doctest_output(of_doctest);
-    std::vector<NamedFile> files;
-    if (path) files.push_back({"--out", *path, true});
-    if (typed.has("--counters")) files.push_back({"--counters", typed.value("--counters")});
-    require_files(files);
-    if (typed.has("--help")) return measure({"--help"});
+    if (typed.count("help")) return help(options);
 
-    std::optional<OutputFile> output;
-    if (path) output.emplace(*path);
-    if (typed.has("--require-gpu")) setenv("SAMPLES_REQUIRE_GPU", "1", 1);
+    const std::string out = value_of(typed, "out"), counts = value_of(typed, "counters");
+    std::vector<NamedFile> files;
+    if (!out.empty()) files.push_back({"--out", out, true});
+    if (!counts.empty()) files.push_back({"--counters", counts});
+    require_usable(files);
+    if (typed.count("require-gpu")) setenv("SAMPLES_REQUIRE_GPU", "1", 1);
     const std::string no_gpu = no_gpu_reason();
     if (device && !no_gpu.empty()) throw no_usable_gpu(no_gpu);
     if (no_gpu.empty()) CUDA_CHECK(cudaSetDevice(existing_device(device.value_or(0))));
-    if (typed.has("--counters")) counters::take_file(typed.value("--counters"), no_gpu.empty());
-    return run_self_checks(sample_.topic, of_doctest, output ? &*output : nullptr);
+    if (!counts.empty()) counters::take_file(counts, no_gpu.empty());
+    return run_self_checks({value_of(typed, "test-case"), value_of(typed, "test-suite"),
+                            value_of(typed, "test-suite-exclude"), value_of(typed, "reporters"),
+                            out, typed.count("list-test-cases") > 0});
   }
 
   // ---- ends ----
@@ -410,20 +361,16 @@ class CommandLine {
     if (no_output) throw std::runtime_error("cannot write standard output: it is closed");
   }
 
-  /// One line, whatever was typed: a character that would end it is written as its number.
+  /// One line, whatever was typed.
   int complain(const std::string& message, int code) const {
-    std::string line;
-    for (const char c : message) {
-      char number[5];
-      std::snprintf(number, sizeof number, "\\x%02x", static_cast<unsigned char>(c));
-      line += std::iscntrl(static_cast<unsigned char>(c)) ? number : std::string(1, c);
-    }
     std::cout.flush();
-    std::cerr << sample_.topic << ": " << line << std::endl;
+    std::cerr << sample_.topic << ": " << printable(message) << std::endl;
     return code;
   }
 
+  static constexpr const char* self_checks = "Self-checks";
   Sample sample_;
+  std::set<std::string> valued_;  ///< names of options that have a value
 };
 
 }  // namespace

@@ -3,12 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 
 #include "report.hpp"
 
 /// What a sample's process exits with; CONTRIBUTING.md and cmake/contract.cmake say when.
 namespace exit_code {
-inline constexpr int success = 0, failure = 1, usage = 2, skipped = 77, interrupted = 130;
+inline constexpr int success = 0, failure = 1, usage = 2, skipped = 77;
 }
 
 /// The whole number `text` from `least` to `most`; throws UsageError for anything but plain decimal
@@ -25,13 +26,12 @@ struct TopicOption {
   std::string help;                    ///< what it is, with its unit
   std::string by_default;              ///< shown by --help
   std::vector<std::string> heeded_by;  ///< names of experiments; on others it has no effect
-  /// Called with the value; throws UsageError, e.g. by parse_number. A file is taken only if an
-  /// experiment that heeds it is run: read whole, or opened to be written.
+  /// Called with the value; throws UsageError, e.g. by parse_number. The name of a file is taken
+  /// only if an experiment that heeds it is run; one that is read is read here.
   std::function<void(const std::string&)> take;
-  File file = none;           ///< whether the value names a file, and what becomes of it
-  std::string replaces = {};  ///< as in "--file": the input that an output may be, to replace it
-  /// Called when all has been run and printed: puts an output in its place.
-  std::function<void()> done = nullptr;
+  File file = none;  ///< whether the value names a file, and what becomes of it
+  /// What is written to the file at the end of the run.
+  std::function<std::string_view()> text = nullptr;
 };
 
 /// One experiment of the sample, as named on the command line and in --list. One whose function is
@@ -40,6 +40,9 @@ struct Experiment {
   std::string name;
   std::string about;
   std::function<void(const Run&)> run;
+  /// Throws UsageError if what was typed does not fit on this device: called before anything is
+  /// printed or allocated, and only if an option was typed that the experiment heeds.
+  std::function<void(const Run&)> check_typed = nullptr;
 };
 
 /// What main.cu declares.
@@ -50,12 +53,12 @@ struct Sample {
   std::vector<TopicOption> options = {};
 };
 
-/// An experiment that is given the topic's options, or null where the experiment is.
+/// A function of an experiment that is given the topic's options, or null where the function is.
 template <class Options>
 std::function<void(const Run&)> with(const Options& options,
-                                     void (*experiment)(const Run&, const Options&)) {
-  if (!experiment) return nullptr;
-  return [&options, experiment](const Run& run) { experiment(run, options); };
+                                     void (*function)(const Run&, const Options&)) {
+  if (!function) return nullptr;
+  return [&options, function](const Run& run) { function(run, options); };
 }
 
 /// All of main: `return run_sample({...}, argc, argv);`.

@@ -1,36 +1,6 @@
 #include "memory.hpp"
 
-#include <cstdio>
-#include <cstdlib>
-#include <new>
 #include <stdexcept>
-
-// ---- host memory ----
-
-namespace {
-
-/// Says how much was asked for, which std::bad_alloc does not. Made without allocating.
-class OutOfHostMemory : public std::bad_alloc {
- public:
-  explicit OutOfHostMemory(size_t bytes) noexcept {
-    std::snprintf(text_, sizeof text_, "out of host memory: %.1f MiB were asked for",
-                  double(bytes) / (1 << 20));
-  }
-  const char* what() const noexcept override { return text_; }
-
- private:
-  char text_[80];
-};
-
-}  // namespace
-
-// the standard library's, but for what they throw
-void* operator new(size_t bytes) {
-  if (void* data = std::malloc(bytes ? bytes : 1)) return data;
-  throw OutOfHostMemory(bytes);
-}
-void operator delete(void* data) noexcept { std::free(data); }
-void operator delete(void* data, size_t) noexcept { std::free(data); }
 
 // ---- device memory ----
 

@@ -127,11 +127,16 @@ size_t fitting_size(const std::string& what, size_t typed, size_t by_default, do
   return size;
 }
 
+bool Hardware::includes(const cudaDeviceProp& prop) const {
+  const int capability = 10 * prop.major + prop.minor;
+  return from <= capability && capability <= to;
+}
+
 // ---- the report ----
 
 const char* const csv_header =
     "topic,experiment,case,parameter,at,kind,metric,unit,value,low,high,repeats,gpu,cc,driver,"
-    "toolkit,date";
+    "toolkit,date,words,runs,cards";
 
 namespace {
 
@@ -176,6 +181,7 @@ void Report::heading(const Device* device, const std::string& no_gpu) {
         "to be.");
     return;
   }
+  device_ = device;
   gpu_ = device->prop.name;
   capability_ = device->capability();
   driver_ = cuda_version_text(device->driver);
@@ -190,7 +196,6 @@ void Report::heading(const Device* device, const std::string& no_gpu) {
 }
 
 void Report::begin(const std::string& experiment, const std::string& size) {
-  if (rehearsal_) throw Begun();
   experiment_ = experiment;
   said_once_.clear();
   print("\n" + experiment + ": " + size);
@@ -224,22 +229,31 @@ void Report::not_judged(const Part& part, const std::string& why) {
 
 void Report::judged(const Part& part, Verdict verdict, const Interval& value,
                     const std::string& here, const std::string& unit) {
+  const bool is_that_hardware = device_ && part.of.includes(device_->prop);
+  if (verdict == Verdict::does_not_hold && part.of.named() && !is_that_hardware)
+    verdict = Verdict::no_longer;
   std::string found = here;
   if (verdict == Verdict::not_judged) {
     found = value.why_not;
+    if (found.empty() && value.measured()) found = "not seen here: " + here;
     if (found.empty() && !gpu_.empty())
       throw std::logic_error(part.id + ": nothing was measured, and nobody said why");
     if (found.empty()) found = "no GPU";
   }
   const std::string then =
       part.then.empty() ? "" : part.then + (part.then_on.empty() ? "" : " (" + part.then_on + ")");
-  print("  " + padded(part.id, 6, true) + " " + padded(verdict_text(verdict), 18, true) + " " +
-        part.statement);
+  const std::string dagger = part.by_construction ? " †" : "";
+  print("  " + padded(part.id, 6, true) + " " + padded(verdict_text(verdict) + dagger, 18, true) +
+        " " + part.statement);
   const std::string answer = verdict == Verdict::not_judged ? found : "here " + found;
   print("         " + answer + (then.empty() ? "" : "; then " + then));
-  ++verdicts_[static_cast<int>(verdict)];
+  if (part.by_construction && verdict != Verdict::not_judged)
+    ++by_construction_;
+  else
+    ++verdicts_[static_cast<int>(verdict)];
   save({experiment_, part.id, part.statement, found, "claim", verdict_text(verdict),
-        value.measured() ? unit : "", value.value, value.low, value.high, value.pairs});
+        value.measured() ? unit : "", value.value, value.low, value.high, value.pairs,
+        part.by_construction ? "by construction" : ""});
   save({experiment_, part.id, part.then_on, part.then, "then", "reported", "", NAN});
 }
 
@@ -256,6 +270,9 @@ void Report::summary() const {
     line += (line.empty() ? "" : "; ") + std::string(verdict_text(static_cast<Verdict>(v))) + ": " +
             std::to_string(verdicts_[v]);
   }
+  if (by_construction_)
+    line += (line.empty() ? "" : "; ") + std::string("by construction (†): ") +
+            std::to_string(by_construction_);
   if (!line.empty()) print("\nclaims: " + line);
 }
 
@@ -267,14 +284,17 @@ void Report::save(Record record) {
 std::string Report::csv(const std::string& date) const {
   std::string text = std::string(csv_header) + "\n";
   for (const Record& r : records_) {
-    const int digits = r.kind == "counted" || r.kind == "predicted" ? 12 : 6;  // counts are exact
+    // counts and sizes are exact
+    const bool exact = r.kind == "counted" || r.kind == "predicted" || r.kind == "machine";
+    const int digits = exact ? 12 : 6;
     for (const std::string& field :
          {topic_, r.experiment, r.name, r.parameter, r.at, r.kind, r.metric, r.unit,
           csv_number(r.value, digits), csv_number(r.low, digits), csv_number(r.high, digits),
           r.repeats ? std::to_string(r.repeats) : "", gpu_, capability_, driver_,
           cuda_version_text(CUDART_VERSION)})
       text += csv_field(field) + ",";
-    text += date + "\n";
+    // runs and cards: of a file that was made from several runs (tools/combine.py)
+    text += date + "," + csv_field(r.words) + ",,\n";
   }
   return text;
 }
@@ -362,8 +382,10 @@ void Table::row(const Key& key, const std::vector<Cell>& cells) {
   if (cells.size() != columns_.size())
     throw std::logic_error("Table::row: a row has one cell for each column");
   std::vector<std::string> line;
-  line.push_back(key.at.empty() ? key.name
-                                : (key.name.empty() ? key.at : key.name + ", " + key.at));
+  line.push_back(!key.words.empty() ? key.words
+                 : key.at.empty()   ? key.name
+                 : key.name.empty() ? key.at
+                                    : key.name + ", " + key.at);
   for (size_t i = 0; i < cells.size(); ++i)
     for (std::string& text : show(key, columns_[i], cells[i])) line.push_back(std::move(text));
   lines_.push_back(std::move(line));
@@ -375,7 +397,7 @@ std::vector<std::string> Table::show(const Key& key, const Column& column, const
   const auto save = [&](const char* kind, double value, double low, double high, int repeats) {
     if (!column.metric.empty() && std::isfinite(value))
       report_.save({"", key.name, key.parameter, key.at, kind, column.metric, column.unit, value,
-                    low, high, repeats});
+                    low, high, repeats, key.words});
   };
   if (!pair) {
     if (cell.kind == Cell::words) return {cell.text};

@@ -69,12 +69,24 @@ size_t fitting_size(const std::string& what, size_t typed, size_t by_default, do
 
 // ---- claims ----
 
+/// The hardware that a text speaks of, by its compute capabilities times ten: {20, 37} is Fermi and
+/// Kepler. By default CUDA in general.
+struct Hardware {
+  int from = 0, to = 0;
+
+  bool named() const { return to > 0; }
+  bool includes(const cudaDeviceProp& prop) const;
+};
+inline constexpr Hardware g80{10, 11}, fermi_and_kepler{20, 37}, kepler{30, 37}, pascal{60, 62};
+
 /// A statement of the texts, which gets one verdict.
 struct Part {
   std::string id;         ///< as in "04.2a"
   std::string statement;  ///< what it says, in a line
   std::string then;       ///< what was reported; empty if no figure was
   std::string then_on;    ///< the hardware, or the text that it stands in
+  Hardware of = {};       ///< what it is said of: elsewhere "does not hold" becomes "no longer"
+  bool by_construction = false;  ///< it cannot come out otherwise on any GPU: gets a dagger
 };
 
 // ---- the report ----
@@ -85,6 +97,7 @@ struct Record {
   std::string kind, metric, unit;
   double value = NAN, low = NAN, high = NAN;  ///< NaN is saved as an empty field
   int repeats = 0;
+  std::string words = {};  ///< what a reader sees of the case, where that is not its name
 };
 
 extern const char* const csv_header;
@@ -111,16 +124,6 @@ class Report {
   /// One that prints into a string, for tests.
   Report(std::string topic, std::string* printed) : topic_(std::move(topic)), printed_(printed) {}
 
-  /// Thrown by begin() of a rehearsal: the experiment has accepted what was typed.
-  struct Begun {};
-  /// One whose begin() ends the experiment. An experiment refuses what the device cannot hold
-  /// before it calls begin(); the command line lets it do so before anything is measured.
-  static Report rehearsal() {
-    Report report("");
-    report.rehearsal_ = true;
-    return report;
-  }
-
   /// The first lines: the device, or why there is none.
   void heading(const Device* device, const std::string& no_gpu);
   /// Begins an experiment: its name as on the command line and its size in words and bytes.
@@ -146,13 +149,14 @@ class Report {
   /// What was found beside a claim, which nobody judges. Not measured (empty): nothing is printed.
   void finding(const std::string& id, const std::string& text);
 
-  /// The last line: how many claims got which verdict.
+  /// The last line: how many claims got which verdict, those by construction counted apart.
   void summary() const;
 
   /// Keeps a record for the CSV; tables and claims do so by themselves.
   void save(Record record);
   /// The whole CSV. `date` as YYYY-MM-DD.
   std::string csv(const std::string& date) const;
+  const std::vector<Record>& records() const { return records_; }
 
   /// Of tables: prints a line, keeps a prediction.
   void print(const std::string& line) const;
@@ -162,11 +166,12 @@ class Report {
  private:
   std::string topic_, experiment_, gpu_, capability_, driver_;
   std::string* printed_ = nullptr;
-  bool rehearsal_ = false;
   std::vector<Record> records_;
   std::vector<Prediction> predictions_;
   std::vector<std::string> said_once_;
+  const Device* device_ = nullptr;
   int verdicts_[verdict_count] = {};
+  int by_construction_ = 0;
 };
 
 /// Today in UTC as YYYY-MM-DD.
@@ -241,6 +246,7 @@ struct Key {
   std::string name;
   std::string parameter = {};
   std::string at = {};
+  std::string words = {};  ///< printed instead of both
 };
 
 /// Collects rows, keeps their numbers for the CSV, prints itself aligned. Columns in which nothing

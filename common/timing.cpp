@@ -145,13 +145,6 @@ int Measuring::repeats_for(double ms) const {
   return std::clamp(fitting, std::min(fewest_repeats, repeats), repeats);
 }
 
-int Measuring::rounds_for(double ms) const {
-  if (typed) return repeats;
-  if (!(ms > 0)) return pairs;
-  const int fitting = static_cast<int>(std::min(budget_ms / ms, 1e6));
-  return std::clamp(fitting, std::min(fewest_pairs, pairs), pairs);
-}
-
 size_t wrong_after(const Task& task) {
   task.check.poison();
   task.launch();
@@ -173,6 +166,7 @@ Readings time_alone(const Measuring& measuring, const Task& task) {
   if (task.on_host) {
     const int repeats = measuring.repeats_for(host_ms(task.launch));
     for (int r = 0; r < repeats; ++r) times.ms.push_back(host_ms(task.launch));
+    require_right(task);
     return times;
   }
   warm_up(task, measuring);
@@ -187,6 +181,7 @@ Readings time_alone(const Measuring& measuring, const Task& task) {
   CUDA_CHECK_LAUNCH();
   wait(stop.back());
   for (int r = 0; r < repeats; ++r) times.ms.push_back(stop[r].ms_since(start[r]) / launches);
+  require_right(task);
   return times;
 }
 
@@ -198,18 +193,18 @@ std::vector<Readings> time_in_turn(const Measuring& measuring, const std::vector
     host_works = host_works || task.on_host;
   }
   std::vector<int> launches;
-  double slowest_ms = 0;
   for (const Task& task : tasks) {
     if (task.on_host) {
+      task.launch();  // once untimed: pages and caches of the host are touched
       launches.push_back(1);
-      slowest_ms = std::max(slowest_ms, host_ms(task.launch));
-      continue;
+    } else {
+      warm_up(task, measuring);
+      launches.push_back(launches_for(task));
     }
-    warm_up(task, measuring);
-    launches.push_back(launches_for(task));
-    slowest_ms = std::max(slowest_ms, timed(task, launches.back()));
   }
-  const int rounds = measuring.rounds_for(slowest_ms);
-  return host_works ? time_waiting(rounds, tasks, launches, measuring)
-                    : time_queued(rounds, tasks, launches);
+  const int rounds = measuring.rounds_in_turn();
+  const std::vector<Readings> times = host_works ? time_waiting(rounds, tasks, launches, measuring)
+                                                 : time_queued(rounds, tasks, launches);
+  for (const Task& task : tasks) require_right(task);
+  return times;
 }

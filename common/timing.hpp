@@ -119,16 +119,16 @@ struct Measuring {
   int repeats = 20;        ///< of work that is timed by itself, at most
   bool typed = false;      ///< the user typed `repeats`: exactly so many of both, however long
   double budget_ms = 250;  ///< unless typed: fewer, once one piece of work would take longer
-  int pairs = 15;          ///< rounds of work that is timed in turn, at most
+  int rounds = 18;         ///< of work that is timed in turn: nine blocks A B B A
   double warm_up_ms = warming_ms;  ///< --quick warms up for less, and may find lower clocks
 
   static constexpr int fewest_repeats = 5;
-  static constexpr int fewest_pairs = 6;  ///< fewer leave no 95% range of their median
+  static constexpr int quick_rounds = 12;  ///< six blocks: fewer leave no 95% range of their median
 
   /// Repeats of work that takes `ms` milliseconds once and is timed by itself.
   int repeats_for(double ms) const;
-  /// Rounds of work in turn, the slowest of which takes `ms` milliseconds.
-  int rounds_for(double ms) const;
+  /// Rounds of work in turn. Never fewer than `rounds` unless the user typed another number.
+  int rounds_in_turn() const { return typed ? repeats : rounds; }
 };
 
 /// Device work so short that its events count is launched several times between them, until they
@@ -141,11 +141,14 @@ size_t wrong_after(const Task& task);
 /// The same; throws WrongResult if any element is wrong, unless there is no result to check.
 void require_right(const Task& task);
 
-/// Checks the work, warms up and times it by itself.
+/// Checks the work, warms up and times it by itself, and checks it once more after the last repeat:
+/// what was timed must have left its inputs as they were.
 Readings time_alone(const Measuring& measuring, const Task& task);
 
-/// Checks all tasks, warms up, and times them in turn: A B C, C B A, A B C ... so that neighbours
-/// lie in the order A B B A and a drift cancels in their ratio. Value r of each is of round r.
+/// Checks all tasks, warms up, times them in turn, and checks them once more after the last round.
+/// A round is A B C or C B A, one after the other, so that two rounds are a block A B B A: in the
+/// block's ratio (judging.hpp: ratio) a steady drift cancels, and so does what the second place
+/// costs. Value r of each task is of round r.
 /// Before each device measurement the same task runs once untimed: it then finds in the caches what
 /// it left there itself, not lines of the task before it that are still to be written. (A transpose
 /// that follows the copy engine would lose 3%.)

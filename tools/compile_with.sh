@@ -98,7 +98,7 @@ for topic in [0-9]*_*/; do
     compile_all "$topic"/checks/*.cu
     # those cases that need no GPU
     if link "$topic" --self-check common/*.cpp common/checks/*.cpp "${sources[@]}" "$topic"/checks/*.cu; then
-      said="$(grep -o '[0-9]* passed' "$scratch/said" | head -n 1) of its self-checks, the others need a GPU"
+      said="$(sed -n 's/^self-checks: \([0-9]* passed\).*/\1/p' "$scratch/said") of its self-checks, the others need a GPU"
     else
       failed=1
       said="its self-checks do not compile, or fail"

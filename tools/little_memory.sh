@@ -41,6 +41,7 @@ mkfifo "$scratch/end"
 
 failed=0
 for mib in "${left[@]}"; do
+  rm -f "$scratch/held"  # of the amount before; the holder's own shell makes it anew, perhaps late
   "$hold" "$mib" <"$scratch/end" >"$scratch/held" 2>&1 &
   holder=$!
   exec 3>"$scratch/end"  # it holds until this is closed

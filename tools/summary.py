@@ -130,6 +130,8 @@ def count_predictions(paths):
     for path in paths:
         rows, calibrated = collections.defaultdict(list), collections.defaultdict(list)
         for r in records.load(path):
+            if r["kind"] == "machine":  # of no row
+                continue
             count = counts.setdefault((r["topic"], r["experiment"]), Predictions()) if r["experiment"] else None
             if r["kind"] == "model":
                 if r["metric"] not in MODELS or not count:

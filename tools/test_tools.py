@@ -246,6 +246,14 @@ class Predictions(InFolder):
         count = self.count(timed("copy", "calibration", 1), timed("copy", "predicted", 1), timed("a", "measured", 1))
         self.assertEqual((count.calibration, count.rows, count.ratios), (1, 1, []))
 
+    def test_what_machine_it_was_is_no_row_and_no_experiment(self):
+        found = [record(experiment="", case="device", kind="machine", metric="SM clock", unit="ms", value=4),
+                 record(case="device", kind="machine", metric="power after", unit="ms", value=4),
+                 timed("a", "measured", 1)]
+        counts = summary.count_predictions([self.save("r.csv", *found)])
+        self.assertEqual({key: count.rows for key, count in counts.items()}, {("04_bandwidth", "sum"): 1})
+        self.assertFalse(any(map(pages.in_tables, found[:2])))
+
     def test_what_repeats_a_calibration_is_counted_apart(self):
         count = self.count(timed("copy", "calibration", 2), timed("as the copy", "predicted", 2.0001),
                            timed("as the copy", "measured", 3), timed("near it", "predicted", 2.001),

@@ -71,7 +71,8 @@ TEST_CASE("carveout: every chase ends where it should") {
 }
 
 // The claim of the sweep, where the array is one: more shared memory, less L1.
-TEST_CASE("plausible: carveout" * doctest::skip()) {
+TEST_CASE("carveout: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   if (skip_without_gpu()) return;
   const cudaDeviceProp prop = Device::current().prop;
   const Splits splits = splits_of(prop.major, prop.minor);

@@ -84,6 +84,7 @@ TEST_CASE("constant: the check finds a word left out and another taken twice") {
   CHECK(task.check.wrong() == 1);
 }
 
-TEST_CASE("plausible: constant" * doctest::skip()) {
+TEST_CASE("constant: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { constant(run); });
 }

@@ -38,13 +38,13 @@ TEST_CASE("device: the guide has the two GPUs of the text as the text has them, 
   REQUIRE(volta);
   const std::vector<Figure> all = figures(nullptr);
   for (const Figure& f : all) CHECK(std::isnan(f.here));  // no figure of a GPU that is not there
-  const Figure& l1 = figure(all, "L1 and read-only cache, a multiprocessor");
+  const Figure l1 = figure(all, "L1 and read-only cache, a multiprocessor");
   CHECK(l1.p100 == pascal->data_cache);
   CHECK(l1.v100 == volta->data_cache);
-  const Figure& shared = figure(all, "shared memory, a multiprocessor");
+  const Figure shared = figure(all, "shared memory, a multiprocessor");
   CHECK(shared.p100 == pascal->shared);
   CHECK(shared.v100 == volta->shared);
-  const Figure& constant = figure(all, "constant cache, a multiprocessor");
+  const Figure constant = figure(all, "constant cache, a multiprocessor");
   CHECK(constant.v100 == volta->constant_cache);
   CHECK(constant.p100 == 2 * pascal->constant_cache);  // the text's slip: 8 KiB for the guide's 4
   CHECK_FALSE(pascal->holds_shared);
@@ -136,6 +136,7 @@ TEST_CASE("device: a block gets the shared memory that is reported and no more")
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE("plausible: device" * doctest::skip()) {
+TEST_CASE("device: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { device(run); });
 }

@@ -127,11 +127,11 @@ TEST_CASE("latency: each claim compares the text's pair, the right way round") {
   const auto says = [&](const char* line) { return printed.find(line) != std::string::npos; };
   verdicts({0.5, 1, 1.2, 1.1, 1.2, 1.2, 90, 150, 250});  // register, shared ... texture, L2, DRAM
   for (const char* line : {"01.1a  holds  ", "01.1b  holds  ", "01.1c  holds  ", "01.1d  holds  ",
-                           "01.2   holds  ", "01.10a holds, by more"})
+                           "01.2   holds  ", "01.10a holds, stronger"})
     CHECK(says(line));
   verdicts({4, 23, 29, 28, 32, 32, 88, 280, 659});
-  for (const char* line : {"01.1a  does not hold", "01.1b  holds  ", "01.1c  does not hold",
-                           "01.1d  holds  ", "01.2   holds  ", "01.10a holds, by less"})
+  for (const char* line : {"01.1a  does not hold", "01.1b  holds  ", "01.1c  no longer",
+                           "01.1d  holds  ", "01.2   holds  ", "01.10a holds, weaker"})
     CHECK(says(line));
   CHECK(says("28.7x slower"));
   CHECK(says("20.6x slower"));
@@ -152,21 +152,56 @@ TEST_CASE("latency: the rows of a made-up device that are predicted") {
   Report report("latency", &printed);
   const Run run{report, &device, {}};
   std::vector<Chase> chases;
-  std::vector<Readings> cycles;
+  std::vector<Readings> cycles, ns;
   for (const double each : {4.0, 23.0, 29.0, 28.0, 32.0, 32.0, 88.0, 280.0, 659.0, 190.0}) {
     chases.push_back({std::to_string(each), 1024, "-", {}, {}});
     cycles.push_back({std::vector<double>(15, each)});
+    ns.push_back({std::vector<double>(15, each / 2)});  // as at 2 GHz
   }
   chase::Distances halves;
   halves.near = {279, 279, 279, 66};
   halves.far = {457, 457, 457, 66};
-  show_places(run, chases, cycles, halves);
+  halves.far_ns = {228, 228, 229, 66};
+  show_places(run, chases, cycles, ns, halves);
+  const std::string csv = report.csv("2026-01-01");
+  const auto timed = [&](double cycles_of_row) {
+    return csv.find(std::to_string(cycles_of_row) + ",,,measured,time of a load,ns,") !=
+           std::string::npos;
+  };
+  for (const double outside : {280.0, 659.0, 190.0}) CHECK(timed(outside));
+  for (const double inside : {4.0, 23.0, 29.0, 28.0, 32.0, 88.0}) CHECK_FALSE(timed(inside));
+  CHECK(csv.find("\"L2, far\",,,measured,time of a load,ns,228,228,229,66,") != std::string::npos);
+  for (size_t line = 0; line < printed.size(); line = printed.find('\n', line) + 1)
+    CHECK(printed.find('\n', line) - line <= 100);
   REQUIRE(report.predictions().size() == 4);
   const double expected[][2] = {{4, 4}, {32, 29}, {32, 32}, {280, 279}};
   for (size_t i = 0; i < 4; ++i) {
     CHECK(report.predictions()[i].predicted == expected[i][0]);
     CHECK(report.predictions()[i].measured == expected[i][1]);
   }
+}
+
+TEST_CASE("latency: a launch too short for the timer has no nanoseconds") {
+  CHECK(exact_ns(100000, 1000) == 100000);
+  CHECK(std::isnan(exact_ns(99999, 1000)));
+  CHECK(exact_ns(3200, 32) == 3200);
+  CHECK(statistics_in_ns({{NAN, 4, NAN, 6}}).median == 5);
+  CHECK(statistics_in_ns({{NAN, NAN}}).repeats == 0);
+}
+
+TEST_CASE("latency: the GPU's timer and its clock agree") {
+  if (skip_without_gpu()) return;
+  const Device device = Device::current();
+  constexpr unsigned slots = 4096;
+  const DeviceBuffer<char> memory(size_t(slots) * slot_bytes);
+  DeviceBuffer<Answer> answer(1);
+  const Chase ring = in_global("L2", "", chase_l2, chase::linked(memory, slots), slots);
+  const chase::Load load = load_of(ring, answer, 16384);
+  CAPTURE(load.cycles);
+  CAPTURE(load.ns);
+  if (std::isnan(load.ns)) return skip_self_check("this GPU's timer is too coarse");
+  CHECK(load.cycles / load.ns > 0.1);  // GHz
+  if (device.sm_clock_khz > 0) CHECK(load.cycles / load.ns < 1.1e-6 * device.sm_clock_khz);
 }
 
 TEST_CASE("latency: every chase ends where the ring leads") {
@@ -190,12 +225,12 @@ TEST_CASE("latency: every chase ends where the ring leads") {
       for (const unsigned timed : {256u, 768u, 1024u}) {
         CAPTURE(chase.name);
         CAPTURE(slots);
-        CHECK(cycles_a_load(chase, answer, timed) > 0);  // throws if it ends elsewhere
+        CHECK(load_of(chase, answer, timed).cycles > 0);  // throws if it ends elsewhere
         CHECK_THROWS_AS(
             [&] {  // and does so: these two differ by a step on every ring of two slots or more
               Chase wrong = chase;
               wrong.end = [&](unsigned steps) { return chase.end(steps + 1) + (slots == 1); };
-              cycles_a_load(wrong, answer, timed);
+              load_of(wrong, answer, timed);
             }(),
             WrongResult);
       }
@@ -208,7 +243,7 @@ TEST_CASE("latency: a ring of more slots than link() has threads") {
   const DeviceBuffer<char> memory(size_t(slots) * slot_bytes);
   DeviceBuffer<Answer> answer(1);
   const Chase ring = in_global("L2", "", chase_l2, chase::linked(memory, slots), slots);
-  CHECK(cycles_a_load(ring, answer, 300032) > 0);  // all of its slots
+  CHECK(load_of(ring, answer, 300032).cycles > 0);  // all of its slots
 }
 
 TEST_CASE("latency: the texture lives as long as its chase") {
@@ -217,9 +252,10 @@ TEST_CASE("latency: the texture lives as long as its chase") {
   const Chase chase = in_texture(97);
   const Texture other(std::vector<unsigned>(97, 5));  // would take the place of one that is gone
   CHECK(chase.end(untimed + 256) != 5);
-  CHECK(cycles_a_load(chase, answer, 256) > 0);  // throws if it went round the other
+  CHECK(load_of(chase, answer, 256).cycles > 0);  // throws if it went round the other
 }
 
-TEST_CASE("plausible: latency" * doctest::skip()) {
+TEST_CASE("latency: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { latency(run); });
 }

@@ -21,7 +21,7 @@ TEST_CASE("latency: bytes and rates of made-up reads, by hand") {
   std::string printed;
   Report report("latency", &printed);
   judge_bandwidth({report, &device, {}}, r);
-  CHECK(printed.find("01.10b holds, by less") != std::string::npos);
+  CHECK(printed.find("01.10b holds, weaker") != std::string::npos);
   CHECK(printed.find("16.0x slower") != std::string::npos);
 }
 

@@ -19,18 +19,25 @@ std::vector<unsigned> loads(int near, int far) {
 TEST_CASE("latency: made-up first walks are near or far") {
   // two readers on this side, three on the other; a few loads are late wherever the line was
   const chase::Distances two = distances_of(
-      {loads(990, 10), loads(500, 500), loads(480, 520), loads(985, 15), loads(520, 480)});
+      {loads(990, 10), loads(500, 500), loads(480, 520), loads(985, 15), loads(520, 480)},
+      {0.5, 0.5, 1.0, 0.5, NAN});  // the clock fell in the third walk; the last was too short
+  CHECK(two.near_ns.median == 140);
+  CHECK(two.far_ns.low == doctest::Approx(228.5 * 1.1));  // 228.5 and 457
+  CHECK(two.far_ns.high == doctest::Approx(228.5 * 1.9));
+  CHECK(two.far_ns.repeats == 2);
   CHECK(two.same_side == 2);
   CHECK(two.other_side == 3);
   CHECK(two.near.median == 280);
   CHECK(two.far.median == 457);
-  const chase::Distances one = distances_of({loads(990, 10), loads(1000, 0), loads(960, 40)});
+  const chase::Distances one =
+      distances_of({loads(990, 10), loads(1000, 0), loads(960, 40)}, {0.5, 0.5, 0.5});
   CHECK(one.same_side == 3);
   CHECK(one.other_side == 0);
   CHECK(one.near.median == 280);
   CHECK(one.far.repeats == 0);
+  CHECK(one.far_ns.repeats == 0);
   CHECK(third_quartile({1, 2, 3, 4, 5, 6, 7, 8}) == 7);
-  CHECK(distances_of({}).near.repeats == 0);
+  CHECK(distances_of({}, {}).near.repeats == 0);
 }
 
 TEST_CASE("latency: the ring of near and far fits half of the L2 of made-up GPUs") {

@@ -104,7 +104,7 @@ TEST_CASE("local_arrays: every kernel counts and reads right") {
 }
 
 // the driver keeps 1.4 KB for every thread that can reside
-TEST_CASE("local_arrays: large: arrays of 100 and more") {
+TEST_CASE("local_arrays: arrays of 100 and more" * doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   check_all(100, largest + 1);
 }
@@ -132,6 +132,7 @@ TEST_CASE("local_arrays: what must live in local memory does") {
   CHECK(local_bytes(comparing) >= (most.size - 255) * sizeof(unsigned));
 }
 
-TEST_CASE("plausible: local_arrays" * doctest::skip()) {
+TEST_CASE("local_arrays: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { local_arrays(run); });
 }

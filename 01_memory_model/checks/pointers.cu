@@ -83,6 +83,7 @@ TEST_CASE("pointers: the runtime tells the kinds of memory apart") {
   CHECK(attributes_of(plain.data()).type == cudaMemoryTypeUnregistered);
 }
 
-TEST_CASE("plausible: pointers" * doctest::skip()) {
+TEST_CASE("pointers: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { pointers(run); });
 }

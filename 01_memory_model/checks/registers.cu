@@ -128,6 +128,7 @@ TEST_CASE("registers: no kernel exceeds its budget and as many blocks fit as pre
   }
 }
 
-TEST_CASE("plausible: registers" * doctest::skip()) {
+TEST_CASE("registers: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { registers(run); });
 }

@@ -89,6 +89,7 @@ TEST_CASE("allocation: a wrong byte of the pattern is found") {
   }
 }
 
-TEST_CASE("plausible: allocation" * doctest::skip()) {
+TEST_CASE("allocation: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { allocation(run); });
 }

@@ -115,7 +115,8 @@ TEST_CASE("batching: a list carries every byte beside a kernel") {
   CHECK_THROWS_AS(beside_a_kernel(run, memory, pieces, 0.05), WrongResult);
 }
 
-TEST_CASE("plausible: batching" * doctest::skip()) {
+TEST_CASE("batching: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   const Options by_default;
   check_plausible([&](const Run& run) { batching(run, by_default); });
 }

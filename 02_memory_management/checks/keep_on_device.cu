@@ -89,6 +89,7 @@ TEST_CASE("keep_on_device: every way steps right at awkward sizes") {
   }
 }
 
-TEST_CASE("plausible: keep_on_device" * doctest::skip()) {
+TEST_CASE("keep_on_device: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { keep_on_device(run); });
 }

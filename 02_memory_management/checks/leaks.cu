@@ -41,7 +41,7 @@ struct Taken {
 
 }  // namespace
 
-TEST_CASE("leaks: large: every experiment gives back what it took") {
+TEST_CASE("leaks: every experiment gives back what it took" * doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   const Device device = Device::current();
   const Options options;

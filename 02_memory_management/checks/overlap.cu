@@ -241,7 +241,8 @@ TEST_CASE("overlap: the check waits for the default stream and no other") {
   CHECK(wrong == p.n);
 }
 
-TEST_CASE("plausible: overlap" * doctest::skip()) {
+TEST_CASE("overlap: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   const Options by_default;
   check_plausible([&](const Run& run) { overlap(run, by_default); });
 }

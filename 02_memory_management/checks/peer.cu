@@ -131,7 +131,8 @@ TEST_CASE("peer: copies and loads and stores are right at awkward sizes") {
   }
 }
 
-TEST_CASE("plausible: peer" * doctest::skip()) {
+TEST_CASE("peer: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   if (skip_without_gpu()) return;
   if (gpu_count() < 2) return skip_self_check("needs two GPUs");
   check_plausible([](const Run& run) { peer(run); });

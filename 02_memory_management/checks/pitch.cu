@@ -133,6 +133,7 @@ TEST_CASE("pitch: counted sectors of an NVIDIA H200 equal the model") {
   compare_with_recorded_counts(counted_launches(), results_file("nvidia-h200-counters.csv"));
 }
 
-TEST_CASE("plausible: pitch" * doctest::skip()) {
+TEST_CASE("pitch: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { pitch(run); });
 }

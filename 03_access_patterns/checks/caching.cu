@@ -159,7 +159,7 @@ TEST_CASE("caching: every walk ends where its chain does") {
   if (skip_without_gpu()) return;
   for (const Way& way : all_ways())
     for (const Second& second : seconds)  // throws unless it does
-      CHECK(cycles_a_line(way.kernels, second.word, 2).median() > 0);
+      CHECK(walk_lines(way.kernels, second.word, 2).cycles.median() > 0);
 }
 
 TEST_CASE("caching: profile launches") {
@@ -167,6 +167,7 @@ TEST_CASE("caching: profile launches") {
   launch_counted(counted_launches());
 }
 
-TEST_CASE("plausible: caching" * doctest::skip()) {
+TEST_CASE("caching: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { caching(run); });
 }

@@ -169,6 +169,7 @@ TEST_CASE("coalescing: profile launches") {
   launch_counted(counted_launches());
 }
 
-TEST_CASE("plausible: coalescing" * doctest::skip()) {
+TEST_CASE("coalescing: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { coalescing(run); });
 }

@@ -186,6 +186,7 @@ TEST_CASE("compare: profile launches") {
   launch_counted(counted_launches());
 }
 
-TEST_CASE("plausible: compare" * doctest::skip()) {
+TEST_CASE("compare: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { compare(run); });
 }

@@ -36,7 +36,8 @@ TEST_CASE("dictionary: every layout is right") {
     }
 }
 
-TEST_CASE("plausible: dictionary" * doctest::skip()) {
+TEST_CASE("dictionary: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   const Options by_default;
   check_plausible([&](const Run& run) { dictionary(run, by_default); });
 }

@@ -287,12 +287,14 @@ TEST_CASE("l2_window: profile launches") {
   launch_counted(counted_launches());
 }
 
-TEST_CASE("plausible: l2_window" * doctest::skip()) {
+TEST_CASE("l2_window: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { l2_window(run); });
 }
 
 // A window that stays would leave hits to whoever reads that array, and less L2 to all others.
-TEST_CASE("plausible: l2_window leaves later timings as they were" * doctest::skip()) {
+TEST_CASE("l2_window: leaves later timings as they were" * doctest::test_suite("plausible") *
+          doctest::skip()) {
   if (skip_without_gpu()) return;
   const Device device = Device::current();
   const std::string why = no_window(device);

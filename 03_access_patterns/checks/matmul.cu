@@ -238,6 +238,7 @@ TEST_CASE("matmul: profile launches") {
   launch_counted(counted_launches());
 }
 
-TEST_CASE("plausible: matmul" * doctest::skip()) {
+TEST_CASE("matmul: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { matmul(run); });
 }

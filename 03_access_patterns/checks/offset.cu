@@ -183,7 +183,8 @@ __global__ void read_again_through_l1(unsigned* out, const unsigned* in, size_t 
 
 }  // namespace
 
-TEST_CASE("plausible: offset, what comes from L2 does not come from L1" * doctest::skip()) {
+TEST_CASE("offset: what comes from L2 does not come from L1" * doctest::test_suite("plausible") *
+          doctest::skip()) {
   if (skip_without_gpu()) return;
   std::string printed;
   Report report("plausible", &printed);
@@ -205,6 +206,7 @@ TEST_CASE("plausible: offset, what comes from L2 does not come from L1" * doctes
   CHECK(times[0].median() > 1.25 * times[1].median());
 }
 
-TEST_CASE("plausible: offset" * doctest::skip()) {
+TEST_CASE("offset: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { offset(run); });
 }

@@ -222,6 +222,7 @@ TEST_CASE("unroll: profile launches") {
   launch_counted(all_counted_launches());
 }
 
-TEST_CASE("plausible: unroll" * doctest::skip()) {
+TEST_CASE("unroll: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { unroll(run); });
 }

@@ -86,6 +86,7 @@ TEST_CASE("yours: each thread has the sum of its words") {
     }
 }
 
-TEST_CASE("plausible: yours" * doctest::skip()) {
+TEST_CASE("yours: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { yours(run); });
 }

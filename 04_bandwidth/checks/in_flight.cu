@@ -249,7 +249,8 @@ __global__ void timed_chase(unsigned* at, const unsigned* ring, unsigned loads,
 
 }  // namespace
 
-TEST_CASE("plausible: in_flight, the latency by the GPU's own timer" * doctest::skip()) {
+TEST_CASE("in_flight: the latency by the GPU's own timer" * doctest::test_suite("plausible") *
+          doctest::skip()) {
   if (skip_without_gpu()) return;
   std::string printed;
   Report report("plausible", &printed);
@@ -265,6 +266,7 @@ TEST_CASE("plausible: in_flight, the latency by the GPU's own timer" * doctest::
   CHECK(close(by_events / by_timer, 1.25));
 }
 
-TEST_CASE("plausible: in_flight" * doctest::skip()) {
+TEST_CASE("in_flight: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { in_flight(run); });
 }

@@ -159,7 +159,7 @@ TEST_CASE("peak: an array counts as read or written if the result hangs on it ev
   }
 }
 
-TEST_CASE("peak: large: more than 2^32 floats an array") {
+TEST_CASE("peak: more than 2^32 floats an array" * doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   const size_t n = (size_t(1) << 30) + 77;
   if (Arrays::bytes(n) > 0.9 * double(Device::free_bytes()))
@@ -173,7 +173,8 @@ TEST_CASE("peak: large: more than 2^32 floats an array") {
     }
 }
 
-TEST_CASE("plausible: peak" * doctest::skip()) {
+TEST_CASE("peak: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   const Options by_default;
   check_plausible([&](const Run& run) { peak(run, by_default); });
 }

@@ -217,14 +217,14 @@ TEST_CASE("sum: the check finds a word left out and another taken twice") {
   CHECK(task.check.wrong() == 1);
 }
 
-TEST_CASE("sum: large: the text's array at its launch") {
+TEST_CASE("sum: the text's array at its launch" * doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   if (Device::free_bytes() < 800ull << 20) return skip_self_check("needs 800 MiB of memory");
   Square square(12288, {text_launch});
   for (const Kernel& k : kernels) CHECK(wrong_after(square.task(k, text_launch)) == 0);
 }
 
-TEST_CASE("sum: large: more than 2^32 words") {
+TEST_CASE("sum: more than 2^32 words" * doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   constexpr unsigned side = 65540;
   if (bytes_read(side) > 0.9 * double(Device::free_bytes()))
@@ -236,7 +236,8 @@ TEST_CASE("sum: large: more than 2^32 words") {
   }
 }
 
-TEST_CASE("plausible: sum" * doctest::skip()) {
+TEST_CASE("sum: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   const Options by_default;
   check_plausible([&](const Run& run) { sum(run, by_default); });
 }

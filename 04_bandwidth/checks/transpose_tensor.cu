@@ -168,12 +168,12 @@ TEST_CASE("transpose: tensor copies: counted passes through shared memory are ne
   }
 }
 
-TEST_CASE("transpose: tensor copies: large: profile launches") {
+TEST_CASE("transpose: tensor copies: profile launches" * doctest::test_suite("large")) {
   if (skip_without_tensor_copies(counted_shape)) return;
   launch_counted(counted_launches());
 }
 
-TEST_CASE("transpose: tensor copies: large: more than 2^32 elements") {
+TEST_CASE("transpose: tensor copies: more than 2^32 elements" * doctest::test_suite("large")) {
   const Shape m{65568, 65600};  // multiples of a line, and of no tile
   if (skip_without_tensor_copies(m)) return;
   if (bytes_moved(m) > 0.9 * double(Device::free_bytes()))

@@ -104,6 +104,7 @@ TEST_CASE("advise: advices change what moves") {
   CHECK(rows[little].made[by_device].fault_groups == 0);
 }
 
-TEST_CASE("plausible: advise" * doctest::skip()) {
+TEST_CASE("advise: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { advise(run); });
 }

@@ -150,7 +150,8 @@ TEST_CASE("managed: sizes of made-up devices") {
   CHECK(fitting_elements(run, Options::largest_size, 1, 12, 24) == Options::largest_size);
 }
 
-TEST_CASE("plausible: managed" * doctest::skip()) {
+TEST_CASE("managed: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   const Options by_default;
   check_plausible([&](const Run& run) { managed(run, by_default); });
 }

@@ -181,6 +181,7 @@ TEST_CASE("bank_steps: the check finds what is wrong") {
   CHECK(task.check.wrong() == 2);
 }
 
-TEST_CASE("plausible: bank_steps" * doctest::skip()) {
+TEST_CASE("bank_steps: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { bank_steps(run); });
 }

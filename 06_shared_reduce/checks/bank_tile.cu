@@ -105,6 +105,7 @@ TEST_CASE("bank_tile: the check finds what is wrong") {
   CHECK(task.check.wrong() == 3);
 }
 
-TEST_CASE("plausible: bank_tile" * doctest::skip()) {
+TEST_CASE("bank_tile: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { bank_tile(run); });
 }

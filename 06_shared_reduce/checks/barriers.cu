@@ -95,7 +95,7 @@ TEST_CASE("barriers: with a barrier every block is reversed") {
     }
 }
 
-TEST_CASE("barriers: race: without a barrier nothing is written too far") {
+TEST_CASE("barriers: without a barrier nothing is written too far" * doctest::test_suite("race")) {
   if (skip_without_gpu()) return;
   CHECK(Reversal{1009, 1, 1}.wrong_words(unguarded_reverse) == 0);  // a lone thread races nobody
   for (const unsigned threads : {32u, 97u, 1024u}) {
@@ -161,7 +161,8 @@ TEST_CASE("barriers: every warp makes all its steps, with and without barriers")
         }
 }
 
-TEST_CASE("plausible: barriers, nanoseconds and cycles by the clock's rate" * doctest::skip()) {
+TEST_CASE("barriers: nanoseconds and cycles by the clock's rate" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   if (skip_without_gpu()) return;
   const Device device = Device::current();
   if (device.sm_clock_khz == 0) return skip_self_check("the clock's rate is not reported");
@@ -178,6 +179,7 @@ TEST_CASE("plausible: barriers, nanoseconds and cycles by the clock's rate" * do
   CHECK(off > 1 / 1.4);
 }
 
-TEST_CASE("plausible: barriers" * doctest::skip()) {
+TEST_CASE("barriers: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { barriers(run); });
 }

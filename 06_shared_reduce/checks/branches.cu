@@ -125,6 +125,7 @@ TEST_CASE("branches: the check finds a thread on another's path, and a word too 
   CHECK(task.check.wrong() == 1);
 }
 
-TEST_CASE("plausible: branches" * doctest::skip()) {
+TEST_CASE("branches: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { branches(run); });
 }

@@ -178,7 +178,8 @@ TEST_CASE("divergence: the check finds a total that is one off, and a word too f
   CHECK(task.check.wrong() == 2);
 }
 
-TEST_CASE("plausible: divergence, cycles by events and the clock's rate" * doctest::skip()) {
+TEST_CASE("divergence: cycles by events and the clock's rate" * doctest::test_suite("plausible") *
+          doctest::skip()) {
   if (skip_without_gpu()) return;
   const Device device = Device::current();
   if (device.sm_clock_khz == 0) return skip_self_check("the clock's rate is not reported");
@@ -196,6 +197,7 @@ TEST_CASE("plausible: divergence, cycles by events and the clock's rate" * docte
   CHECK(off > 1 / 1.4);
 }
 
-TEST_CASE("plausible: divergence" * doctest::skip()) {
+TEST_CASE("divergence: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { divergence(run); });
 }

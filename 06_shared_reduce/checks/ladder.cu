@@ -76,7 +76,7 @@ TEST_CASE("ladder: the check finds a word left out and another taken twice") {
     }
 }
 
-TEST_CASE("ladder: large: every rung is right beyond one grid") {
+TEST_CASE("ladder: every rung is right beyond one grid" * doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   const Gpu gpu = gpu_of(Device::current());
   const std::vector<size_t> sizes{16385, 65537, 1000003, 5000011};
@@ -86,7 +86,8 @@ TEST_CASE("ladder: large: every rung is right beyond one grid") {
 
 // Without its barrier a step reads words of warps that may be behind. Here millions of blocks give
 // them the chance to be; that each barrier stands where it must is seen in the compiled code.
-TEST_CASE("ladder: large: every rung is right beyond the L2 and up to 2^31 + 7 words") {
+TEST_CASE("ladder: every rung is right beyond the L2 and up to 2^31 + 7 words" *
+          doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   const Gpu gpu = gpu_of(Device::current());
   const size_t beyond_l2 = (size_t(1) << 26) + 12345, beyond_int = (size_t(1) << 31) + 7;
@@ -99,7 +100,8 @@ TEST_CASE("ladder: large: every rung is right beyond the L2 and up to 2^31 + 7 w
   check_rungs<unsigned>({beyond_int}, {0, 3}, gpu);
 }
 
-TEST_CASE("plausible: ladder" * doctest::skip()) {
+TEST_CASE("ladder: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   const Options by_default;
   check_plausible([&](const Run& run) { ladder(run, by_default); });
 }

@@ -215,6 +215,7 @@ TEST_CASE("shared_size: more than is allowed is refused, and nothing is written"
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE("plausible: shared_size" * doctest::skip()) {
+TEST_CASE("shared_size: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { shared_size(run); });
 }

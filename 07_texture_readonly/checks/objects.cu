@@ -226,6 +226,7 @@ TEST_CASE("objects: each lane reads through another object") {
   CHECK(out.to_host() == right);
 }
 
-TEST_CASE("plausible: objects" * doctest::skip()) {
+TEST_CASE("objects: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible([](const Run& run) { objects(run); });
 }

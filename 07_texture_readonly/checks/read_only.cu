@@ -183,7 +183,8 @@ TEST_CASE("read_only: profile launches") {
   launch_counted(counted_launches());
 }
 
-TEST_CASE("plausible: read_only" * doctest::skip()) {
+TEST_CASE("read_only: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
   const Options by_default;
   check_plausible([&](const Run& run) { read_only(run, by_default); });
 }

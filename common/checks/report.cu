@@ -202,7 +202,8 @@ struct Printed {
   /// The CSV without its header and without what is the same in every line.
   std::string saved(const std::string& device = ",,") const {
     const std::string csv = report.csv("2026-01-02");
-    const std::string end = "," + device + "," + cuda_version_text(CUDART_VERSION) + ",2026-01-02";
+    const std::string end =
+        "," + device + "," + cuda_version_text(CUDART_VERSION) + ",2026-01-02,,,";
     std::string lines;
     size_t begin = csv.find('\n') + 1;
     while (begin < csv.size()) {
@@ -280,7 +281,7 @@ TEST_CASE("claims: printed in two lines, saved with their range") {
   const Interval r{3.06, 3.03, 3.09, 15, ""};
   printed.report.judge(by_columns, beats(77), r, slower(r));
   CHECK(printed.take() ==
-        "  04.2a  holds, by less     columns are slower than rows\n"
+        "  04.2a  holds, weaker      columns are slower than rows\n"
         "         here 3.06x slower (3.03 to 3.09); then 77x (8800 GTX)\n");
   printed.report.judge(no_figure, gains_nothing(), r, faster(r));
   CHECK(printed.take() ==
@@ -293,7 +294,7 @@ TEST_CASE("claims: printed in two lines, saved with their range") {
         "         here 90% (80 to 110%); then 82%\n");
   CHECK(printed.saved() ==
         "experiment,04.2a,columns are slower than rows,3.06x slower (3.03 to 3.09),"
-        "claim,\"holds, by less\",x,3.06,3.03,3.09,15\n"
+        "claim,\"holds, weaker\",x,3.06,3.03,3.09,15\n"
         "experiment,04.2a,8800 GTX,77x,then,reported,,,,,\n"
         "experiment,04.8,column -> row beats row -> column,3.06x faster (3.03 to 3.09),"
         "claim,does not hold,x,3.06,3.03,3.09,15\n"
@@ -362,7 +363,63 @@ TEST_CASE("claims: with a GPU what was not measured has a reason") {
         "  04.2a  not judged         columns are slower than rows\n"
         "         needs counts of this run; then 77x (8800 GTX)\n"
         "  04.8   not judged         column -> row beats row -> column\n"
-        "         fewer than 6 pairs leave no range\n");
+        "         fewer than 6 blocks of two rounds leave no range\n");
+}
+
+TEST_CASE("claims: what a text reports of hardware that it names no longer holds elsewhere") {
+  Printed printed;
+  const Part of_that_card{"04.2a", "columns are slower than rows", "77x", "8800 GTX", g80};
+  const Interval below{0.5, 0.4, 0.6, 9, ""}, above{9, 8, 10, 9, ""};
+  printed.report.heading(&t4, "");
+  printed.take();
+  printed.report.judge(of_that_card, beats(), below, "x");
+  CHECK(printed.take().starts_with("  04.2a  no longer          columns"));
+  printed.report.judge(of_that_card, beats(), above, "x");
+  CHECK(printed.take().starts_with("  04.2a  holds              columns"));
+  printed.report.judge(by_columns, beats(), below, "x");  // of CUDA in general
+  CHECK(printed.take().starts_with("  04.2a  does not hold      columns"));
+  Device card = t4;
+  card.prop.major = 1;
+  card.prop.minor = 0;
+  printed.report.heading(&card, "");
+  printed.take();
+  printed.report.judge(of_that_card, beats(), below, "x");
+  CHECK(printed.take().starts_with("  04.2a  does not hold      columns"));
+  CHECK(fermi_and_kepler.includes(Device{.prop =
+                                             [] {
+                                               cudaDeviceProp prop{};
+                                               prop.major = 3;
+                                               prop.minor = 5;
+                                               return prop;
+                                             }()}
+                                      .prop));
+  CHECK(!fermi_and_kepler.includes(t4.prop));
+}
+
+TEST_CASE("claims: one by construction has a dagger and is counted apart") {
+  Printed printed;
+  const Part computed{"03.1b", "misaligned loads use 80%", "80%", "", {}, true};
+  printed.report.judge_fact(computed, true, "80%");
+  CHECK(printed.take() ==
+        "  03.1b  holds †            misaligned loads use 80%\n"
+        "         here 80%; then 80%\n");
+  CHECK(printed.report.records().front().words == "by construction");
+  CHECK(printed.report.records().front().metric == "holds");
+  printed.report.judge(no_figure, beats(), {9, 8, 10, 9, ""}, "");
+  printed.take();
+  printed.report.summary();
+  CHECK(printed.take() == "\nclaims: holds: 1; by construction (†): 1\n");
+}
+
+TEST_CASE("claims: what some cases can show and none did was not seen, which refutes nothing") {
+  Printed printed;
+  printed.report.heading(&t4, "");
+  printed.take();
+  const Interval best{0.9, 0.8, 1.0, 9, ""};
+  printed.report.judged(no_figure, judge_some(beats(), best), best, "1.11x slower");
+  CHECK(printed.take() ==
+        "  04.8   not judged         column -> row beats row -> column\n"
+        "         not seen here: 1.11x slower\n");
 }
 
 TEST_CASE("claims: findings stand below and are judged by nobody") {
@@ -391,7 +448,7 @@ TEST_CASE("claims: the summary counts them by verdict") {
   printed.take();
   printed.report.summary();
   CHECK(printed.take() ==
-        "\nclaims: holds: 2; holds, by less: 1; holds, by more: 1; too close to call: 1; "
+        "\nclaims: holds: 2; holds, stronger: 1; holds, weaker: 1; too close to call: 1; "
         "does not hold: 1; not judged: 1\n");
 }
 
@@ -535,10 +592,10 @@ TEST_CASE("CSV: the text as a whole") {
   printed.report.finding("04.2a", "\"quoted\"");
   Record another{"another", "name", "", "", "calibration", "rate", "GB/s", 1e-9};
   printed.report.save(another);
-  const std::string end = "B200,9.1,12.4," + cuda_version_text(CUDART_VERSION) + ",2026-01-02\n";
+  const std::string end = "B200,9.1,12.4," + cuda_version_text(CUDART_VERSION) + ",2026-01-02,,,\n";
   CHECK(printed.report.csv("2026-01-02") ==
         "topic,experiment,case,parameter,at,kind,metric,unit,value,low,high,repeats,gpu,cc,driver,"
-        "toolkit,date\n"
+        "toolkit,date,words,runs,cards\n"
         "topic,experiment,\"line\nbreak\",block,32 x 8,measured,time,ms,"
         "0.333333,0.25,1.23457e+07,9," +
             end +
@@ -553,16 +610,11 @@ TEST_CASE("CSV: the text as a whole") {
 
 // ---- plausible rows --------------------------------------------------------------------------
 
-TEST_CASE("report: a rehearsal ends where an experiment begins, and prints nothing") {
-  Report rehearsal = Report::rehearsal();
-  CHECK_THROWS_AS(rehearsal.begin("x", "1 word"), Report::Begun);
-}
-
 TEST_CASE("predictions: which rows are held to a factor, and to which") {
   if (skip_without_gpu()) return;
   check_plausible([](const Run& run) {
     CHECK(run.quick);
-    CHECK(run.measuring.pairs == Measuring::fewest_pairs);
+    CHECK(run.measuring.rounds == 6);
     run.report.begin("experiment", "3 bytes");
     Table table(run.report, "row",
                 {compared("ms", "time", "ms", 2), compared("us", "time", "us", 2)});

@@ -80,17 +80,12 @@ TEST_CASE("measuring: repeats follow the budget unless they were typed") {
   CHECK(Measuring{.repeats = 1, .typed = true}.repeats_for(1000) == 1);
 }
 
-TEST_CASE("measuring: rounds follow the budget unless repeats were typed, and are 6 at least") {
+TEST_CASE("measuring: rounds make nine blocks, never fewer, unless repeats were typed") {
   const Measuring usual;
-  CHECK(usual.pairs == 15);
-  CHECK(usual.budget_ms == 250);
-  CHECK(usual.rounds_for(1) == 15);
-  CHECK(usual.rounds_for(25) == 10);
-  CHECK(usual.rounds_for(1000) == 6);
-  CHECK(usual.rounds_for(0) == 15);
-  CHECK(usual.rounds_for(NAN) == 15);
-  CHECK(Measuring{.repeats = 50, .typed = true}.rounds_for(1000) == 50);
-  CHECK(Measuring{.repeats = 2, .typed = true}.rounds_for(1) == 2);
+  CHECK(usual.rounds_in_turn() == 18);
+  CHECK(Measuring::quick_rounds == 12);
+  CHECK(Measuring{.repeats = 50, .typed = true}.rounds_in_turn() == 50);
+  CHECK(Measuring{.repeats = 2, .typed = true}.rounds_in_turn() == 2);
 }
 
 // ---- work ------------------------------------------------------------------------------------
@@ -167,7 +162,7 @@ TEST_CASE("measuring: by itself: once for the estimate, then so often as typed")
 
   log.clear();
   time_alone(exactly_repeated(2), checked("A", log, 0));
-  CHECK(log == "pAw" + estimate + "AA");
+  CHECK(log == "pAw" + estimate + "AA" + "pAw");
 }
 
 TEST_CASE("measuring: in turn: A B B A") {
@@ -188,7 +183,7 @@ TEST_CASE("measuring: in turn: A B B A") {
 
   log.clear();
   time_in_turn(exactly_repeated(2), both(checked("A", log, 0), checked("B", log, 0)));
-  CHECK(log == "pAwpBw" + estimates + "ABBA");
+  CHECK(log == "pAwpBw" + estimates + "ABBA" + "pAwpBw");
 
   CHECK(time_in_turn(exactly_repeated(2), {}).empty());
 }
@@ -227,6 +222,19 @@ TEST_CASE("measuring: a wrong result is refused before anything is timed") {
       time_in_turn(exactly_repeated(9), both(checked("A", log, 0), checked("B", log, 1))),
       "wrong result: B, 1 elements", WrongResult);
   CHECK(log == "pAwpBw");
+}
+
+TEST_CASE("measuring: what the timed rounds spoil is found after the last of them") {
+  for (const bool in_turn : {false, true}) {
+    std::string log;
+    Task spoils = checked("A", log, 0);
+    spoils.check.wrong = [&log] { return size_t(std::count(log.begin(), log.end(), 'A') > 3); };
+    if (in_turn)
+      CHECK_THROWS_AS(time_in_turn(exactly_repeated(4), both(spoils, logged("B", log))),
+                      WrongResult);
+    else
+      CHECK_THROWS_AS(time_alone(exactly_repeated(4), spoils), WrongResult);
+  }
 }
 
 TEST_CASE("measuring: work has a check or a reason why there is none") {
@@ -344,7 +352,8 @@ TEST_CASE("measuring: on the device: a wrong result is refused before anything i
   CHECK(launches == 1);
 }
 
-TEST_CASE("measuring: large: on the device: A B B A, and twice the work takes twice as long") {
+TEST_CASE("measuring: on the device: A B B A, and twice the work takes twice as long" *
+          doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   const DeviceBuffer<unsigned char> memory(size_t(1) << 30);  // one launch is long enough
   const DeviceBuffer<unsigned char> twice(size_t(2) << 30);
@@ -361,7 +370,8 @@ TEST_CASE("measuring: large: on the device: A B B A, and twice the work takes tw
   CHECK(factor < 2.2);
 }
 
-TEST_CASE("measuring: large: on the device: host work in turn with device work") {
+TEST_CASE("measuring: on the device: host work in turn with device work" *
+          doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   const DeviceBuffer<unsigned char> memory(size_t(512) << 20);
   std::string log;
@@ -374,7 +384,8 @@ TEST_CASE("measuring: large: on the device: host work in turn with device work")
   CHECK(times[0].median() == doctest::Approx(alone.median()).epsilon(0.15));
 }
 
-TEST_CASE("measuring: large: on the device: the first row is as good as the last") {
+TEST_CASE("measuring: on the device: the first row is as good as the last" *
+          doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   const DeviceBuffer<unsigned char> memory(size_t(256) << 20);
   std::string log;
@@ -432,7 +443,7 @@ TEST_CASE("owners: buffers copy, poison and move") {
   other.wait();
 }
 
-TEST_CASE("owners: large: memory is freed") {
+TEST_CASE("owners: memory is freed" * doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   constexpr size_t size = size_t(256) << 20;
   const void* first = nullptr;
