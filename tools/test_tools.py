@@ -130,8 +130,9 @@ class Records(InFolder):
 
     def test_what_is_by_construction_is_counted_apart(self):
         claims = [claim("04.1", "holds"), claim("04.2", "holds", words="by construction"),
-                  claim("04.3", "does not hold", words="by construction")]
-        self.assertEqual(records.tally(claims), {"holds": 1, "by construction": 2})
+                  claim("04.3", "does not hold", words="by construction"),
+                  claim("04.4", "not judged", words="by construction")]
+        self.assertEqual(records.tally(claims), {"holds": 1, "by construction": 2, "not judged": 1})
 
     def test_sizes_are_said_as_the_sample_says_them(self):
         def size(at, value, low="", high="", unit="x"):
