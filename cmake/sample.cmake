@@ -19,6 +19,10 @@ endif()
 set(SAMPLES_CMAKE ${CMAKE_CURRENT_LIST_DIR})
 get_filename_component(SAMPLES_ROOT ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 set(SAMPLES_TOOLS ${SAMPLES_ROOT}/tools)
+if("${SAMPLES_ROOT}${CMAKE_BINARY_DIR}" MATCHES "[$`\"\\]")
+  message(FATAL_ERROR "nvcc hands its files' names to a shell and loses a $, `, \" or \\ in them: \
+move '${SAMPLES_ROOT}' and the build folder '${CMAKE_BINARY_DIR}' to paths without them")
+endif()
 
 # glob_in(<variable> <folder> <pattern>...): the files below the folder that match, by their names in it. The folder's
 # own path is no pattern: it may have a [ or a *.

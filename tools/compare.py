@@ -8,11 +8,11 @@
 
 Names the parts whose verdicts differ or whose ranges (95% of the median) do not meet, and the rows whose ranges do not
 meet, the largest difference first. The range of a row that was measured is 10 to 90% of its measurements, and never
-less than 1% to either side, for what one run cannot see; that of a ratio is the one it was judged by. What was saved without a range is not compared. A count is
-exact: it differs if it is another one. Where a file keeps the medians of several runs (column runs), the range is that
-over the runs. What stands by event is a log, and is not compared. What was predicted follows from what was measured and
-is not compared; nor is what is said of the machine. The exit code is 0 if nothing differs, 1 if something does or a file cannot
-be read, 2 if the command line is wrong.
+less than 1% to either side, for what one run cannot see; that of a ratio is the one by which it is judged. Where a file
+keeps the medians of several runs (column runs), the range is that over the runs. What was saved without a range is not
+compared. A count is exact: it differs if it is another one. What stands by event is a log, and is not compared. What was
+predicted follows from what was measured and is not compared; nor is what is said of the machine. The exit code is 0 if
+nothing differs, 1 if something does or a file cannot be read, 2 if the command line is wrong.
 """
 import argparse
 import pathlib

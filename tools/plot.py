@@ -6,8 +6,9 @@
     tools/plot.py results.csv in_flight --over "bytes in flight" --metric rate --metric "rate by latency" -o in_flight.svg
     tools/plot.py results.csv block_shape --metric bandwidth --grouped -o block_shape.svg
 
-A sweep (rows with a numeric `at`) becomes a line for each case, with its 10-90% band; predictions are dashed. Other rows
-become bars. Axes carry the parameter and the metric with its unit. Several metrics of one unit share the figure.
+A sweep (rows with a numeric `at`) becomes a line for each case, with the band from low to high, which CONTRIBUTING.md
+explains; predictions are dashed. Other rows become bars. A case is called by its words where the file has them; --case
+names its key. Axes carry the parameter and the metric with its unit. Several metrics of one unit share the figure.
 """
 import argparse
 import math
@@ -203,8 +204,10 @@ def main():
             if record["kind"] == "calibration":  # what it calibrated a model for was measured like the rest
                 record["kind"] = "measured"
         draw(*choose(records, args), args)
-    except (OSError, KeyError, ValueError) as error:
+    except (OSError, KeyError) as error:
         sys.exit(f"plot.py: {args.csv}: {error}")
+    except ValueError as error:
+        sys.exit(f"plot.py: {error}")
     except ImportError:
         sys.exit("plot.py: matplotlib is missing: apt-get install python3-matplotlib")
 

@@ -50,8 +50,9 @@ def mark(claim):
 
 
 def tally(claims):
-    """How many claims got each verdict; those that hold or fail by construction are counted apart."""
-    return collections.Counter(BY_CONSTRUCTION if by_construction(claim) else claim["metric"] for claim in claims)
+    """How many claims got each verdict; those that were judged and come out so by construction are counted apart."""
+    return collections.Counter(BY_CONSTRUCTION if by_construction(claim) and claim["metric"] != "not judged"
+                               else claim["metric"] for claim in claims)
 
 
 def holds(verdict):

@@ -339,7 +339,7 @@ class OfRun:
         return figures_of(topic, self.folder, self.root, path.stat().st_mtime)
 
     def topic(self, topic):
-        found = [r for r in self.found if r["topic"] == topic and r["kind"] != "machine"]
+        found = [r for r in self.found if r["topic"] == topic]
         drawn = collections.defaultdict(list)
         experiments = list(dict.fromkeys(r["experiment"] for r in found if r["experiment"]))
         for experiment, svg in self.figures(topic):

@@ -40,7 +40,9 @@ def claims_text(topics):
 
 
 def show_verdicts(topics, gpus):
-    columns = [(name, max(len(name), 4) + 2) for name in TALLY]
+    every = [claim for claims in topics.values() for claim in claims]
+    total = records.tally(every)
+    columns = [(name, max(len(name), 4) + 2) for name in TALLY if total[name]]
 
     def line(name, count):
         print(f"  {name:{width}}" + "".join(f"{count[verdict] or '-':>{wide}}" for verdict, wide in columns))
@@ -48,13 +50,9 @@ def show_verdicts(topics, gpus):
     width = max(map(len, topics))
     print(f"{claims_text(topics)}{' on ' + ', '.join(gpus) if gpus else ', without a GPU'}:")
     print("  " + " " * width + "".join(f"{verdict:>{wide}}" for verdict, wide in columns))
-    total = collections.Counter()
     for topic, claims in topics.items():
-        count = records.tally(claims)
-        line(topic, count)
-        total += count
+        line(topic, records.tally(claims))
     line(f"all {sum(total.values())}", total)
-    every = [claim for claims in topics.values() for claim in claims]
     if any(map(records.by_construction, every)):
         print(f"by construction ({records.DAGGER}): cannot come out otherwise on any GPU; counted apart")
     for verdict in ("does not hold", "no longer", "depends"):

@@ -5,8 +5,8 @@
     tools/upgrade_results.py --by-construction 04.10a,04.10b 04_bandwidth/results/*.csv
 
 The numbers stay as they are. "holds, by more" becomes "holds, stronger", "holds, by less" becomes "holds, weaker"; the
-columns words, runs and cards are empty, but for the words of claims that hold or fail by construction, which the option
-names. Files of counters and other files that no sample saved with --csv are left alone.
+columns words, runs and cards are empty, but for the words of claims that hold or fail by construction, which an option
+names, and for the verdict "no longer" of claims of old hardware, which another option names. Files of counters and other files that no sample saved with --csv are left alone.
 """
 import argparse
 import pathlib
@@ -16,22 +16,32 @@ import combine
 import records
 
 
-def upgraded(found, by_construction):
+def upgraded(found, by_construction, of_old_hardware):
     """The records with the claims in question marked; load() has done the rest."""
-    return [{**r, "words": records.BY_CONSTRUCTION} if r["kind"] == "claim" and r["case"] in by_construction else r
-            for r in found]
+    for r in found:
+        if r["kind"] == "claim" and r["case"] in by_construction:
+            r = {**r, "words": records.BY_CONSTRUCTION}
+        if r["kind"] == "claim" and r["case"] in of_old_hardware and r["metric"] == "does not hold":
+            r = {**r, "metric": "no longer"}
+        yield r
+
+
+def ids(text):
+    return set(filter(None, text.split(",")))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--by-construction", default="", metavar="ID,ID", help="claims that cannot come out otherwise")
+    parser.add_argument("--of-old-hardware", default="", metavar="ID,ID",
+                        help="claims of hardware that the text names: what does not hold holds no longer")
     parser.add_argument("files", nargs="+", type=pathlib.Path, metavar="CSV")
     args = parser.parse_args()
     try:
         for path in args.files:
             if path.stem.endswith("-counters"):
                 continue
-            combine.save(path, upgraded(records.load(path), set(filter(None, args.by_construction.split(",")))))
+            combine.save(path, list(upgraded(records.load(path), ids(args.by_construction), ids(args.of_old_hardware))))
             print(path)
     except (OSError, ValueError) as error:
         sys.exit(f"upgrade_results.py: {error}")
