@@ -113,11 +113,6 @@ const Kernel kernels[] = {
     named<read_lines_again>({.words = "temporal: again and again"}),
     named<read_neighbours_again>({.words = "both", .neighbours = true}),
 };
-const Kernel& kernel_of(const Row& row) {
-  return *std::find_if(std::begin(kernels), std::end(kernels),
-                       [&](const Kernel& k) { return row.ref.key == k.key; });
-}
-
 Task task_of(const Shared<Words>& memory, const Kernel& k, unsigned turns) {
   const unsigned blocks = memory->grid.blocks;
   if (k.again) {
@@ -176,13 +171,15 @@ void stride_locality(const Run& run) {
                .calibrates = k.neighbours && !k.again,
                // the loop's instructions limit the last row; the model leaves them out
                .model = k.neighbours && k.again ? Model::host : model_of_pieces(run.device)});
-  sheet.measure(Timing::alone,
-                [&](const Row& row) { return task_of(memory(), kernel_of(row), turns); });
+  sheet.measure(Timing::alone, [&](const Row& row) {
+    return task_of(memory(), *with_key(kernels, row.ref), turns);
+  });
   sheet.predict([&](const Row& row) {
     if (!run.device) return double(NAN);
     const double spatial_ms = sheet.ms("read_neighbours");
     const double ns = spatial_ms * 1e6 / (double(words) / 1000);
-    return predicted_ns(kernel_of(row), ns, *run.device) * (row.bytes / 4 / 1000) * 1e-6;
+    return predicted_ns(*with_key(kernels, row.ref), ns, *run.device) * (row.bytes / 4 / 1000) *
+           1e-6;
   });
   sheet.print();
 }

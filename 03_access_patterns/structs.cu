@@ -181,13 +181,6 @@ const Kernel kernels[] = {
 
 const char* const copy_engine = "copy_engine";  // the key of the row that is no kernel's
 
-/// The kernel of a row, or null.
-const Kernel* kernel_of(const Row& row) {
-  for (const Kernel& k : kernels)
-    if (row.ref.key == k.key) return &k;
-  return nullptr;
-}
-
 // ---- what is right: from words to fields, where the kernels go from fields to words ----
 
 /// Numbers of 16 bits, so that adding to them is exact.
@@ -331,7 +324,7 @@ size_t pairs_of(const Run& run) {
 /// A column of numbers of the rows' kernels; the copy engine has none.
 Shown of_kernel(Column column, double (*number_of)(const Kernel&)) {
   return number(std::move(column), [number_of](const Row& row) {
-    const Kernel* k = kernel_of(row);
+    const Kernel* k = with_key(kernels, row.ref);
     return k ? number_of(*k) : double(NAN);
   });
 }
@@ -363,12 +356,12 @@ void run_structs(const Run& run) {
                .calibrates = k.key == "increment_arrays_x",
                .model = model_of(k, run.device)});
   sheet.measure(Timing::in_turn, [&](const Row& row) {
-    const Kernel* k = kernel_of(row);
+    const Kernel* k = with_key(kernels, row.ref);
     if (!k) return copy_task(pairs());
     return k->read ? read_task(words(), *k) : increment_task(pairs(), *k);
   });
   const Calibrated c{sheet.ms(copy_engine), sheet.ms("increment_arrays_x")};
-  sheet.predict([&](const Row& row) { return predicted_ms(*kernel_of(row), c); });
+  sheet.predict([&](const Row& row) { return predicted_ms(*with_key(kernels, row.ref), c); });
   sheet.print({"a sector that is written in part moves three times: memory completes it"});
   for (const Kernel& k : kernels)
     if (k.increment && k.fields == 2) keep_efficiency(run, k);
@@ -435,22 +428,15 @@ std::vector<Checked> tasks(size_t n) {
 }
 
 std::vector<CountedLaunch> counted() {
+  constexpr double warps = counted_pairs / 32;
   std::vector<CountedLaunch> all;
   for (const Kernel& k : kernels) {
     if (!k.increment) continue;
-    double requests = 0, all_sectors = 0;
-    for (const Warp& warp : accesses(k)) {
-      requests += counted_pairs / 32;
-      all_sectors += counted_pairs / 32 * sectors(warp);
-    }
-    all.push_back({std::string(k.key),
-                   counted_parameter,
-                   {expected_requests(true, requests), expected_sectors(true, all_sectors),
-                    expected_requests(false, requests), expected_sectors(false, all_sectors)},
-                   [&k] {
-                     const Shared pairs(Pairs{counted_pairs});
-                     return wrong_after(increment_task(pairs, k)) == 0;
-                   }});
+    Requested each;  // loads and stores alike
+    for (const Warp& warp : accesses(k))
+      each.requests += warps, each.sectors += warps * sectors(warp);
+    all.push_back(counted_launch(std::string(k.key), counted_parameter, each, each,
+                                 [&k] { return increment_task(Shared(Pairs{counted_pairs}), k); }));
   }
   return all;
 }

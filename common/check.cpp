@@ -31,7 +31,7 @@ std::string CudaError::name() const { return cudaGetErrorName(code); }
 
 void check_cuda(cudaError_t code, const char* call, const char* file, int line) {
   if (code == cudaSuccess) return;
-  if (device_memory::pretended) return;
+  if (device_memory::Pretence::stands()) return;
   cudaGetLastError();  // a failure that is reported here must not be reported by the next check
   throw CudaError(code, call, file, line);
 }

@@ -115,6 +115,19 @@ Statistics ask_count(const Run& run, const std::string& kernel, const std::strin
              [&] { return single(count_of_this_run(kernel, parameter, metric)); });
 }
 
+CountedLaunch counted_launch(std::string kernel, std::string parameter, Requested loads,
+                             Requested stores, Function<Task()> make) {
+  CountedLaunch launch{
+      std::move(kernel), std::move(parameter), {}, [make] { return wrong_after(make()) == 0; }};
+  for (const bool of_loads : {true, false}) {
+    const Requested& all = of_loads ? loads : stores;
+    if (all.requests == 0) continue;
+    launch.expected.push_back(expected_requests(of_loads, all.requests));
+    launch.expected.push_back(expected_sectors(of_loads, all.sectors));
+  }
+  return launch;
+}
+
 void carry_out(const Experiment& experiment, Run run, Machine& machine) {
   Results results;
   run.machine = &machine;

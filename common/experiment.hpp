@@ -60,6 +60,15 @@ struct Checked {
   Function<void()> change_one = {};  ///< changes one element of a right result
 };
 
+/// Requests of all warps of a launch, and the sectors that they touch.
+struct Requested {
+  double requests = 0, sectors = 0;
+};
+/// A launch that is counted beside a model. Where there are no loads, or no stores, none are
+/// expected and none are compared.
+CountedLaunch counted_launch(std::string kernel, std::string parameter, Requested loads,
+                             Requested stores, Function<Task()> make);
+
 struct Experiment {
   const char* name = "";
   const char* about = "";

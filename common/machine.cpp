@@ -21,12 +21,15 @@ Task made(const Job& job) {
   return task;
 }
 
-void make_without_gpu(const Job& job) {
-  struct Pretence {
-    Pretence() { device_memory::pretended = true; }
-    ~Pretence() { device_memory::pretended = false; }
-  } pretence;
-  (void)made(job);
+/// Makes all tasks of a group, to see whose they are, and whether their memory fits.
+void make_without_gpu(const std::vector<Job>& jobs, const Device& device) {
+  const device_memory::Pretence pretence;
+  std::vector<Task> tasks;
+  for (const Job& job : jobs) tasks.push_back(made(job));
+  if (pretence.bytes() > device.memory_there())
+    throw std::logic_error("the tasks from '" + text(jobs[0].ref) + "' on allocate " +
+                           bytes_text(pretence.bytes()) + " of " +
+                           bytes_text(device.memory_there()));
 }
 
 Statistics statistics_of(const std::vector<Readings>& groups) {
@@ -116,9 +119,9 @@ Statistics ThisMachine::value(const Ref&, const std::string&, bool on_host,
 std::vector<Timed> MadeUpMachine::times(const std::vector<Job>& jobs, bool, int groups) {
   static const bool can_pretend = !no_gpu_reason().empty();
   if (!device_) return std::vector<Timed>(jobs.size());
+  if (can_pretend && !jobs.empty()) make_without_gpu(jobs, *device_);
   std::vector<Timed> all;
   for (const Job& job : jobs) {
-    if (can_pretend) make_without_gpu(job);
     Timed timed;
     const std::vector<double> readings(18, answer_(job.ref, "time"));
     timed.groups.assign(size_t(groups), Readings{readings});

@@ -11,9 +11,17 @@
 
 /// What DeviceBuffer<T> does with bytes; compiled once, in memory.cpp. Throw CudaError.
 namespace device_memory {
-/// A self-check without a GPU sets it: nothing is allocated and no error is thrown, so that a task
-/// can be made, and its name be looked at. Nothing of such a task can be run.
-extern bool pretended;
+/// While it stands, nothing is allocated and no CUDA error is thrown: a self-check without a GPU
+/// can then make tasks, to see their names and what they would allocate. They cannot run.
+class Pretence {
+ public:
+  Pretence();
+  Pretence(const Pretence&) = delete;
+  ~Pretence();
+  static bool stands();
+  /// Bytes of device memory that would have been allocated since it began.
+  static double bytes();
+};
 void* allocate(size_t bytes);
 void release(void* data) noexcept;
 void to_device(void* to, const void* from, size_t bytes);

@@ -55,6 +55,14 @@ struct Row {
   std::string missing = {};  ///< not empty: the row is not measured, and why ("needs 2 GPUs")
 };
 
+/// The entry of a table of kernels whose `key` a row has, or null.
+template <class Kernel, size_t count>
+const Kernel* with_key(const Kernel (&kernels)[count], const Ref& ref) {
+  for (const Kernel& k : kernels)
+    if (ref.key == k.key) return &k;
+  return nullptr;
+}
+
 /// How rows are measured.
 enum class Timing {
   alone,      ///< one after the other: no claim compares them

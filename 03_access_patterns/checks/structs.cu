@@ -5,11 +5,7 @@
 
 namespace {
 
-const Kernel& kernel(std::string_view key) {
-  for (const Kernel& k : kernels)
-    if (k.key == key) return k;
-  throw std::logic_error("no such kernel");
-}
+const Kernel& kernel(const char* key) { return *with_key(kernels, key); }
 
 /// What the text and a drawing say of a kernel: percent, and bytes per pair.
 struct ByHand {

@@ -91,6 +91,22 @@ TEST_CASE("machine: a task that has another row's name is refused") {
   CHECK_THROWS_AS(machine.times({{{"copy", 1}, other, true}}, false, 1), std::logic_error);
 }
 
+TEST_CASE("machine: tasks that allocate more than a made-up GPU has are refused") {
+  if (no_gpu_reason().empty()) return skip_self_check("makes tasks only where there is no GPU");
+  Fixture f;
+  f.device.number = -1;
+  f.device.prop.totalGlobalMem = 3000;
+  const auto job = [](const char* key) {
+    return Job{key, [key] {
+                 const Shared memory(DeviceBuffer<char>(1000));
+                 return Task{key, [memory] {}, unchecked("is not run")};
+               }};
+  };
+  CHECK_NOTHROW(f.machine.times({job("a"), job("b"), job("c")}, true, 1));
+  CHECK_THROWS_AS(f.machine.times({job("a"), job("b"), job("c"), job("d")}, true, 1),
+                  std::logic_error);
+}
+
 TEST_CASE("machine: a recording is read as it was saved") {
   const std::string path = "recording_check.csv";
   {
