@@ -7,12 +7,12 @@
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] void coalescing(const Run&);
 [[gnu::weak]] void offset(const Run&);
-[[gnu::weak]] void stride(const Run&);
+[[gnu::weak]] extern const samples::Experiment stride_experiment;
 [[gnu::weak]] void word_size(const Run&);
 [[gnu::weak]] void yours(const Run&);
 [[gnu::weak]] void caching(const Run&);
 [[gnu::weak]] void l2_window(const Run&);
-[[gnu::weak]] void structs(const Run&);
+[[gnu::weak]] extern const samples::Experiment structs_experiment;
 [[gnu::weak]] void stores(const Run&);
 [[gnu::weak]] void reverse(const Run&);
 [[gnu::weak]] void work_split(const Run&);
@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
                 "a model of five generations, drawn: transactions of one warp's addresses",
                 &coalescing},
                {"offset", "reading from 0 to 64 words past the alignment", &offset},
-               {"stride", "reading every word, every second, up to every 64th", &stride},
+               listed(&stride_experiment),
                {"word_size",
                 "words of 4, 8, 16 bytes, coalesced and each in 32 or 128 bytes of its own",
                 &word_size},
@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
                {"caching", "the same loads through L1 and past it", &caching},
                {"l2_window", "an array that is to stay in the L2 while a stream passes by",
                 &l2_window},
-               {"structs", "arrays of structures, structures of arrays, and alignment", &structs},
+               listed(&structs_experiment),
                {"stores", "stores of one, two and four segments, coalesced and strided", &stores},
                {"reverse", "an array reversed in global memory, and through shared memory",
                 &reverse},

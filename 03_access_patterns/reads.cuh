@@ -69,7 +69,7 @@ struct Slots {
 };
 
 /// Takes each word away from the sum of the thread that must have read it, from words to threads
-/// (the kernels go from threads to words). Nothing is left of right sums.
+/// (the kernels go from threads to words). Correct sums end at zero.
 static __global__ void take_away_slots(unsigned* sums, unsigned threads, Slots slots) {
   const size_t all = slots.count * slots.words;
   const size_t step = size_t(gridDim.x) * blockDim.x;
@@ -100,7 +100,7 @@ struct Words {
     wrong_sums.copy_from({0});
     count_what_is_left<<<256, 256>>>(sums_left.data(), grid.threads(), wrong_sums.data());
     CUDA_CHECK_LAUNCH();
-    return wrong_sums.to_host()[0];
+    return wrong_sums.to_host()[0] + !canaries_stand();
   }
   size_t wrong(const Slots& slots) {
     return wrong([&](unsigned* left) {
@@ -119,6 +119,12 @@ struct Words {
     check.poison = [this] { sums.poison(); };
     check.wrong = [this, slots] { return wrong(slots); };
     return {std::move(name), std::move(read), std::move(check)};
+  }
+  /// Makes one sum wrong, for self-checks.
+  void change_one() {
+    std::vector<unsigned> all = sums.to_host();
+    all[5] += 1;
+    sums.copy_from(all);
   }
   /// Whether nothing was written behind the sums.
   bool canaries_stand() const {

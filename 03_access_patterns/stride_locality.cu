@@ -1,16 +1,16 @@
-// stride, locality: the wiki's first page [LC] builds all memory hierarchies on two habits of
-// programs. Spatial locality: what lies beside a word is wanted, too. Temporal locality: the word
-// itself is wanted again. Here is what each is worth alone, and both. Look at how far apart the
-// four rows are, though each row is 4-byte words, read by the same number of threads.
-//   cmake -S 03_access_patterns -B build/stride -DEXPERIMENTS=stride
-//   cmake --build build/stride && build/stride/03_access_patterns
+// stride, locality: memory hierarchies rest on two habits of programs, says the wiki's first page
+// [LC]. Spatial locality: after a word its neighbours are read. Temporal locality: the same word is
+// read again. This table measures what each gains alone, and both together. Look at how far apart
+// the four rows are, though in each the same number of threads reads words of 4 bytes.
 //
-//   1  read_lines             a word of each line, once
+//   1  read_lines             one word of each line of 128 bytes, once
 //   2  read_neighbours        all words of each line, once
-//   3  read_lines_again       a word of each of a few lines, again and again
+//   3  read_lines_again       one word of each of a few lines, again and again
 //   4  read_neighbours_again  all words of the same few lines, again and again
-#include "../common/report.hpp"
+#include "../common/sheet.hpp"
 #include "reads.cuh"
+
+using namespace samples;
 
 void stride_locality(const Run& run);
 
@@ -21,7 +21,7 @@ constexpr unsigned own_lines = 64;   // 8 KiB: the lines of all resident blocks 
 
 // ---- kernels: thread t adds up what it reads, into out[t] ----
 
-// Neither. A warp reads one word in each of 32 lines, and nobody comes back to any of them.
+// Neither. A warp reads one word in each of 32 lines. No line is read a second time.
 __global__ void read_lines(unsigned* out, const unsigned* in, size_t n) {
   const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   const size_t threads = size_t(gridDim.x) * blockDim.x;
@@ -50,8 +50,8 @@ __global__ void read_neighbours(unsigned* out, const unsigned* in, size_t n) {
 }
 
 // [read_lines_again]
-// Temporal locality. A block has 64 lines of its own. A warp reads one word in each of 32 of them,
-// and a line further at each turn: from the second on they are in L1.
+// Temporal locality. A block reads 64 lines of its own. In each iteration a warp reads one word in
+// each of 32 of them, then moves on by one line. From the second iteration on the lines are in L1.
 __global__ void read_lines_again(unsigned* out, const unsigned* in, unsigned turns) {
   const unsigned* own = in + size_t(blockIdx.x) * own_lines * line_words;
   unsigned sum = 0;
@@ -62,7 +62,7 @@ __global__ void read_lines_again(unsigned* out, const unsigned* in, unsigned tur
 }
 // [/read_lines_again]
 
-// Both. A warp reads the 32 words of one of these lines, and of the next at each turn.
+// Both. In each iteration a warp reads the 32 words of one of these lines, then moves on by one.
 __global__ void read_neighbours_again(unsigned* out, const unsigned* in, unsigned turns) {
   const unsigned* own = in + size_t(blockIdx.x) * own_lines * line_words;
   unsigned sum = 0;
@@ -74,16 +74,15 @@ __global__ void read_neighbours_again(unsigned* out, const unsigned* in, unsigne
 
 // ---- what is right ----
 
-/// Takes each word of a block's lines away from the sums of its threads, as often as they read it.
-/// Thread t begins t steps of `step` words into the lines, moves on by a line at each turn, and
-/// from the last line goes back to the first.
+/// Subtracts each word of a block's lines from the sums of its threads, as often as they read it.
+/// Thread t begins t steps of `step` words into the lines, moves on by a line in each iteration,
+/// and goes back to the first line after the last.
 __global__ void take_away_own(unsigned* sums, bool neighbours, unsigned turns) {
-  const unsigned step = neighbours ? 1 : line_words;  // from a thread to the next
-  const unsigned a_turn = line_words;                 // from a turn to the next
+  const unsigned step = neighbours ? 1 : line_words;  // words from one thread to the next
   const size_t first = size_t(blockIdx.x) * own_lines * line_words;
   for (unsigned thread = threadIdx.x; thread < block_threads; thread += blockDim.x) {
     unsigned at = thread * step;
-    for (unsigned turn = 0; turn < turns; ++turn, at += a_turn) {
+    for (unsigned turn = 0; turn < turns; ++turn, at += line_words) {
       while (at >= own_lines * line_words) at -= own_lines * line_words;
       sums[blockIdx.x * block_threads + thread] -= word_at(first + at);
     }
@@ -92,100 +91,98 @@ __global__ void take_away_own(unsigned* sums, bool neighbours, unsigned turns) {
 
 // ---- the four, in order ----
 
-enum class Locality { none, spatial, temporal, both };
-constexpr Locality localities[] = {Locality::none, Locality::spatial, Locality::temporal,
-                                   Locality::both};
-
-const char* name_of(Locality which) {
-  constexpr const char* names[] = {"neither", "spatial: its neighbours, too",
-                                   "temporal: again and again", "both"};
-  return names[static_cast<int>(which)];
+struct Kernel {
+  std::string_view key = {};  ///< its name
+  const char* words = "";
+  bool neighbours = false;                                     ///< a warp reads all words of a line
+  void (*once)(unsigned*, const unsigned*, size_t) = nullptr;  ///< one of these two:
+  void (*again)(unsigned*, const unsigned*, unsigned) = nullptr;  ///< the same lines, `turns` times
+};
+template <auto kernel>
+Kernel named(Kernel k) {
+  k.key = name_of<kernel>();
+  if constexpr (std::is_same_v<decltype(kernel), decltype(k.once)>)
+    k.once = kernel;
+  else
+    k.again = kernel;
+  return k;
+}
+const Kernel kernels[] = {
+    named<read_lines>({.words = "neither"}),
+    named<read_neighbours>({.words = "spatial: its neighbours, too", .neighbours = true}),
+    named<read_lines_again>({.words = "temporal: again and again"}),
+    named<read_neighbours_again>({.words = "both", .neighbours = true}),
+};
+const Kernel& kernel_of(const Row& row) {
+  return *std::find_if(std::begin(kernels), std::end(kernels),
+                       [&](const Kernel& k) { return row.ref.key == k.key; });
 }
 
-/// Words that a launch reads, again counted as often as it is read.
-double words_read(const Words& memory, Locality which, unsigned turns) {
-  if (which == Locality::none) return double(memory.in.size() / line_words);
-  if (which == Locality::spatial) return double(memory.in.size());
-  return double(memory.grid.threads()) * turns;
-}
-
-Task task_of(Words& memory, Locality which, unsigned turns) {
-  unsigned* const out = memory.sums.data();
-  const unsigned* const in = memory.in.data();
-  const unsigned blocks = memory.grid.blocks;
-  const size_t words = memory.in.size();
-  const auto take_away = [=](unsigned* left) {
-    take_away_own<<<blocks, block_threads>>>(left, which == Locality::both, turns);
-    CUDA_CHECK_LAUNCH();
-  };
-  switch (which) {
-    case Locality::none:
-      return memory.task(
-          name_of(which),
-          [=] { read_lines<<<blocks, block_threads>>>(out, in, words / line_words); },
-          Slots{0, line_words, words / line_words});
-    case Locality::spatial:
-      return memory.task(
-          name_of(which), [=] { read_neighbours<<<blocks, block_threads>>>(out, in, words); },
-          Slots{0, 1, words});
-    case Locality::temporal:
-      return memory.task(
-          name_of(which), [=] { read_lines_again<<<blocks, block_threads>>>(out, in, turns); },
-          take_away);
-    case Locality::both:
-      return memory.task(
-          name_of(which), [=] { read_neighbours_again<<<blocks, block_threads>>>(out, in, turns); },
-          take_away);
+Task task_of(const Shared<Words>& memory, const Kernel& k, unsigned turns) {
+  const unsigned blocks = memory->grid.blocks;
+  if (k.again) {
+    const auto launch = [memory, &k, turns, blocks] {
+      k.again<<<blocks, block_threads>>>(memory->sums.data(), memory->in.data(), turns);
+    };
+    return memory->task(std::string(k.key), launch, [blocks, &k, turns](unsigned* left) {
+      take_away_own<<<blocks, block_threads>>>(left, k.neighbours, turns);
+      CUDA_CHECK_LAUNCH();
+    });
   }
-  return {};
+  const size_t step = k.neighbours ? 1 : line_words, n = memory->in.size() / step;
+  const auto launch = [memory, &k, n, blocks] {
+    k.once<<<blocks, block_threads>>>(memory->sums.data(), memory->in.data(), n);
+  };
+  return memory->task(std::string(k.key), launch, Slots{0, step, n});
 }
 
-// ---- what to expect ----
+/// Words that a launch reads; a word that is read again counts again.
+double words_read(const Kernel& k, size_t words, Grid grid, unsigned turns) {
+  if (k.again) return double(grid.threads()) * turns;
+  return double(k.neighbours ? words : words / line_words);
+}
 
-/// Nanoseconds of a thousand words. From memory a lone word brings its piece of 64 bytes; L1 gives
-/// a line, or what a warp wants of it, in a cycle.
-double predicted_ns(Locality which, double spatial_ns, const Device& device) {
+// ---- prediction ----
+
+/// Nanoseconds per 1000 words. From memory, a word without neighbours costs the 64 bytes that the
+/// L2 fetches for it. From L1, a line takes one cycle, whether one of its words is used or all.
+double predicted_ns(const Kernel& k, double spatial_ns, const Device& device) {
   const double lines_a_ns = device.prop.multiProcessorCount * device.sm_clock_khz * 1e-6;
   const double line_ns = lines_a_ns > 0 ? 1000 / lines_a_ns : NAN;
-  switch (which) {
-    case Locality::none:
-      return spatial_ns * memory_piece / 4;
-    case Locality::spatial:
-      return spatial_ns;
-    case Locality::temporal:
-      return line_ns;
-    case Locality::both:
-      return line_ns / line_words;
-  }
-  return NAN;
+  if (k.again) return k.neighbours ? line_ns / line_words : line_ns;
+  return k.neighbours ? spatial_ns : spatial_ns * memory_piece / 4;
 }
 
-/// The last row is limited by the loop's instructions, which the model leaves out.
-Model model_of(Locality which, const Device& device) {
-  return which == Locality::both ? Model::host : model_of_pieces(&device);
-}
+// ---- the table ----
+
+double ns_of_thousand(const Row& row, double ms) { return ms * 1e6 / (row.bytes / 4 / 1000); }
 
 }  // namespace
 
 void stride_locality(const Run& run) {
-  if (!run.device) return run.report.left_out("what spatial and temporal locality are worth");
-  constexpr unsigned turns = 2048;  // 0.2 ms and more on an H200
-  Words memory(bytes_to_read(run, size_t(1) << 30, 1.0 / 4) / 4, resident_grid(*run.device));
-  Table table(run.report, "locality, 4-byte words",
-              {compared("ns/1000 words", "time of a thousand words", "ns", 3), shown("spread"),
-               shown("of neither")});
-  std::vector<Statistics> ns;
-  for (const Locality which : localities) {
-    const double thousands = words_read(memory, which, turns) / 1000;
-    const Statistics ms = run.time(task_of(memory, which, turns)).statistics();
-    ns.push_back(scaled(ms, 1e6 / thousands));
-  }
-  for (size_t i = 0; i < ns.size(); ++i) {
-    const double expected = predicted_ns(localities[i], ns[1].median, *run.device);
-    Cell cell = Compared{expected, ns[i], model_of(localities[i], *run.device)};
-    if (localities[i] == Locality::spatial) cell = Calibration{ns[i]};
-    table.row({name_of(localities[i])},
-              {cell, spread_text(ns[i]), times(ns[0].median / ns[i].median)});
-  }
-  table.print();
+  constexpr unsigned turns = 2048;  // iterations: 0.2 ms and more on an H200
+  const size_t words = bytes_to_read(run, size_t(1) << 30, 1.0 / 4) / 4;
+  const Grid grid = run.device ? resident_grid(*run.device) : Grid{};
+  SharedByTasks memory([=] { return Words(words, grid); });
+
+  Sheet sheet(
+      run, "locality, 4-byte words",
+      {in_unit(compared("ns/1000 words", "time of a thousand words", "ns", 3), ns_of_thousand),
+       spread(), bar_against(run, "read_neighbours")});
+  for (const Kernel& k : kernels)
+    sheet.add({.ref = k.key,
+               .words = k.words,
+               .bytes = 4 * words_read(k, words, grid, turns),
+               .calibrates = k.neighbours && !k.again,
+               // the loop's instructions limit the last row; the model leaves them out
+               .model = k.neighbours && k.again ? Model::host : model_of_pieces(run.device)});
+  sheet.measure(Timing::alone,
+                [&](const Row& row) { return task_of(memory(), kernel_of(row), turns); });
+  sheet.predict([&](const Row& row) {
+    if (!run.device) return double(NAN);
+    const double spatial_ms = sheet.ms("read_neighbours");
+    const double ns = spatial_ms * 1e6 / (double(words) / 1000);
+    return predicted_ns(kernel_of(row), ns, *run.device) * (row.bytes / 4 / 1000) * 1e-6;
+  });
+  sheet.print();
 }

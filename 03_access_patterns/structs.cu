@@ -1,25 +1,28 @@
 // structs: pairs of floats as an array of structures (AoS), as a structure of arrays (SoA), and as
-// structures aligned to 8 bytes. The wiki profiles 50% efficiency for the first, because each field
-// is an access of its own that steps over the other, and 100% for the others; and an operation that
-// wants x alone loses half of the bandwidth in an AoS [LC 3]. Look at how little the 50% shows in
-// the time: what one access leaves of a sector, the next finds in cache. With one field nobody
-// wants the rest, and a sector of which half is written costs more than one that is written whole.
+// structures that are aligned to 8 bytes. Of loads and stores of both fields the wiki profiles 50%
+// efficiency for the first and 100% for the others. An operation on x alone, it says, loses half of
+// the bandwidth in an AoS [LC 3]. Two things to look at:
+//   - The 50% hardly shows in the time. Both fields lie in the same sectors: what the access to x
+//     fetches, the access to y finds in the cache.
+//   - With x alone, half of each sector is fetched in vain. And a sector that is written in part
+//     costs more than one that is written as a whole: memory has to complete it.
+//
 //   cmake -S 03_access_patterns -B build/structs -DEXPERIMENTS=structs
 //   cmake --build build/structs && build/structs/03_access_patterns
 //
 //   1  increment_pairs      AoS: two loads and two stores of 4 bytes
-//   2  increment_arrays     SoA: the same, each of neighbours
-//   3  increment_aligned    AoS of aligned structures: one load and one store of 8 bytes
-//   4  increment_pairs_x    1 with x alone
-//   5  increment_arrays_x   2 with x alone
-//   6  increment_aligned_x  3 with x alone
-#include <algorithm>
+//   2  increment_arrays     SoA: two loads and two stores of 4 bytes, each of neighbours
+//   3  increment_aligned    aligned AoS: one load and one store of 8 bytes
+//   4  increment_pairs_x    kernel 1 for x alone
+//   5  increment_arrays_x   kernel 2 for x alone
+//   6  increment_aligned_x  kernel 3 for x alone
+//   7  read_pairs_x         AoS: only reads x
+//   8  read_arrays_x        SoA: only reads x
+#include "../common/checked.cuh"
+#include "../common/experiment.hpp"
+#include "reads.cuh"
 
-#include "../common/counters.hpp"
-#include "../common/report.hpp"
-#include "sizes.hpp"
-#include "transactions.hpp"
-#include "verify.cuh"
+using namespace samples;
 
 namespace {
 
@@ -33,22 +36,22 @@ struct Arrays {
   float *x, *y;
 };
 
-// ---- kernels: a thread takes a pair ----
+// ---- kernels 1 to 6: one thread per pair ----
 
 // [increment_pairs]
-// A Pair is aligned to 4 bytes. In each of two loads and two stores a warp takes every second word:
-// 8 sectors of 32 bytes, for 128 bytes.
+// A Pair is aligned to 4 bytes only. Each of two loads and two stores of a warp takes every second
+// word: 8 sectors of 32 bytes, for 128 bytes.
 __global__ void increment_pairs(const Pair* in, Pair* out, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   if (i >= n) return;
-  Pair p = in[i];
+  Pair p = in[i];  // two loads
   p.x += 10.0f;
   p.y += 20.0f;
-  out[i] = p;
+  out[i] = p;  // two stores
 }
 // [/increment_pairs]
 
-// Two loads and two stores of 32 neighbours: 4 sectors each.
+// Each of two loads and two stores takes 32 neighbours: 4 sectors.
 __global__ void increment_arrays(Arrays in, Arrays out, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   if (i >= n) return;
@@ -58,7 +61,7 @@ __global__ void increment_arrays(Arrays in, Arrays out, size_t n) {
   out.y[i] = y + 20.0f;
 }
 
-// One load and one store of 8 bytes a lane: 8 sectors, without gaps.
+// One load and one store of 8 bytes per lane: 8 sectors, all of them used.
 __global__ void increment_aligned(const AlignedPair* in, AlignedPair* out, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   if (i >= n) return;
@@ -69,7 +72,8 @@ __global__ void increment_aligned(const AlignedPair* in, AlignedPair* out, size_
 }
 
 // [one_field]
-// Every second word: 8 sectors are loaded for 128 bytes, and 8 are written in half.
+// Every second word: a load takes 8 sectors for 128 bytes, a store writes half of each of 8
+// sectors.
 __global__ void increment_pairs_x(const Pair* in, Pair* out, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   if (i < n) out[i].x = in[i].x + 10.0f;
@@ -82,140 +86,171 @@ __global__ void increment_arrays_x(Arrays in, Arrays out, size_t n) {
 }
 // [/one_field]
 
-// As kernel 4: alignment is no help where a field is left out.
+// As kernel 4: alignment does not help where one field is left out.
 __global__ void increment_aligned_x(const AlignedPair* in, AlignedPair* out, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   if (i < n) out[i].x = in[i].x + 10.0f;
 }
 
-// ---- the story in order ----
+// ---- kernels 7 and 8: thread t adds up x of pairs t, t + threads ... of n, into sums[t] ----
 
-constexpr unsigned threads = 256;
+// [read_x]
+__device__ float x_of(const Pair* in, size_t i) { return in[i].x; }  // every second word: 8 sectors
+__device__ float x_of(const float* in, size_t i) { return in[i]; }   // 32 neighbours: 4 sectors
+
+// Four loads are in flight per thread. The bits of the floats are added: such a sum is exact.
+template <class In>
+__device__ void add_up_x(const In* in, unsigned* sums, size_t n) {
+  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  unsigned sum = 0;
+  size_t i = tid;
+  for (; i + 3 * threads < n; i += 4 * threads) {
+#pragma unroll
+    for (unsigned k = 0; k < 4; ++k) sum += __float_as_uint(x_of(in, i + k * threads));
+  }
+  for (; i < n; i += threads) sum += __float_as_uint(x_of(in, i));  // the remaining pairs
+  sums[tid] = sum;
+}
+
+__global__ void read_pairs_x(const Pair* in, unsigned* sums, size_t n) { add_up_x(in, sums, n); }
+__global__ void read_arrays_x(const float* in, unsigned* sums, size_t n) { add_up_x(in, sums, n); }
+// [/read_x]
+
+// ---- launching them ----
 
 /// Two buffers of 2 n floats.
-struct Launch {
-  unsigned blocks;
+struct Buffers {
   float *in, *out;
   size_t n;
-
-  Arrays arrays(float* floats) const { return {floats, floats + n}; }
-  template <class Structure>
-  Structure* structures(float* floats) const {
-    return reinterpret_cast<Structure*>(floats);
-  }
+  unsigned blocks() const { return unsigned((n + block_threads - 1) / block_threads); }
 };
+template <class T>
+void launch(void (*kernel)(const T*, T*, size_t), const Buffers& b) {
+  kernel<<<b.blocks(), block_threads>>>(reinterpret_cast<const T*>(b.in),
+                                        reinterpret_cast<T*>(b.out), b.n);
+}
+void launch(void (*kernel)(Arrays, Arrays, size_t), const Buffers& b) {
+  kernel<<<b.blocks(), block_threads>>>({b.in, b.in + b.n}, {b.out, b.out + b.n}, b.n);
+}
+/// Of n pairs, which are 2 n words.
+template <class T>
+void launch(void (*kernel)(const T*, unsigned*, size_t), const Words& words) {
+  kernel<<<words.grid.blocks, block_threads>>>(reinterpret_cast<const T*>(words.in.data()),
+                                               words.sums.data(), words.in.size() / 2);
+}
 
 enum class Layout { pairs, arrays, aligned };
 
 struct Kernel {
-  const char *name, *symbol;  ///< as shown; as in the code and in the counters' file
-  Layout layout;
-  unsigned fields;        ///< 1: x alone
-  double then_efficient;  ///< share of the sectors' bytes that is used, as profiled by the text
-  void (*launch)(const Launch&);
+  std::string_view key = {};  ///< its name
+  const char* words = "";
+  Layout layout = Layout::pairs;
+  unsigned fields = 2;                          ///< 1: x alone
+  double then_efficient = NAN;                  ///< share of the sectors' bytes, as profiled then
+  void (*increment)(const Buffers&) = nullptr;  ///< launches it: one of these two
+  void (*read)(const Words&) = nullptr;
 };
+template <auto kernel>
+Kernel incrementing(Kernel k) {
+  k.key = name_of<kernel>();
+  k.increment = [](const Buffers& b) { launch(kernel, b); };
+  return k;
+}
+template <auto kernel>
+Kernel reading(Kernel k) {
+  k.key = name_of<kernel>();
+  k.read = [](const Words& w) { launch(kernel, w); };
+  return k;
+}
 
 const Kernel kernels[] = {
-    {"AoS, both fields", "increment_pairs", Layout::pairs, 2, 0.5,
-     [](const Launch& l) {
-       increment_pairs<<<l.blocks, threads>>>(l.structures<const Pair>(l.in),
-                                              l.structures<Pair>(l.out), l.n);
-     }},
-    {"SoA, both fields", "increment_arrays", Layout::arrays, 2, 1,
-     [](const Launch& l) {
-       increment_arrays<<<l.blocks, threads>>>(l.arrays(l.in), l.arrays(l.out), l.n);
-     }},
-    {"aligned AoS, both fields", "increment_aligned", Layout::aligned, 2, 1,
-     [](const Launch& l) {
-       increment_aligned<<<l.blocks, threads>>>(l.structures<const AlignedPair>(l.in),
-                                                l.structures<AlignedPair>(l.out), l.n);
-     }},
-    {"AoS, x alone", "increment_pairs_x", Layout::pairs, 1, 0.5,
-     [](const Launch& l) {
-       increment_pairs_x<<<l.blocks, threads>>>(l.structures<const Pair>(l.in),
-                                                l.structures<Pair>(l.out), l.n);
-     }},
-    {"SoA, x alone", "increment_arrays_x", Layout::arrays, 1, NAN,
-     [](const Launch& l) {
-       increment_arrays_x<<<l.blocks, threads>>>(l.arrays(l.in), l.arrays(l.out), l.n);
-     }},
-    {"aligned AoS, x alone", "increment_aligned_x", Layout::aligned, 1, NAN,
-     [](const Launch& l) {
-       increment_aligned_x<<<l.blocks, threads>>>(l.structures<const AlignedPair>(l.in),
-                                                  l.structures<AlignedPair>(l.out), l.n);
-     }},
+    incrementing<increment_pairs>({.words = "AoS, both fields", .then_efficient = 0.5}),
+    incrementing<increment_arrays>(
+        {.words = "SoA, both fields", .layout = Layout::arrays, .then_efficient = 1}),
+    incrementing<increment_aligned>(
+        {.words = "aligned AoS, both fields", .layout = Layout::aligned, .then_efficient = 1}),
+    incrementing<increment_pairs_x>({.words = "AoS, x alone", .fields = 1, .then_efficient = 0.5}),
+    incrementing<increment_arrays_x>(
+        {.words = "SoA, x alone", .layout = Layout::arrays, .fields = 1}),
+    incrementing<increment_aligned_x>(
+        {.words = "aligned AoS, x alone", .layout = Layout::aligned, .fields = 1}),
+    reading<read_pairs_x>({.words = "AoS, x only read", .fields = 1}),
+    reading<read_arrays_x>({.words = "SoA, x only read", .layout = Layout::arrays, .fields = 1}),
 };
-enum { aos, soa, aligned_aos, aos_x, soa_x, aligned_x };
 
-// ---- what is right ----
+const char* const copy_engine = "copy_engine";  // the key of the row that is no kernel's
 
-/// What stands at each word of a layout before, and what has to stand there afterwards: from words
-/// to fields, where the kernels go from fields to words. A y that is not used stays poisoned.
-struct Contents {
+/// The kernel of a row, or null.
+const Kernel* kernel_of(const Row& row) {
+  for (const Kernel& k : kernels)
+    if (row.ref.key == k.key) return &k;
+  return nullptr;
+}
+
+// ---- what is right: from words to fields, where the kernels go from fields to words ----
+
+/// Numbers of 16 bits, so that adding to them is exact.
+struct Input {
+  __host__ __device__ float operator()(size_t word) const { return float(scrambled(word) >> 16); }
+};
+struct SameAsInput {
+  __device__ bool operator()(size_t word, float found) const { return found == Input{}(word); }
+};
+/// A y that is not used stays poisoned.
+struct Incremented {
   bool arrays;
   unsigned fields;
   size_t n;
 
   __host__ __device__ bool is_y(size_t word) const { return arrays ? word >= n : word % 2 == 1; }
-  __host__ __device__ float operator()(size_t word) const {
-    return float(scrambled(word) >> 16);  // 16 bits, so that adding to it is exact
-  }
-  __host__ __device__ bool operator()(size_t word, float found) const {
+  __device__ bool operator()(size_t word, float found) const {
     if (is_y(word) && fields == 1) return found != found;
-    return found == (*this)(word) + (is_y(word) ? 20.0f : 10.0f);
+    return found == Input{}(word) + (is_y(word) ? 20.0f : 10.0f);
   }
 };
 
 /// n pairs in and out.
 struct Pairs {
-  static constexpr size_t canaries = 32;  ///< floats behind the output
+  static constexpr double bytes_each = 16;  ///< read and written
 
   size_t n;
-  DeviceBuffer<float> in, out;
+  DeviceBuffer<float> in = filled<float>(2 * n, Input{});
+  Output<float> out{2 * n};
 
-  explicit Pairs(size_t n) : n(n), in(2 * n), out(2 * n + canaries) {}
-  static constexpr double bytes_each = 16;
-
-  Contents contents(const Kernel& k) const { return {k.layout == Layout::arrays, k.fields, n}; }
-  void launch(const Kernel& k) {
-    k.launch({unsigned((n + threads - 1) / threads), in.data(), out.data(), n});
-  }
-  size_t wrong(const Contents& right) const;
-  Task task(const Kernel& k) {
-    const Contents right = contents(k);
-    Check check;
-    check.poison = [this, right] {
-      fill(in, right);
-      out.poison();
-    };
-    check.wrong = [this, right] { return wrong(right); };
-    return {k.name, [this, &k] { launch(k); }, std::move(check)};
-  }
-  Task copy_engine() {
-    const auto launch = [this] {
-      CUDA_CHECK(cudaMemcpyAsync(out.data(), in.data(), in.bytes(), cudaMemcpyDeviceToDevice));
-    };
-    return {"copy engine", launch, unchecked("the driver's own copy")};
-  }
+  Buffers buffers() { return {in.data(), out.data(), n}; }
+  Incremented right(const Kernel& k) const { return {k.layout == Layout::arrays, k.fields, n}; }
 };
 
-/// Words 0 to 2 n - 1 by `right`; those behind them are still poisoned.
-struct WithCanaries {
-  Contents right;
-  __device__ bool operator()(size_t word, float found) const {
-    return word < 2 * right.n ? right(word, found) : found != found;
-  }
-};
-size_t Pairs::wrong(const Contents& right) const { return wrong_words(out, WithCanaries{right}); }
+Task increment_task(const Shared<Pairs>& pairs, const Kernel& k) {
+  return {std::string(k.key), [pairs, &k] { k.increment(pairs->buffers()); },
+          pairs->out.check(pairs->right(k))};
+}
+Task copy_task(const Shared<Pairs>& pairs) {
+  const auto launch = [pairs] {
+    CUDA_CHECK(cudaMemcpyAsync(pairs->out.data(), pairs->in.data(), pairs->in.bytes(),
+                               cudaMemcpyDeviceToDevice));
+  };
+  return {copy_engine, launch, pairs->out.check(SameAsInput{})};
+}
+/// x is the first of each two words of an AoS, and the first half of the words of an SoA.
+Task read_task(const Shared<Words>& words, const Kernel& k) {
+  const Slots slots{0, k.layout == Layout::arrays ? 1u : 2u, words->in.size() / 2};
+  return words->task(
+      std::string(k.key), [words, &k] { k.read(*words); }, slots);
+}
 
-// ---- what to expect ----
+// ---- prediction ----
 
-/// Bytes that an increment wants: each field that it uses is read once and written once.
-double bytes_used(unsigned fields, size_t n) { return 2.0 * 4 * fields * double(n); }
+/// Bytes that a kernel has to move: each field that it uses is read once, and written once unless
+/// the kernel only reads.
+double bytes_used(const Kernel& k, size_t n) {
+  return (k.read ? 1.0 : 2.0) * 4 * k.fields * double(n);
+}
 
 /// The accesses of a warp, loads and stores alike: one for each field, or one for both.
 std::vector<Warp> accesses(const Kernel& k) {
-  constexpr size_t n = 1024;  // of the SoA, whose y lies behind all x
+  constexpr size_t n = 1024;  // of an SoA, where y lies behind all x
   if (k.layout == Layout::aligned && k.fields == 2)
     return {warp_of(8, [](unsigned lane) { return lane; })};
   std::vector<Warp> all;
@@ -226,172 +261,207 @@ std::vector<Warp> accesses(const Kernel& k) {
   return all;
 }
 
-double sectors_a_request(const Kernel& k) { return sectors(accesses(k)[0]); }
+double sectors_per_request(const Kernel& k) { return sectors(accesses(k)[0]); }
 
-/// Share of the sectors' bytes that a request uses: the text's efficiency.
-double efficiency(const Kernel& k) { return under(Rule::sectors, accesses(k)[0]).utilisation(); }
+/// The text's efficiency: percentage of the sectors' bytes that a request uses.
+double efficiency(const Kernel& k) {
+  return 100 * under(Rule::sectors, accesses(k)[0]).utilisation();
+}
+double efficiency_then(const Kernel& k) { return 100 * k.then_efficient; }
 
 /// Whether a warp leaves gaps in the sectors that it writes.
-bool writes_in_part(const Kernel& k) { return k.layout != Layout::arrays && k.fields == 1; }
+bool writes_in_part(const Kernel& k) {
+  return k.increment && k.layout != Layout::arrays && k.fields == 1;
+}
 
-/// Bytes that memory moves for a pair. All accesses of a warp to one sector meet in cache: it comes
-/// once, goes once, and comes once more if it was written in part, to be completed.
-double bytes_moved_for_a_pair(const Kernel& k) {
+/// Bytes that memory moves per pair. The accesses of a warp to one sector meet in the cache. So a
+/// sector is fetched once and, if it was written, goes back once. If it was written in part it has
+/// to be completed, which moves it a third time.
+double bytes_moved_per_pair(const Kernel& k) {
   std::vector<long long> touched;
   for (const Warp& warp : accesses(k))
     for (const long long start : segments(warp, 32)) touched.push_back(start);
   std::sort(touched.begin(), touched.end());
   touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
 
-  const double sectors_a_warp = double(touched.size());
-  const int times = writes_in_part(k) ? 3 : 2;
-  return times * sectors_a_warp * 32 / 32;  // 32 bytes a sector, 32 pairs a warp
+  constexpr double sector_bytes = 32, pairs_per_warp = 32;
+  const double times = k.read ? 1 : writes_in_part(k) ? 3 : 2;
+  return times * double(touched.size()) * sector_bytes / pairs_per_warp;
 }
 
 /// Measured in the same run; milliseconds.
 struct Calibrated {
-  double copy_engine = NAN;  ///< all pairs read and written
-  double turn = NAN;         ///< all threads come, load, store and go, with one word each
+  double copy_engine = NAN;         ///< 16 bytes per pair, at the memory's rate
+  double increment_arrays_x = NAN;  ///< a thread per pair, each with one word in flight
 };
 
 double predicted_ms(const Kernel& k, const Calibrated& c) {
-  return std::max(c.copy_engine * bytes_moved_for_a_pair(k) / Pairs::bytes_each, c.turn);
+  const double memory = c.copy_engine * bytes_moved_per_pair(k) / Pairs::bytes_each;
+  return k.read ? memory : std::max(memory, c.increment_arrays_x);
 }
 
-/// That a sector written in part is read first was found on 9.0 only.
-Model model_of(const Kernel& k, const Device& device) {
-  return !writes_in_part(k) || device.prop.major == 9 ? Model::traffic : Model::host;
+/// That a sector written in part moves a third time was found on compute capability 9.0 only.
+Model model_of(const Kernel& k, const Device* device) {
+  return !writes_in_part(k) || (device && device->prop.major == 9) ? Model::traffic : Model::host;
 }
 
 // ---- the experiment ----
 
-struct StructTable {
-  Table table;
-  size_t n;
-  double limit_ms = NAN;
-
-  StructTable(const Run& run, size_t n)
-      : table(
-            run.report, "kernel",
-            {predicted("sectors/request", "sectors a request", "", 0),
-             predicted("efficiency %", "efficiency", "%", 0), then("then %", "efficiency", "%", 0),
-             predicted("bytes moved a pair", "bytes moved a pair", "B", 0),
-             compared("ms", "time", "ms", 4), shown("spread"),
-             measured("GB/s used", "bandwidth", "GB/s", 0), shown("")}),
-        n(n) {}
-
-  void add(const Kernel& k, const Cell& time, const Readings& times) {
-    const Statistics ms = times.statistics();
-    const Statistics gbs = gigabytes_per_second(bytes_used(k.fields, n), ms);
-    const double limit = Pairs::bytes_each * double(n) * 1e-6 / limit_ms;
-    table.row({k.name},
-              {sectors_a_request(k), 100 * efficiency(k), 100 * k.then_efficient,
-               bytes_moved_for_a_pair(k), time, spread_text(ms), gbs, bar(gbs.median / limit)});
-  }
-  void add_copy(const Readings& times) {
-    const Statistics ms = times.statistics();
-    limit_ms = ms.median;
-    const Statistics gbs = gigabytes_per_second(Pairs::bytes_each * double(n), ms);
-    table.row({"copy engine"}, {{}, {}, {}, {}, Calibration{ms}, spread_text(ms), gbs, bar(1)});
-  }
-};
-
-/// Times of all kernels, in turn; none without a GPU.
-std::vector<Readings> measure(const Run& run, size_t n) {
-  StructTable table(run, n);
-  std::vector<Readings> times(std::size(kernels));
-  if (!run.device) {
-    for (const Kernel& k : kernels) table.add(k, {}, {});
-    table.table.print();
-    return times;
-  }
-  Pairs pairs(n);
-  std::vector<Task> tasks;
-  for (const Kernel& k : kernels) tasks.push_back(pairs.task(k));
-  tasks.push_back(pairs.copy_engine());
-  times = run.time_in_turn(tasks);
-
-  table.add_copy(times.back());
-  times.pop_back();
-  const Calibrated c{table.limit_ms, times[soa_x].median()};
-  for (size_t i = 0; i < std::size(kernels); ++i) {
-    const Statistics ms = times[i].statistics();
-    const Compared compared{predicted_ms(kernels[i], c), ms, model_of(kernels[i], *run.device)};
-    table.add(kernels[i], i == soa_x ? Cell(Calibration{ms}) : Cell(compared), times[i]);
-  }
-  table.table.print();
-  return times;
-}
-
 constexpr size_t counted_pairs = 65536;
 const std::string counted_parameter = "65536 pairs";
 
-/// Share of the counted sectors' bytes that a kernel uses; not a number without counts.
-double counted_efficiency(const Kernel& k, bool loads) {
-  const std::string metric = expected_sectors(loads, 0).metric;
-  const double sectors = count_of_this_run(k.symbol, counted_parameter, metric);
-  return bytes_used(k.fields, counted_pairs) / 2 / (32 * sectors);
+/// Keeps the share of the counted sectors' bytes that a kernel uses.
+void keep_efficiency(const Run& run, const Kernel& k) {
+  const double used = bytes_used(k, counted_pairs) / 2, sector_bytes = 32;
+  for (const bool loads : {true, false}) {
+    const Statistics counted =
+        ask_count(run, std::string(k.key), counted_parameter, expected_sectors(loads, 0).metric);
+    keep(run, k.key, loads ? "efficiency of the loads" : "efficiency of the stores", "",
+         rate(used / sector_bytes, counted));
+  }
 }
 
-void judge_efficiency(const Run& run, const Part& part, const Kernel& k) {
-  const double load = counted_efficiency(k, true);
-  const double store = counted_efficiency(k, false);
-  if (!std::isfinite(load + store))
-    return run.report.not_judged(part,
-                                 "needs counts of this run: cmake --workflow --preset profile");
-  const Criterion as_stated = about(k.then_efficient);
-  run.report.judged(
-      part, judge_many({judge(as_stated, exactly(load)), judge(as_stated, exactly(store))}),
-      exactly(load),
-      share_text(exactly(load)) + " of the loads, " + share_text(exactly(store)) + " of the stores",
-      "");
-}
+constexpr double bytes_per_pair = 16 + 8;  ///< for incrementing, and for reading
 
-/// `times`: of all kernels.
-void judge_all(const Run& run, const std::vector<Readings>& times, bool in_cache) {
-  judge_efficiency(run,
-                   {"03.4a", "two accesses to an AoS are 50% efficient, loads and stores", "50%",
-                    "the wiki's count"},
-                   kernels[aos]);
-  judge_efficiency(run, {"03.4b", "those to an SoA are 100% efficient", "100%", "the wiki's count"},
-                   kernels[soa]);
-  judge_efficiency(run,
-                   {"03.4c", "those to an AoS aligned to 8 bytes are 100% efficient", "100%",
-                    "the wiki's count"},
-                   kernels[aligned_aos]);
-  const Interval both = ratio(times[aos], times[soa]);
-  const Interval both_aligned = ratio(times[aos], times[aligned_aos]);
-  if (both.measured())
-    run.report.finding("03.4", "in time, with both fields used, the SoA is " +
-                                   faster(both, "the AoS") + ", the aligned AoS " +
-                                   faster(both_aligned));
-
-  const Part one_field{"03.13", "x alone of an AoS of two fields loses 50% of the bandwidth",
-                       "50%, no measurement", "the wiki"};
-  if (in_cache)
-    return run.report.not_judged(one_field, "the arrays are less than four times the L2");
-  const Interval loss = ratio(times[aos_x], times[soa_x]);
-  run.report.judge(one_field, beats(2), loss, slower(loss, "the SoA"));
-  const Interval aligned_loss = ratio(times[aligned_x], times[soa_x]);
-  if (aligned_loss.measured())
-    run.report.finding("03.13", "with aligned structures " + slower(aligned_loss));
-}
-
-/// Touched at least: what the SoA reads and writes of x.
+/// Pairs of which x alone, 4 bytes each, is beyond the L2.
 size_t pairs_of(const Run& run) {
-  return size_beyond_l2(run, "structs", size_t(1) << (run.quick ? 24 : 26), 8, Pairs::bytes_each);
+  return size_beyond_l2(run, "structs", size_t(1) << (run.quick ? 24 : 26), 4, bytes_per_pair);
+}
+
+/// A column of numbers of the rows' kernels; the copy engine has none.
+Shown of_kernel(Column column, double (*number_of)(const Kernel&)) {
+  return number(std::move(column), [number_of](const Row& row) {
+    const Kernel* k = kernel_of(row);
+    return k ? number_of(*k) : double(NAN);
+  });
+}
+
+void run_structs(const Run& run) {
+  const size_t n = pairs_of(run);
+  run.report.begin("structs", std::to_string(n) + " pairs of floats, " +
+                                  bytes_text(Pairs::bytes_each / 2 * double(n)));
+  SharedByTasks pairs([n] { return Pairs{n}; });
+  SharedByTasks words([&run, n] { return Words(2 * n, resident_grid(*run.device)); });
+
+  Sheet sheet(
+      run, "kernel",
+      {of_kernel(predicted("sectors/request", "sectors a request", "", 0), sectors_per_request),
+       of_kernel(predicted("efficiency %", "efficiency", "%", 0), efficiency),
+       of_kernel(then("then %", "efficiency", "%", 0), efficiency_then),
+       of_kernel(predicted("bytes moved per pair", "bytes moved a pair", "B", 0),
+                 bytes_moved_per_pair),
+       milliseconds(4), spread(), in_unit(measured("GB/s used", "bandwidth", "GB/s", 0), gbs_of),
+       bar_against(run, copy_engine)});
+  sheet.add({.ref = copy_engine,
+             .words = "copy engine",
+             .bytes = Pairs::bytes_each * double(n),
+             .calibrates = true});
+  for (const Kernel& k : kernels)
+    sheet.add({.ref = k.key,
+               .words = k.words,
+               .bytes = bytes_used(k, n),
+               .calibrates = k.key == "increment_arrays_x",
+               .model = model_of(k, run.device)});
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    const Kernel* k = kernel_of(row);
+    if (!k) return copy_task(pairs());
+    return k->read ? read_task(words(), *k) : increment_task(pairs(), *k);
+  });
+  const Calibrated c{sheet.ms(copy_engine), sheet.ms("increment_arrays_x")};
+  sheet.predict([&](const Row& row) { return predicted_ms(*kernel_of(row), c); });
+  sheet.print({"a sector that is written in part moves three times: memory completes it"});
+  for (const Kernel& k : kernels)
+    if (k.increment && k.fields == 2) keep_efficiency(run, k);
+}
+
+// ---- claims ----
+
+/// The text's count: the same efficiency of loads and of stores.
+Claim efficiency_claim(Part part, double share, const char* kernel) {
+  return {.part = std::move(part),
+          .rule = about(share),
+          .levels = {{kernel, "efficiency of the loads"}, {kernel, "efficiency of the stores"}},
+          .needs = "needs counts of this run: cmake --workflow --preset profile"};
+}
+
+std::vector<Claim> claims(const Run& run) {
+  const char* const count = "the wiki's count";
+  std::vector<Claim> all{
+      efficiency_claim(
+          {"03.4a", "two accesses to an AoS are 50% efficient, loads and stores", "50%", count},
+          0.5, "increment_pairs"),
+      efficiency_claim({"03.4b", "those to an SoA are 100% efficient", "100%", count}, 1,
+                       "increment_arrays"),
+      efficiency_claim(
+          {"03.4c", "those to an AoS aligned to 8 bytes are 100% efficient", "100%", count}, 1,
+          "increment_aligned")};
+  all.back().found = {{.slow = "increment_pairs", .fast = "increment_arrays"},
+                      {.slow = "increment_pairs", .fast = "increment_aligned"}};
+  const bool in_cache = run.device && !beyond_l2(*run.device, 4 * double(pairs_of(run)));
+  all.push_back(
+      {.part = {"03.13", "reading x alone of an AoS of two fields loses 50% of the bandwidth",
+                "50%, no measurement", "the wiki"},
+       .rule = beats(2),
+       .pairs = {{.slow = "read_pairs_x", .fast = "read_arrays_x"}},
+       .unless = in_cache ? "x of all pairs is less than four times the L2" : "",
+       .found = {{.slow = "increment_pairs_x", .fast = "increment_arrays_x"},
+                 {.slow = "increment_aligned_x", .fast = "increment_arrays_x"}}});
+  return all;
+}
+
+// ---- what it declares ----
+
+Needs needs(const Run& run) {
+  const double n = double(pairs_of(run));
+  return {.allocated = bytes_per_pair * n, .touched = 4 * n};
+}
+
+std::vector<Checked> tasks(size_t n) {
+  std::vector<Checked> all;
+  for (const Kernel& k : kernels) {
+    if (k.increment) {
+      const Shared pairs(Pairs{n});
+      all.push_back({.task = increment_task(pairs, k),
+                     .elements = k.fields * n,  // a y that is not used stays poisoned, and is right
+                     .change_one = [pairs] { pairs->out.change(0); }});
+    } else {
+      const Shared words(Words(2 * n, Grid{3}));
+      all.push_back({.task = read_task(words, k),
+                     .elements = words->grid.threads(),
+                     .change_one = [words] { words->change_one(); }});
+    }
+  }
+  return all;
+}
+
+std::vector<CountedLaunch> counted() {
+  std::vector<CountedLaunch> all;
+  for (const Kernel& k : kernels) {
+    if (!k.increment) continue;
+    double requests = 0, all_sectors = 0;
+    for (const Warp& warp : accesses(k)) {
+      requests += counted_pairs / 32;
+      all_sectors += counted_pairs / 32 * sectors(warp);
+    }
+    all.push_back({std::string(k.key),
+                   counted_parameter,
+                   {expected_requests(true, requests), expected_sectors(true, all_sectors),
+                    expected_requests(false, requests), expected_sectors(false, all_sectors)},
+                   [&k] {
+                     const Shared pairs(Pairs{counted_pairs});
+                     return wrong_after(increment_task(pairs, k)) == 0;
+                   }});
+  }
+  return all;
 }
 
 }  // namespace
 
-void structs(const Run& run) {
-  const size_t n = pairs_of(run);
-  const bool in_cache = run.device && !beyond_l2(*run.device, bytes_used(1, n));
-  run.report.begin("structs", std::to_string(n) + " pairs of floats read and written, " +
-                                  bytes_text(bytes_used(2, n)) +
-                                  (in_cache ? ", less than four times the L2" : ""));
-  const std::vector<Readings> times = measure(run, n);
-  run.report.note("a sector that is written in part is read first: it counts three times");
-  if (!run.device) run.report.left_out("the times");
-  judge_all(run, times, in_cache);
-}
+extern const Experiment structs_experiment{
+    .name = "structs",
+    .about = "arrays of structures, structures of arrays, and alignment",
+    .run = run_structs,
+    .claims = claims,
+    .needs = needs,
+    .tasks = tasks,
+    .counted = counted};

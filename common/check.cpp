@@ -1,5 +1,7 @@
 #include "check.hpp"
 
+#include "memory.hpp"
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -29,6 +31,7 @@ std::string CudaError::name() const { return cudaGetErrorName(code); }
 
 void check_cuda(cudaError_t code, const char* call, const char* file, int line) {
   if (code == cudaSuccess) return;
+  if (device_memory::pretended) return;
   cudaGetLastError();  // a failure that is reported here must not be reported by the next check
   throw CudaError(code, call, file, line);
 }

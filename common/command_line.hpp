@@ -5,7 +5,7 @@
 #include <functional>
 #include <string_view>
 
-#include "report.hpp"
+#include "experiment.hpp"
 
 /// What a sample's process exits with; CONTRIBUTING.md and cmake/contract.cmake say when.
 namespace exit_code {
@@ -59,6 +59,16 @@ std::function<void(const Run&)> with(const Options& options,
                                      void (*function)(const Run&, const Options&)) {
   if (!function) return nullptr;
   return [&options, function](const Run& run) { function(run, options); };
+}
+
+/// One that declares itself, or nothing where the build leaves it out.
+inline Experiment listed(const samples::Experiment* declared) {
+  if (!declared) return {};
+  Experiment experiment{declared->name, declared->about, [declared](const Run& run) {
+                          samples::carry_out(*declared, run, results_file("nvidia-h200.csv"));
+                        }};
+  if (declared->check_typed) experiment.check_typed = declared->check_typed;
+  return experiment;
 }
 
 /// All of main: `return run_sample({...}, argc, argv);`.

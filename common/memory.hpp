@@ -11,6 +11,9 @@
 
 /// What DeviceBuffer<T> does with bytes; compiled once, in memory.cpp. Throw CudaError.
 namespace device_memory {
+/// A self-check without a GPU sets it: nothing is allocated and no error is thrown, so that a task
+/// can be made, and its name be looked at. Nothing of such a task can be run.
+extern bool pretended;
 void* allocate(size_t bytes);
 void release(void* data) noexcept;
 void to_device(void* to, const void* from, size_t bytes);

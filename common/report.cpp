@@ -397,7 +397,7 @@ std::vector<std::string> Table::show(const Key& key, const Column& column, const
   const auto save = [&](const char* kind, double value, double low, double high, int repeats) {
     if (!column.metric.empty() && std::isfinite(value))
       report_.save({"", key.name, key.parameter, key.at, kind, column.metric, column.unit, value,
-                    low, high, repeats, key.words});
+                    low, high, repeats, key.words == key.at ? "" : key.words});
   };
   if (!pair) {
     if (cell.kind == Cell::words) return {cell.text};

@@ -156,12 +156,12 @@ class Report {
   void save(Record record);
   /// The whole CSV. `date` as YYYY-MM-DD.
   std::string csv(const std::string& date) const;
-  const std::vector<Record>& records() const { return records_; }
 
   /// Of tables: prints a line, keeps a prediction.
   void print(const std::string& line) const;
   void predict(Prediction prediction) { predictions_.push_back(std::move(prediction)); }
   const std::vector<Prediction>& predictions() const { return predictions_; }
+  const std::vector<Record>& records() const { return records_; }
 
  private:
   std::string topic_, experiment_, gpu_, capability_, driver_;
@@ -294,12 +294,19 @@ class Progress {
 
 // ---- what every experiment is given ----
 
+namespace samples {
+class Machine;
+class Results;
+}  // namespace samples
+
 struct Run {
   Report& report;
   const Device* device;  ///< null where there is no usable GPU
   Measuring measuring;
   bool quick = false;
   bool full = false;
+  samples::Machine* machine = nullptr;  ///< the gate, and what passed it: of declared experiments
+  samples::Results* results = nullptr;
 
   /// Device memory for a typed or a shrinking size, in bytes; unlimited where there is no GPU, as
   /// then nothing is allocated.

@@ -4,6 +4,7 @@
     tools/compare.py 04_bandwidth/results/nvidia-h200.csv build/release/results/04_bandwidth.csv
     tools/compare.py --parts A.csv B.csv                   the parts of claims only
     tools/compare.py --all A.csv B.csv                     every row that differs, not the 25 that differ most
+    tools/compare.py --keys OLD.csv NEW.csv                that only names of rows changed: tools/rename_keys.py
 
 Names the parts whose verdicts differ or whose ranges (95% of the median) do not meet, and the rows whose ranges do not
 meet, the largest difference first. The range of a row that was measured is 10 to 90% of its measurements, and never
@@ -125,10 +126,49 @@ def show(files, found, with_rows, most):
     return bool(parts or different)
 
 
+VALUES = ["topic", "experiment", "kind", "metric", "unit", "value", "low", "high", "repeats", "gpu", "cc", "driver", "toolkit",
+          "date"]
+NAMES = ["case", "parameter", "at"]
+
+
+def only_names_changed(old, new):
+    """What is wrong if rows were to get other names and nothing else: a line each. The old rows stand in the new file in
+    their order, with the same values; a row that had one name has one name, and no two have got the same."""
+    names, taken, place = {}, {}, 0
+    for number, r in enumerate(old, 1):
+        values = [r[field] for field in VALUES]
+        found = place
+        while found < len(new) and [new[found][field] for field in VALUES] != values:
+            found += 1
+        if found == len(new):
+            yield f"record {number} has no place in the new file: {', '.join(filter(None, r.values()))}"
+            continue
+        place = found + 1
+        before = (r["experiment"], *(r[field] for field in NAMES))
+        after = (r["experiment"], *(new[found][field] for field in NAMES))
+        if names.setdefault(before, after) != after:
+            yield f"{' | '.join(before)} became both {' | '.join(names[before])} and {' | '.join(after)}"
+        if taken.setdefault(after, before) != before:
+            yield f"{' | '.join(taken[after])} and {' | '.join(before)} both became {' | '.join(after)}"
+
+
+def show_keys(old, new):
+    """Prints what else than names of rows changed. Whether something did."""
+    wrong = list(only_names_changed(old, new))
+    for line in wrong:
+        print(line)
+    kinds = [r["kind"] for r in new]
+    added = ", ".join(f"{kinds.count(kind) - count} {kind}" for kind in dict.fromkeys(kinds)
+                      for count in [sum(r["kind"] == kind for r in old)] if kinds.count(kind) > count)
+    print(f"{len(old)} records, {len(wrong)} of them wrong; added: {added or 'none'}")
+    return bool(wrong)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", action="store_true", help="compare the parts of claims only")
     parser.add_argument("--all", action="store_true", help=f"show every row that differs, not only {MOST}")
+    parser.add_argument("--keys", action="store_true", help="check that rows got other names, and nothing else changed")
     parser.add_argument("files", nargs=2, type=pathlib.Path, metavar="CSV", help="what a sample saved with --csv")
     args = parser.parse_args()
     try:
@@ -139,7 +179,7 @@ def main():
         topics = [{r["topic"] for r in of_file} for of_file in found]
         if topics[0] != topics[1]:
             parser.error("two topics: " + " and ".join(" ".join(sorted(names)) for names in topics))
-        differs = show(args.files, found, not args.parts, sys.maxsize if args.all else MOST)
+        differs = show_keys(*found) if args.keys else show(args.files, found, not args.parts, sys.maxsize if args.all else MOST)
     except (OSError, ValueError) as error:
         sys.exit(f"compare.py: {error}")
     sys.exit(differs)

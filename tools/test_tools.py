@@ -1260,5 +1260,86 @@ class OtherPages(unittest.TestCase):
         self.assertIn(f"- {image}\n", (self.root / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
 
 
+class Keys(InFolder):
+    """Rows that get the keys of a declared experiment."""
+
+    TABLE = ("rename\tstride\tfrom memory\t*\t*\tread_stride\t*\t*\n"
+             "rename\tstride\tneither\t\t\tread_lines\t\t\n"
+             "counted\told\tsize\tnew\tsize\n"
+             "time\tstride\tread_stride\t2\tbandwidth\t/8\n"
+             "time\tstride\tread_lines\t\tcost\t0.5\n"
+             "ratio\tstride\t03.1\tread_lines\tread_stride\n"
+             "count\tstride\tread_stride\tnew\tsize\tsectors\n"
+             "machine\tSome GPU\tL2\tB\t1000\n")
+
+    def setUp(self):
+        super().setUp()
+        self.table = self.folder / "keys.tsv"
+        self.table.write_text(self.TABLE)
+        swept = {"experiment": "stride", "parameter": "stride", "at": 2}
+        self.old = [record(case="from memory", kind="measured", metric="bandwidth", value=4, low=2, high=8, **swept),
+                    record(case="from memory", kind="calibration", metric="time", value=2, low=2, high=2, **swept),
+                    record(experiment="stride", case="neither", kind="measured", metric="cost", value=3, low=2, high=4),
+                    {**claim("03.1", "holds", value=3, low=2, high=4, unit="x"), "experiment": "stride"},
+                    record(experiment="other", case="neither", kind="measured", metric="cost", value=3)]
+        self.before = self.save("before.csv", *self.old)
+        self.after = self.save("after.csv", *self.old)
+        (self.folder / "after-counters.csv").write_text("# gpu\nold,size,sectors,64\n")
+
+    def rename(self, *files):
+        done = run("rename_keys.py", self.table, *files)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_rows_get_keys_and_what_follows_from_them(self):
+        self.rename(self.folder / "after-counters.csv", self.after)
+        self.assertEqual((self.folder / "after-counters.csv").read_text(), "# gpu\nnew,size,sectors,64\n")
+        found = records.load(self.after)
+        def only(kind, case, metric):
+            rows = [r for r in found if (r["kind"], r["case"], r["metric"]) == (kind, case, metric)]
+            self.assertEqual(len(rows), 1, (kind, case, metric))
+            return [rows[0][name] for name in ("at", "value", "low", "high")]
+        self.assertEqual(only("measured", "read_stride", "time"), ["2", "2", "1", "4"])
+        self.assertEqual(only("measured", "read_lines", "time"), ["", "1.5", "1", "2"])
+        self.assertEqual(only("counted", "read_stride", "sectors")[1], "64")
+        self.assertEqual(only("ratio", "read_lines", "time over that of read_stride")[1:], ["3", "2", "4"])
+        self.assertEqual(only("machine", "device", "L2")[1], "1000")
+        self.assertEqual([r["case"] for r in found if r["experiment"] == "other"], ["neither"])
+        once = self.after.read_text()
+        self.rename(self.after)
+        self.assertEqual(self.after.read_text(), once)
+
+    def test_markers_of_pages(self):
+        page = self.folder / "page.md"
+        page.write_text("<!-- v stride | from memory | 2 | bandwidth | .0f -->4<!-- /v -->\n"
+                        "<!-- table: stride @ - | cost | neither; other = another -->\n<!-- v sum | neither | | time | -->")
+        self.rename(page)
+        self.assertEqual(page.read_text(),
+                         "<!-- v stride | read_stride | 2 | bandwidth | .0f -->4<!-- /v -->\n"
+                         "<!-- table: stride @ - | cost | read_lines = neither; other = another -->\n"
+                         "<!-- v sum | neither | | time | -->")
+
+    def test_only_names_changed(self):
+        self.rename(self.after)
+        done = run("compare.py", "--keys", self.before, self.after)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("5 records, 0 of them wrong", done.stdout)
+        changed = [dict(r) for r in records.load(self.after)]
+        changed[1]["value"] = "5"
+        done = run("compare.py", "--keys", self.before, self.save("changed.csv", *changed))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("has no place in the new file", done.stdout)
+
+    def test_two_rows_with_one_name(self):
+        merged = [{**r, "case": "same", "parameter": "", "at": ""} if r["experiment"] == "stride" and r["kind"] != "claim"
+                  else r for r in self.old]
+        done = run("compare.py", "--keys", self.before, self.save("merged.csv", *merged))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("both became stride | same", done.stdout)
+
+    def test_a_table_that_is_none(self):
+        self.table.write_text("rename\tstride\n")
+        self.assertEqual(run("rename_keys.py", self.table, self.after).returncode, 1)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -2,7 +2,7 @@
 // computed without a GPU. Only self-checks include this.
 #pragma once
 
-#include "../report.hpp"
+#include "../experiment.hpp"
 
 /// Seven GPUs, each with all of its memory free, with 4 GiB and with 2 GiB: 21 devices. Their names
 /// say which. Numbers that NVIDIA publishes are theirs; made_up_devices.cpp says what is not.
@@ -11,11 +11,7 @@ std::vector<Device> made_up_devices();
 /// Whether a made-up device has all of its memory free.
 bool all_is_free(const Device& device);
 
-/// What an experiment takes from a GPU.
-struct Needs {
-  double allocated;      ///< bytes of its memory
-  double touched = NAN;  ///< bytes that are to come from memory, not from the L2; NaN: any
-};
+using samples::Needs;
 
 /// The body of a case "<experiment>: ... on made-up GPUs": for all of them, and for a quick, a
 /// plain and a full run, what is allocated fits with a tenth to spare, and what is touched is

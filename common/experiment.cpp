@@ -1,0 +1,136 @@
+#include "experiment.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace samples {
+namespace {
+
+/// A number with its range, and what a reader sees of it.
+struct Judged {
+  Interval interval;
+  std::string words;
+};
+
+Interval ratio_of(const Run& run, const Measured& slow, const Measured& fast) {
+  if (slow.turn == 0 || slow.turn != fast.turn)
+    throw std::logic_error("'" + text(slow.ref) + "' and '" + text(fast.ref) +
+                           "' were not measured in turn");
+  for (const Measured* row : {&slow, &fast})
+    if (!row->missing.empty() && run.device) return not_measured(row->missing);
+  if (slow.regrouped && run.quick && run.device)
+    return not_measured("--quick measures this once; its range needs six groups");
+  return run.machine->ratio(slow, fast);
+}
+
+Judged judged(const Run& run, const Comparison& pair) {
+  const Measured &slow = (*run.results)(pair.slow), &fast = (*run.results)(pair.fast);
+  const Interval r = ratio_of(run, slow, fast);
+  if (!r.measured()) return {r, ""};
+  run.report.save({"", slow.ref.key, "", at_text(slow.ref), "ratio", ratio_to(fast.ref), "x",
+                   r.value, r.low, r.high, r.pairs, slow.words});
+  return {r, slower(r, fast.words)};
+}
+
+/// As many decimals as leave three digits.
+int decimals(double value) { return value >= 100 ? 0 : value >= 10 ? 1 : 2; }
+
+Judged judged(const Run& run, const Level& level, const std::string& needs) {
+  Interval v;
+  std::string unit = level.unit;
+  if (level.of_ms) {
+    const Measured& row = (*run.results)(level.ref);
+    v = row.missing.empty() || !run.device ? run.machine->level(row, level.metric, level.of_ms)
+                                           : not_measured(row.missing);
+    if (v.measured())
+      run.report.save({"", level.ref.key, "", at_text(level.ref), "ratio", level.metric, unit,
+                       v.value, v.low, v.high, v.pairs, row.words});
+  } else {
+    const Value& kept = run.results->value(level.ref, level.metric);
+    const Statistics& s = kept.value;
+    unit = kept.unit;
+    v = std::isnan(s.median) ? not_measured(needs)
+                             : Interval{s.median, s.low, s.high, s.repeats > 1 ? s.repeats : 0, ""};
+  }
+  const std::string figure =
+      unit.empty() ? share_text(v) : range_text(v, decimals(v.value)) + " " + unit;
+  return {v, figure + " " + level.metric};
+}
+
+void judge(const Run& run, const Claim& claim) {
+  if (!claim.unless.empty()) return run.report.not_judged(claim.part, claim.unless);
+  if (claim.fact != Fact::none)
+    return run.report.judge_fact(claim.part, claim.fact == Fact::so, claim.here);
+
+  std::vector<Judged> all;
+  for (const Comparison& pair : claim.pairs) all.push_back(judged(run, pair));
+  for (const Level& level : claim.levels) all.push_back(judged(run, level, claim.needs));
+  if (all.empty()) throw std::logic_error(claim.part.id + " names nothing that decides it");
+  std::vector<Verdict> verdicts;
+  std::string here;
+  for (const Judged& each : all) {
+    verdicts.push_back(claim.some ? judge_some(claim.rule, each.interval)
+                                  : judge(claim.rule, each.interval));
+    if (each.interval.measured()) here += (here.empty() ? "" : ", ") + each.words;
+  }
+  const Verdict verdict = verdicts.size() == 1 ? verdicts[0] : judge_many(verdicts);
+  // of several the least is saved, or why there is none
+  const auto least = std::min_element(all.begin(), all.end(), [](const Judged& a, const Judged& b) {
+    return a.interval.value < b.interval.value;
+  });
+  run.report.judged(claim.part, verdict, least->interval, here, claim.pairs.empty() ? "" : "x");
+}
+
+void show_findings(const Run& run, const Claim& claim) {
+  for (const Comparison& pair : claim.found) {
+    const Judged found = judged(run, pair);
+    if (found.interval.measured())
+      run.report.finding(claim.part.id, (*run.results)(pair.slow).words + ": " + found.words);
+  }
+}
+
+/// Prints what a recorded GPU gave, in a report that is not saved.
+void show_recorded(const Experiment& experiment, const Run& run, const std::string& path) {
+  const Recording recording = read_recording(path, experiment.name);
+  if (recording.gpu.empty())
+    return run.report.note("no recorded GPU's rows are shown: " +
+                           (path.empty() ? "this build knows no results/" : path) +
+                           " has none of this experiment");
+  std::string printed;
+  Report report("", &printed);
+  RecordedMachine machine(recording);
+  Experiment shown = experiment;
+  shown.claims = nullptr;  // recorded values are not judged
+  carry_out(shown, Run{report, &recording.device, {}}, machine);
+  if (!printed.empty()) printed.pop_back();  // the last line's end
+  run.report.print("\n  Recorded: " + recording.gpu + ", " + recording.date +
+                   " (not measured now; neither saved nor judged)" + printed);
+}
+
+}  // namespace
+
+Statistics ask_count(const Run& run, const std::string& kernel, const std::string& parameter,
+                     const std::string& metric) {
+  return ask(run, kernel, metric, "",
+             [&] { return single(count_of_this_run(kernel, parameter, metric)); });
+}
+
+void carry_out(const Experiment& experiment, Run run, Machine& machine) {
+  Results results;
+  run.machine = &machine;
+  run.results = &results;
+  experiment.run(run);
+  if (!experiment.claims) return;
+  for (const Claim& claim : experiment.claims(run)) {
+    judge(run, claim);
+    show_findings(run, claim);
+  }
+}
+
+void carry_out(const Experiment& experiment, const Run& run, const std::string& recorded) {
+  ThisMachine machine(run);
+  carry_out(experiment, run, machine);
+  if (!run.device) show_recorded(experiment, run, recorded);
+}
+
+}  // namespace samples

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""Gives rows that were saved under a reader's words the keys that their experiment has since declared: in result files,
+in counters' files and in the markers of pages.
+
+    tools/rename_keys.py tools/keys/03_access_patterns.tsv 03_access_patterns/results/*.csv 03_access_patterns/README.md
+
+Files are rewritten in place; one that has the new keys already stays as it is. `tools/compare.py --keys OLD NEW` shows
+that no value changed. A table has fields between tabs; lines that begin with # are remarks. Its lines are
+
+    rename   EXPERIMENT  CASE  PARAMETER  AT  KEY  PARAMETER  AT
+             The row's old name and its new one. A * stands for any, and on the right for what stood there.
+    counted  KERNEL  PARAMETER  KERNEL  PARAMETER
+             The same for a launch in a counters' file.
+    time     EXPERIMENT  KEY  AT  METRIC  FACTOR
+             The time of the row in ms, which the second edition did not save: FACTOR x METRIC, or with a / before it
+             FACTOR / METRIC. It follows from that value alone.
+    ratio    EXPERIMENT  CLAIM  KEY  OVER
+             The claim's figure, saved as the ratio of the two rows whose times it compares.
+    count    EXPERIMENT  KEY  KERNEL  PARAMETER  METRIC
+             A count of the counters' file beside the results, which the claims of the experiment rest on.
+    machine  GPU  METRIC  UNIT  VALUE
+             A property of the GPU, which the recorded rows are shown and replayed with.
+
+The last four add rows, each once. The words that a row had are kept in the column `words`, where the file has one.
+"""
+import argparse
+import csv
+import io
+import pathlib
+import re
+import sys
+
+FIELDS = {"rename": 7, "counted": 4, "time": 5, "ratio": 4, "count": 5, "machine": 4}
+MARKER = re.compile(r"(?<=<!-- )(v|table:) (.*?)(?= -->)")
+
+
+def read_table(path):
+    """The lines of a table by their first word."""
+    table = {name: [] for name in FIELDS}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line or line.startswith("#"):
+            continue
+        name, *fields = line.split("\t")
+        if FIELDS.get(name) != len(fields):
+            raise ValueError(f"{path}:{number}: not a line of such a table: {line}")
+        table[name].append(fields)
+    return table
+
+
+def renamed(rules, old):
+    """The new name of (experiment, case, parameter, at), or None."""
+    for rule in rules:
+        if all(want in ("*", have) for want, have in zip(rule, old)):
+            return [have if new == "*" else new for new, have in zip(rule[4:], old[1:])]
+    return None
+
+
+class Results:
+    """A results file: its rows get their keys, and it gets the rows that a table adds."""
+
+    def __init__(self, path, table):
+        self.table = table
+        with open(path, newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            self.header, self.rows = reader.fieldnames, list(reader)
+        self.counts = counts_beside(path)
+
+    def text(self):
+        """The whole file as it is to be."""
+        for row in self.rows:
+            self.rename(row)
+        there = {self.name(row) for row in self.rows}
+        kept = [row for row in self.of_the_machine() if self.name(row) not in there]
+        for row in self.rows:
+            kept.append(row)
+            kept += [new for new in self.following(row) if self.name(new) not in there]
+        return csv_text(self.header, kept)
+
+    @staticmethod
+    def name(row):
+        return tuple(row[name] for name in ("experiment", "case", "parameter", "at", "kind", "metric", "unit"))
+
+    def rename(self, row):
+        if row["kind"] in ("claim", "finding", "left out") or row["metric"] == "reported":
+            return  # of a claim: its case is its id
+        new = renamed(self.table["rename"], [row[name] for name in ("experiment", "case", "parameter", "at")])
+        if not new:
+            return
+        if "words" in row and not row["words"]:
+            row["words"] = "" if row["at"] else row["case"]  # at a value of a sweep the value stands
+        row["case"], row["parameter"], row["at"] = new
+
+    def of_the_machine(self):
+        for gpu, metric, unit, value in self.table["machine"]:
+            if gpu == self.rows[0]["gpu"]:
+                yield self.like(self.rows[0], experiment="", case="device", kind="machine", metric=metric, unit=unit,
+                                value=value)
+
+    @staticmethod
+    def like(row, **fields):
+        """A row of the same run, of which nothing but these fields is known."""
+        emptied = ("parameter", "at", "value", "low", "high", "repeats", "words")
+        return {**row, **{name: "" for name in emptied if name in row},
+                **{name: value for name, value in fields.items() if name in row}}
+
+    def following(self, row):
+        """What a table adds behind a row: what it says in other words."""
+        place = row["experiment"], row["case"]
+        for experiment, key, at, metric, factor in self.table["time"]:
+            if (experiment, key, metric) == (*place, row["metric"]) and at in ("*", row["at"]) \
+                    and row["kind"] in ("measured", "calibration"):
+                yield {**row, "kind": "measured", "metric": "time", "unit": "ms", **times_of(row, factor)}
+        for experiment, claim, key, over in self.table["ratio"]:
+            if (experiment, claim, "claim") == (*place, row["kind"]):
+                numbers = {name: row[name] for name in ("value", "low", "high", "repeats")}
+                words = next((r["words"] for r in self.rows if r["case"] == key and r.get("words")), "")
+                yield self.like(row, case=key, kind="ratio", metric="time over that of " + over, unit="x", words=words,
+                                **numbers)
+        for experiment, key, kernel, parameter, metric in self.table["count"]:
+            if (experiment, key, "time") == (*place, row["metric"]) and row["kind"] in ("measured", "calibration"):
+                value = self.counts.get((kernel, parameter, metric))
+                if value is not None:
+                    yield self.like(row, kind="counted", metric=metric, unit="", value=value, words=row.get("words", ""))
+
+
+def times_of(row, factor):
+    """The fields of a time that follows from a row; a rate is high where the time is low."""
+    if factor.startswith("/"):
+        ends = [float(factor[1:]) / float(row[name]) for name in ("value", "high", "low")]
+    else:
+        ends = [float(factor) * float(row[name]) for name in ("value", "low", "high")]
+    return {name: f"{value:.9g}" for name, value in zip(("value", "low", "high"), ends)}
+
+
+def counts_beside(path):
+    """Counts of the counters' file that belongs to a results file, by kernel, parameter and metric."""
+    beside = path.with_name(path.stem + "-counters.csv")
+    if not beside.exists():
+        return {}
+    lines = [line.split(",") for line in beside.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    return {tuple(line[:3]): line[3] for line in lines if len(line) == 4}
+
+
+def csv_text(header, rows):
+    text = io.StringIO()
+    writer = csv.DictWriter(text, header, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def counters_text(path, table):
+    """A counters' file, whose launches have their new names."""
+    new = {(kernel, parameter): (to, to_parameter) for kernel, parameter, to, to_parameter in table["counted"]}
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for i, line in enumerate(lines):
+        fields = line.split(",")
+        if tuple(fields[:2]) in new:
+            lines[i] = ",".join([*new[tuple(fields[:2])], *fields[2:]])
+    return "\n".join(lines) + "\n"
+
+
+def page_text(path, table):
+    """A page, whose markers name the new keys. The words of a table's rows stay: "read_lines = neither"."""
+    def of_marker(match):
+        kind, fields = match[1], [field.strip() for field in match[2].split("|")]
+        if kind == "v" and len(fields) >= 4:
+            experiment, case, at = fields[:3]
+            for rule in table["rename"]:
+                if rule[0] == experiment and rule[1] in ("*", case) and rule[3] in ("*", at):
+                    fields[1:3] = [case if rule[4] == "*" else rule[4], at if rule[6] == "*" else rule[6]]
+                    break
+        elif kind == "table:":
+            experiment = fields[0].partition("@")[0].strip()
+            rules = [rule for rule in table["rename"] if rule[0] == experiment and rule[1] != "*" and rule[3] != "*"]
+            fields[2:] = [with_keys(field, rules) for field in fields[2:]]
+        changed = f"{kind} " + " | ".join(fields)
+        return changed if fields != [field.strip() for field in match[2].split("|")] else match[0]
+
+    def with_keys(field, rules):
+        if field.startswith("at = "):
+            return field
+        rows = []
+        for item in field.split(";"):
+            case, _, words = [part.strip() for part in item.strip().partition(" = ")]
+            key = next((rule[4] for rule in rules if rule[1] == case and rule[4] != "*"), case)
+            rows.append(f"{key} = {words or case}" if key != case or words else case)
+        return "; ".join(rows)
+
+    return MARKER.sub(of_marker, path.read_text(encoding="utf-8"))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", type=pathlib.Path, metavar="TABLE")
+    parser.add_argument("files", nargs="+", type=pathlib.Path, metavar="FILE", help="results, counters, pages (.md)")
+    args = parser.parse_args()
+    try:
+        table = read_table(args.table)
+        for path in args.files:
+            if path.suffix == ".md":
+                text = page_text(path, table)
+            elif path.stem.endswith("-counters"):
+                text = counters_text(path, table)
+            else:
+                text = Results(path, table).text()
+            path.write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        sys.exit(f"rename_keys.py: {error}")
+
+
+if __name__ == "__main__":
+    main()
