@@ -151,11 +151,12 @@ bool is_same(const std::string& a, const std::string& b) {
 }  // namespace
 
 void require_usable(const std::vector<NamedFile>& files) {
+  std::error_code error;
   for (const NamedFile& file : files) {
     if (!file.written) continue;
     const std::string named = "'" + file.path + "'";
     for (const std::string stream : {"/dev/fd/1", "/dev/fd/2"})
-      if (fs::is_regular_file(stream) && is_same(file.path, stream))
+      if (fs::is_regular_file(stream, error) && is_same(file.path, stream))
         throw UsageError(file.option + ": " + named + " is where this run prints to");
     for (const NamedFile& other : files)
       if (&other != &file && is_same(file.path, other.path))

@@ -119,6 +119,42 @@ TEST_CASE("command line: an experiment is given the topic's options") {
   CHECK(!with(options, left_out));
 }
 
+TEST_CASE("command line: what was typed is checked before anything is run, where it is heeded") {
+  std::string calls;
+  const auto run_line = [&](std::vector<std::string> words, bool fits = true) {
+    calls.clear();
+    const auto check = [&](const char* name) {
+      return [&calls, fits, name](const Run&) {
+        calls += std::string("check ") + name + ", ";
+        if (!fits) throw UsageError("it does not fit");
+      };
+    };
+    const auto run = [&](const char* name) {
+      return [&calls, name](const Run&) { calls += std::string("run ") + name + ", "; };
+    };
+    words.insert(words.begin(), "topic");
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    return run_sample({.topic = "topic",
+                       .about = "",
+                       .experiments = {{"a", "", run("a"), check("a")},
+                                       {"b", "", run("b"), check("b")},
+                                       {"c", "", run("c")}},
+                       .options = {{"size", "", "", {"b", "c"}, [](const std::string&) {}}}},
+                      int(arguments.size()), arguments.data());
+  };
+  CHECK(run_line({}) == exit_code::success);
+  CHECK(calls == "run a, run b, run c, ");
+  CHECK(run_line({"--size", "1"}) == exit_code::success);
+  CHECK(calls == "check b, run a, run b, run c, ");
+  CHECK(run_line({"--size", "1", "a"}) == exit_code::success);  // without effect, and said
+  CHECK(calls == "run a, ");
+  CHECK(run_line({"--size", "1"}, false) == exit_code::usage);
+  CHECK(calls == "check b, ");
+  CHECK(run_line({"--size", "1", "c", "a"}, false) == exit_code::success);
+  CHECK(calls == "run c, run a, ");
+}
+
 // ---- files -----------------------------------------------------------------------------------
 
 TEST_CASE("output file: replaced whole, behind links, or as it was") {
