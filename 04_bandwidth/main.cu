@@ -8,8 +8,7 @@
 [[gnu::weak]] void peak_fits(const Run&, const Options&);
 [[gnu::weak]] void in_flight(const Run&);
 [[gnu::weak]] void async_copy(const Run&);
-[[gnu::weak]] void transpose(const Run&, const Options&);
-[[gnu::weak]] void transpose_fits(const Run&, const Options&);
+[[gnu::weak]] extern const samples::Experiment transpose_experiment;
 [[gnu::weak]] void block_shape(const Run&);
 [[gnu::weak]] void sum(const Run&, const Options&);
 [[gnu::weak]] void sum_fits(const Run&, const Options&);
@@ -37,7 +36,7 @@ void take_block(const std::string& text, Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
+  Options& options = typed_options();
   return run_sample(
       {.topic = "04_bandwidth",
        .about = "How close a kernel gets to what the memory can do",
@@ -49,8 +48,7 @@ int main(int argc, char** argv) {
                 &in_flight},
                {"async_copy", "loads, cp.async and bulk copies, at few threads and at all",
                 &async_copy},
-               {"transpose", "from one element a thread to the best that can be made",
-                with(options, transpose), with(options, transpose_fits)},
+               listed(&transpose_experiment),
                {"block_shape", "transposes over the shape of the block", &block_shape},
                {"sum", "a matrix summed by rows, by columns and in random order",
                 with(options, sum), with(options, sum_fits)},

@@ -1,28 +1,40 @@
-// transpose: a matrix is read by rows and written by columns, or the other way round: one of the
-// two is scattered, whatever one does. The wiki [LC 4] finds column -> row the faster one, and the
-// book behind it lifts row -> column by taking blocks along diagonals. Look at the sectors of the
-// stores: with 4 a request a kernel takes about a millisecond, with 32 about four, whatever it
-// loads. Shared memory then makes both sides whole, and wider accesses fill the bus.
+// transpose: a matrix is read by rows and written by columns, or the other way round. Either way
+// one of the two accesses is scattered. The wiki [LC 4] finds column -> row faster than row ->
+// column, and the book behind it speeds up row -> column by ordering the blocks along diagonals.
+// Two things to look at:
+//   - The sectors of the stores. With 4 per request a kernel takes about a millisecond, with 32
+//   about
+//     four, whatever it loads.
+//   - The tiles. A tile in shared memory makes both accesses coalesced. It takes twice as many
+//     memory operations, and less time [KP]. Wider accesses then reach the rate of a copy.
+//
 //   cmake -S 04_bandwidth -B build/transpose -DEXPERIMENTS=transpose
 //   cmake --build build/transpose && build/transpose/04_bandwidth
 //
-//   1  copy_rows               both sides by rows: as fast as one word a thread can be
+//   1  copy_rows               both sides by rows: as fast as one word per thread can be
 //   2  copy_columns            both sides by columns
 //   3  row_to_column           the text's first: reads by rows, writes by columns
 //   4  column_to_row           the text's second: reads by columns, writes by rows
 //   5  diagonal_row_to_column  3, with the blocks in diagonal order
 //   6  diagonal_column_to_row  4, with the blocks in diagonal order
-//   7  shared_tile             both sides by rows, turned in shared memory
+//   7  shared_tile             reads and writes by rows, transposes in shared memory
 //   8  padded_tile             7 without bank conflicts
 //   9  quad_tile               8 in 16-byte words
-//  10  best                    9 down the columns, told that nothing is used twice
-//   In transpose_tensor.cu: 11, a transpose by tensor copies, and 12 and 13, tiles that are copied
-#include <algorithm>
+//  10  best                    9 down the columns, with cache hints
+// transpose_tensor.cu: 11 to 13, a transpose by tensor copies, and tiles that are only copied.
+#ifdef HAVE_CUBLAS
+#include <cublas_v2.h>
 
-#include "../common/counters.hpp"
-#include "../common/report.hpp"
+#include <memory>
+#endif
+
+#include <span>
+
+#include "../common/experiment.hpp"
 #include "options.hpp"
 #include "transpose.cuh"
+
+using namespace samples;
 
 // ---- kernels: the input has ny rows of nx words, the output nx rows of ny words ----
 
@@ -48,8 +60,8 @@ __global__ void row_to_column(float* out, const float* in, unsigned nx, unsigned
 }
 
 // [column_to_row]
-// A warp reads a column (32 sectors) and writes 32 neighbours of a row of the output (4). What came
-// with a sector waits in L1 for the block's other warps.
+// A warp reads a column (32 sectors) and writes 32 neighbours of a row of the output (4). The rest
+// of each sector waits in L1 for the block's other warps.
 __global__ void column_to_row(float* out, const float* in, unsigned nx, unsigned ny) {
   const unsigned iy = blockIdx.x * blockDim.x + threadIdx.x;  // row of the input
   const unsigned ix = blockIdx.y * blockDim.y + threadIdx.y;  // its column
@@ -57,8 +69,8 @@ __global__ void column_to_row(float* out, const float* in, unsigned nx, unsigned
 }
 // [/column_to_row]
 
-// Kernel 3; blocks that start after each other stand on a diagonal of the grid, not in a row. (The
-// text's own formula is this one where the grid is square; elsewhere it leaves blocks out.)
+// Kernel 3, but consecutive blocks lie on a diagonal of the grid instead of in a row. (The text's
+// own formula is the same on square grids. On others it leaves blocks out.)
 __global__ void diagonal_row_to_column(float* out, const float* in, unsigned nx, unsigned ny) {
   const unsigned block = blockIdx.y * gridDim.x + blockIdx.x;  // blocks start in this order
   const unsigned block_y = block % gridDim.y;
@@ -78,11 +90,11 @@ __global__ void diagonal_column_to_row(float* out, const float* in, unsigned nx,
   if (ix < nx && iy < ny) out[size_t(ix) * ny + iy] = in[size_t(iy) * nx + ix];
 }
 
-constexpr unsigned tile_side = 32;    // of a tile: a warp's 32 words
-constexpr unsigned rows_at_once = 8;  // a block's 32 x 8 threads take a tile in four steps
+constexpr unsigned tile_side = 32;    // in words: a warp loads a row of the tile
+constexpr unsigned rows_at_once = 8;  // a block's 32 x 8 threads load a tile in four steps
 
-// A warp reads 32 neighbours and writes 32 neighbours; what is scattered is the read of the tile's
-// column. Its 32 words lie in one bank of shared memory, and come one after the other.
+// A warp reads 32 neighbours and writes 32 neighbours. In between it reads a column of the tile,
+// whose 32 words all lie in one bank of shared memory: they are read one after the other.
 __global__ void shared_tile(float* out, const float* in, unsigned nx, unsigned ny) {
   __shared__ float tile[tile_side][tile_side];
   const unsigned ix = blockIdx.x * tile_side + threadIdx.x;
@@ -90,7 +102,7 @@ __global__ void shared_tile(float* out, const float* in, unsigned nx, unsigned n
     const unsigned iy = blockIdx.y * tile_side + y;
     if (ix < nx && iy < ny) tile[y][threadIdx.x] = in[size_t(iy) * nx + ix];
   }
-  __syncthreads();  // the tile's columns are other warps' work
+  __syncthreads();  // other warps loaded parts of each column
   const unsigned iy = blockIdx.y * tile_side + threadIdx.x;
   for (unsigned x = threadIdx.y; x < tile_side; x += rows_at_once) {  // store it by columns
     const unsigned ix_out = blockIdx.x * tile_side + x;
@@ -99,7 +111,8 @@ __global__ void shared_tile(float* out, const float* in, unsigned nx, unsigned n
 }
 
 // [padded_tile]
-// A word more a row: the 32 words of a column lie in 32 banks, and come at once.
+// Each row of the tile has one more word, so that the 32 words of a column lie in 32 different
+// banks: they are read at once.
 __global__ void padded_tile(float* out, const float* in, unsigned nx, unsigned ny) {
   __shared__ float tile[tile_side][tile_side + 1];
   const unsigned ix = blockIdx.x * tile_side + threadIdx.x;
@@ -107,7 +120,7 @@ __global__ void padded_tile(float* out, const float* in, unsigned nx, unsigned n
     const unsigned iy = blockIdx.y * tile_side + y;
     if (ix < nx && iy < ny) tile[y][threadIdx.x] = in[size_t(iy) * nx + ix];
   }
-  __syncthreads();  // the tile's columns are other warps' work
+  __syncthreads();  // other warps loaded parts of each column
   const unsigned iy = blockIdx.y * tile_side + threadIdx.x;
   for (unsigned x = threadIdx.y; x < tile_side; x += rows_at_once) {  // store it by columns
     const unsigned ix_out = blockIdx.x * tile_side + x;
@@ -117,13 +130,14 @@ __global__ void padded_tile(float* out, const float* in, unsigned nx, unsigned n
 // [/padded_tile]
 
 constexpr unsigned wide = 64;           // side of a tile of quads: 4 neighbouring words, 16 bytes
-constexpr unsigned quads = wide / 4;    // of a row
+constexpr unsigned quads = wide / 4;    // per row
 constexpr unsigned wide_threads = 256;  // each moves four quads
 
-// A thread reads 4 x 4 words as four quads, turns them in its registers, and writes four quads: a
-// quarter of the requests, and four times the bytes under way. Row x of the tile is column x of the
-// input; its quads are exchanged (^) so that eight lanes, which shared memory serves at a time,
-// reach all 32 banks when they write a column of quads as well as when they read a row.
+// A thread reads 4 x 4 words as four quads, transposes them in its registers, and writes four
+// quads. This takes a quarter of the requests and has four times as many bytes in flight. Row x of
+// the tile is column x of the input. Shared memory serves eight lanes at a time: the quads of a row
+// are swapped (^) so that eight lanes reach all 32 banks, both when they write a column of quads
+// and when they read a row.
 __global__ void __launch_bounds__(wide_threads)
     quad_tile(float* out, const float* in, unsigned nx, unsigned ny) {
   __shared__ float4 tile[wide][quads];
@@ -152,11 +166,11 @@ __global__ void __launch_bounds__(wide_threads)
   }
 }
 
-// Kernel 9, and three things more. Blocks go down the input's columns (blockIdx.x counts rows of
-// tiles), so that those that run together write long pieces of the output. Loads and stores say
-// that nothing is used twice (load_once, store_once: transpose.cuh). And the launch leaves room for
-// five blocks a multiprocessor only: 80 KiB under way are enough, and fewer keep closer to that
-// order.
+// Kernel 9 with three changes. Blocks go down the input's columns (blockIdx.x counts rows of
+// tiles), so that blocks that run at the same time write neighbouring words of the output. Loads
+// and stores say that nothing is used twice (load_once, store_once: transpose.cuh). And the launch
+// leaves room for five blocks per multiprocessor only: 80 KiB in flight are enough, and fewer
+// blocks keep closer to that order.
 __global__ void __launch_bounds__(wide_threads)
     best(float* out, const float* in, unsigned nx, unsigned ny) {
   __shared__ float4 tile[wide][quads];
@@ -190,446 +204,554 @@ __global__ void __launch_bounds__(wide_threads)
 
 namespace {
 
-// ---- how each is launched ----
+// ---- prediction: which words a thread accesses, from the kernels' index expressions ----
 
-struct Kernel {
-  const char *name, *symbol;  ///< as shown; as in the code and in the counters' file
-  void (*kernel)(float*, const float*, unsigned, unsigned);
-  bool turns;          ///< false: it copies
-  unsigned tile;       ///< side of a tile; 0: the block's own shape, a word a thread
-  bool x_counts_rows;  ///< of the input: blockIdx.x and threadIdx.x go down, not across
-  unsigned resident;   ///< blocks a multiprocessor that the launch leaves room for; 0: all that fit
+enum class Order { by_rows, by_columns };  ///< of the input: what blockIdx.x counts along
+using enum Order;
+
+/// Where a word of the input stands.
+struct Place {
+  unsigned ix, iy;  ///< its column; its row
 };
 
-constexpr Kernel kernels[] = {
-    {"copy by rows", "copy_rows", copy_rows, false, 0, false, 0},
-    {"copy by columns", "copy_columns", copy_columns, false, 0, true, 0},
-    {"row -> column", "row_to_column", row_to_column, true, 0, false, 0},
-    {"column -> row", "column_to_row", column_to_row, true, 0, true, 0},
-    {"row -> column, diagonal", "diagonal_row_to_column", diagonal_row_to_column, true, 0, false,
-     0},
-    {"column -> row, diagonal", "diagonal_column_to_row", diagonal_column_to_row, true, 0, true, 0},
-    {"shared tile, 32 x 32", "shared_tile", shared_tile, true, tile_side, false, 0},
-    {"padded tile, 32 x 33", "padded_tile", padded_tile, true, tile_side, false, 0},
-    {"16-byte words, tile 64 x 64", "quad_tile", quad_tile, true, wide, false, 0},
-    {"best: down columns, used once", "best", best, true, wide, true, 5},
-};
-constexpr const Kernel& by_rows = kernels[0];
-constexpr const Kernel& by_columns = kernels[1];
-constexpr const Kernel& row_column = kernels[2];
-constexpr const Kernel& column_row = kernels[3];
-constexpr const Kernel& padded = kernels[7];
-constexpr const Kernel& the_best = kernels[9];
+// Kernels 1 to 6. (Diagonal order changes when a block runs, not what it accesses.)
+Place in_matrix(const Thread& t, bool /*loads*/, Order order) {
+  const unsigned across = t.block.x * t.shape.x + t.tid.x;
+  const unsigned down = t.block.y * t.shape.y + t.tid.y;
+  return order == by_rows ? Place{across, down} : Place{down, across};
+}
 
-/// Rows of quads begin on 16 bytes only where a row has a multiple of 4 words; elsewhere the padded
-/// tile stands in.
+// Kernels 7 and 8.
+Place in_tile(const Thread& t, bool loads, Order /*by_rows*/) {
+  const unsigned stepping = t.step * rows_at_once + t.tid.y;
+  return {t.block.x * tile_side + (loads ? t.tid.x : stepping),
+          t.block.y * tile_side + (loads ? stepping : t.tid.x)};
+}
+
+// Kernels 9 and 10: the first word of a quad.
+Place in_quads(const Thread& t, bool loads, Order order) {
+  const unsigned tile_x = order == by_rows ? t.block.x : t.block.y;
+  const unsigned tile_y = order == by_rows ? t.block.y : t.block.x;
+  const unsigned across = t.tid.x % quads, down = t.tid.x / quads;
+  return {tile_x * wide + (loads ? 4 * across : quads * t.step + down),
+          tile_y * wide + (loads ? 4 * down + t.step : 4 * across)};
+}
+
+/// How a block accesses its part of the matrix.
+struct Pattern {
+  Place (*place)(const Thread&, bool loads, Order) = nullptr;
+  unsigned tile = 0;              ///< its side; 0: one word per thread, in blocks of any shape
+  dim3 threads = {};              ///< of a block with a tile
+  unsigned steps = 1, words = 1;  ///< accesses of a thread in one direction; words of each
+};
+const Pattern one_word{.place = in_matrix};
+const Pattern tile{
+    .place = in_tile, .tile = tile_side, .threads = {tile_side, rows_at_once}, .steps = 4};
+const Pattern tile_of_quads{
+    .place = in_quads, .tile = wide, .threads = {wide_threads}, .steps = 4, .words = 4};
+
+// ---- the rows ----
+
+const dim3 default_block(32, 8);
+
+/// A row: one of the kernels above, or another way to move the matrix (`task`).
+struct Variant {
+  std::string_view key = {};  ///< the kernel's name, or what the row is
+  const char* words = "";
+  bool transposes = true;    ///< false: it copies
+  double shared_passes = 0;  ///< through shared memory per request to global memory, both ways
+
+  void (*kernel)(float*, const float*, unsigned, unsigned) = nullptr;
+  const Pattern* pattern = &one_word;
+  Order order = by_rows;
+  unsigned resident = 0;  ///< blocks per multiprocessor that the launch leaves room for; 0: any
+
+  Task (*task)(const Shared<Matrices>&) = nullptr;
+  std::string (*missing)(const Device&, Shape) = nullptr;  ///< what it needs and does not have
+};
+
+/// The row of a kernel has the kernel's name as its key.
+template <auto kernel>
+Variant named(Variant v) {
+  v.key = name_of<kernel>();
+  v.kernel = kernel;
+  return v;
+}
+
+/// The runtime's own copy from device to device.
+Task copy_by_engine(const Shared<Matrices>& x) {
+  const auto launch = [x] {
+    CUDA_CHECK(
+        cudaMemcpyAsync(x->out.data(), x->in.data(), x->in.bytes(), cudaMemcpyDeviceToDevice));
+  };
+  return x->task("copy_engine", launch, false);
+}
+
+#ifdef HAVE_CUBLAS
+void check_cublas(cublasStatus_t status) {
+  if (status != CUBLAS_STATUS_SUCCESS)
+    throw std::runtime_error(std::string("cuBLAS: ") + cublasGetStatusString(status));
+}
+
+/// cuBLAS counts by columns: its rows are our columns.
+Task transpose_by_cublas(const Shared<Matrices>& x) {
+  std::shared_ptr<cublasContext> handle;
+  if (!device_memory::Pretence::stands()) {
+    cublasHandle_t created = nullptr;
+    check_cublas(cublasCreate(&created));
+    handle = {created, cublasDestroy};
+  }
+  const auto launch = [x, handle] {
+    const float one = 1, zero = 0;
+    const int nx = int(x->m.nx), ny = int(x->m.ny);
+    check_cublas(cublasSgeam(handle.get(), CUBLAS_OP_T, CUBLAS_OP_N, ny, nx, &one, x->in.data(), nx,
+                             &zero, x->out.data(), ny, x->out.data(), ny));
+  };
+  return x->task("cublas_geam", launch, true);
+}
+std::string no_cublas(const Device&, Shape) { return ""; }
+#else
+Task transpose_by_cublas(const Shared<Matrices>& x) { return x->task("cublas_geam", {}, true); }
+/// A made-up or recorded GPU (its number is negative) has its rows whatever was built.
+std::string no_cublas(const Device& device, Shape) {
+  return device.number < 0 ? "" : "built without cuBLAS";
+}
+#endif
+
+const Variant variants[] = {
+    {.key = "copy_engine", .words = "copy engine", .transposes = false, .task = copy_by_engine},
+    named<copy_rows>({.words = "copy by rows", .transposes = false}),
+    named<copy_columns>({.words = "copy by columns", .transposes = false, .order = by_columns}),
+    named<row_to_column>({.words = "row -> column"}),
+    named<column_to_row>({.words = "column -> row", .order = by_columns}),
+    named<diagonal_row_to_column>({.words = "row -> column, diagonal"}),
+    named<diagonal_column_to_row>({.words = "column -> row, diagonal", .order = by_columns}),
+    named<shared_tile>(
+        {.words = "shared tile, 32 x 32", .shared_passes = 1 + 32, .pattern = &tile}),
+    named<padded_tile>({.words = "padded tile, 32 x 33", .shared_passes = 1 + 1, .pattern = &tile}),
+    named<quad_tile>({.words = "16-byte words, tile 64 x 64",
+                      .shared_passes = 4 + 4,
+                      .pattern = &tile_of_quads}),
+    named<best>({.words = "best: down columns, used once",
+                 .shared_passes = 4 + 4,
+                 .pattern = &tile_of_quads,
+                 .order = by_columns,
+                 .resident = 5}),
+    {.key = "cublas_geam",
+     .words = "cublasSgeam",
+     .task = transpose_by_cublas,
+     .missing = no_cublas},
+    {.key = "turn_tensor",
+     .words = "by tensor copies, tile 64 x 64",
+     .task = transpose_by_tensor_copies,
+     .missing = no_tensor_copies},
+    {.key = "copy_tiles",
+     .words = "tiles copied along rows",
+     .transposes = false,
+     .task = copy_tiles_along_rows,
+     .missing = no_tensor_copies},
+    {.key = "copy_tiles_down",
+     .words = "tiles copied down columns",
+     .transposes = false,
+     .task = copy_tiles_down_columns,
+     .missing = no_tensor_copies},
+};
+const std::string_view calibrating[] = {"copy_engine", "copy_rows", "copy_columns"};
+const std::string_view at_other_sizes[] = {"copy_engine", "best", "cublas_geam", "turn_tensor",
+                                           "copy_tiles"};
+
+const Variant& variant(const Ref& ref) { return *with_key(variants, ref); }
+bool is_in(std::span<const std::string_view> keys, std::string_view key) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+// ---- launching them ----
+
+/// Rows of quads begin on 16 bytes only if rows have a multiple of 4 words.
 bool quads_fit(Shape m) { return m.nx % 4 == 0 && m.ny % 4 == 0; }
-const Kernel& launched(const Kernel& k, Shape m) {
-  return k.tile == wide && !quads_fit(m) ? padded : k;
+
+/// The kernel that a row launches: where quads do not fit, the padded tile.
+const Variant& launched(const Variant& v, Shape m) {
+  return v.pattern == &tile_of_quads && !quads_fit(m) ? variant("padded_tile") : v;
 }
 
-dim3 threads_of(const Kernel& k, dim3 typed) {
-  if (k.tile == 0) return typed;
-  return k.tile == wide ? dim3(wide_threads) : dim3(tile_side, rows_at_once);
+/// `block`: of kernels without a tile.
+Launch launch_of(const Variant& v, Shape m, dim3 block) {
+  const Pattern& p = *v.pattern;
+  const bool rows = v.order == by_rows;
+  const unsigned nx = rows ? m.nx : m.ny, ny = rows ? m.ny : m.nx;
+  const unsigned across = p.tile ? p.tile : block.x, down = p.tile ? p.tile : block.y;
+  return {.grid = dim3((nx + across - 1) / across, (ny + down - 1) / down),
+          .block = p.tile ? p.threads : block,
+          .steps = p.steps,
+          .words = p.words};
 }
 
-dim3 grid_of(const Kernel& k, Shape m, dim3 typed) {
-  const unsigned across = k.tile ? k.tile : typed.x;
-  const unsigned down = k.tile ? k.tile : typed.y;
-  const unsigned nx = k.x_counts_rows ? m.ny : m.nx;
-  const unsigned ny = k.x_counts_rows ? m.nx : m.ny;
-  return dim3((nx + across - 1) / across, (ny + down - 1) / down);
-}
-
-/// A grid has at most 65535 rows of blocks: throws UsageError where a kernel would need more.
-void require_grid(Shape m, dim3 typed) {
-  for (const Kernel& k : kernels) {
-    const unsigned rows = grid_of(launched(k, m), m, typed).y;
-    if (rows > 65535)
-      throw UsageError("transpose of " + sides(m) + " in blocks of " + std::to_string(typed.x) +
-                       " x " + std::to_string(typed.y) + " needs " + std::to_string(rows) +
-                       " rows of blocks; a grid holds at most 65535");
-  }
-}
-
-Task task_of(const Kernel& kernel, Matrices& x, dim3 typed) {
-  const Kernel& k = launched(kernel, x.m);
-  const dim3 grid = grid_of(k, x.m, typed);
-  const dim3 threads = threads_of(k, typed);
-  const size_t spare = k.resident ? spare_shared_bytes((const void*)k.kernel, grid, k.resident) : 0;
-  const auto launch = [&x, &k, grid, threads, spare] {
-    k.kernel<<<grid, threads, spare>>>(x.out.data(), x.in.data(), x.m.nx, x.m.ny);
+Task task_of(const Shared<Matrices>& x, const Variant& wanted, dim3 block) {
+  if (wanted.task) return wanted.task(x);
+  const Variant& v = launched(wanted, x->m);
+  const Launch shape = launch_of(v, x->m, block);
+  const size_t spare =
+      v.resident ? spare_shared_bytes((const void*)v.kernel, shape.grid, v.resident) : 0;
+  const auto launch = [x, &v, shape, spare] {
+    v.kernel<<<shape.grid, shape.block, spare>>>(x->out.data(), x->in.data(), x->m.nx, x->m.ny);
   };
-  return {std::string(kernel.name) + ", " + sides(x.m), launch, x.check(k.turns)};
+  return x->task(wanted.key, launch, v.transposes);
 }
 
-// ---- what to expect: where a warp's words lie, from the kernels' index expressions ----
+// ---- the model ----
 
-/// A thread of a launch at one of its steps.
-struct Thread {
-  dim3 block, tid, shape;  ///< blockIdx, threadIdx, blockDim
-  unsigned step;           ///< of four in a tile; a kernel without one has step 0 only
-};
-constexpr size_t nowhere = ~size_t(0);
-
-/// Index of the word, or of the first of a quad, that a thread loads or stores; nowhere beyond the
-/// matrix. (Diagonal order changes when a block runs, not what it touches.)
-size_t word_of(const Kernel& k, const Thread& t, bool loads, Shape m) {
-  unsigned ix = t.block.x * t.shape.x + t.tid.x;  // column of the input
-  unsigned iy = t.block.y * t.shape.y + t.tid.y;  // row of the input
-  if (k.x_counts_rows) {
-    iy = t.block.x * t.shape.x + t.tid.x;
-    ix = t.block.y * t.shape.y + t.tid.y;
-  }
-  if (k.tile == tile_side) {
-    const unsigned other = t.tid.y + t.step * rows_at_once;
-    ix = t.block.x * tile_side + (loads ? t.tid.x : other);
-    iy = t.block.y * tile_side + (loads ? other : t.tid.x);
-  }
-  if (k.tile == wide) {
-    const unsigned tile_x = k.x_counts_rows ? t.block.y : t.block.x;
-    const unsigned tile_y = k.x_counts_rows ? t.block.x : t.block.y;
-    const unsigned across = t.tid.x % quads, down = t.tid.x / quads;
-    ix = tile_x * wide + (loads ? 4 * across : quads * t.step + down);
-    iy = tile_y * wide + (loads ? 4 * down + t.step : 4 * across);
-  }
-  if (ix >= m.nx || iy >= m.ny || (k.tile == 0 && t.step > 0)) return nowhere;
-  const bool by_rows_of_input = loads || !k.turns;
-  return by_rows_of_input ? size_t(iy) * m.nx + ix : size_t(ix) * m.ny + iy;
+/// Index of the first word that a thread loads or stores in its step; nowhere beyond the matrix.
+size_t word_of(const Variant& v, const Thread& t, bool loads, Shape m) {
+  const auto [ix, iy] = v.pattern->place(t, loads, v.order);
+  if (ix >= m.nx || iy >= m.ny) return nowhere;
+  return loads || !v.transposes ? size_t(iy) * m.nx + ix : size_t(ix) * m.ny + iy;
 }
 
-Traffic predict(const Kernel& kernel, bool loads, Shape m, dim3 typed) {
-  const Kernel& k = launched(kernel, m);
-  const dim3 threads = threads_of(k, typed);
-  const auto word = [&](dim3 block, dim3 tid, unsigned step) {
-    return word_of(k, {block, tid, threads, step}, loads, m);
-  };
-  return count_traffic(grid_of(k, m, typed), threads, k.tile == wide ? 4 : 1, word);
+Traffic traffic(const Variant& wanted, bool loads, Shape m, dim3 block) {
+  const Variant& v = launched(wanted, m);
+  return count_traffic(launch_of(v, m, block),
+                       [&](const Thread& t) { return word_of(v, t, loads, m); });
 }
 
-/// Passes through shared memory of a warp that loads and stores its part of a tile: 4-byte words
-/// take one each way, or 32 where a column lies in one bank; 16-byte words take four each way.
-double shared_wavefronts(const Kernel& k) {
-  if (k.tile == 0) return 0;
-  if (k.tile == wide) return 4 + 4;
-  return k.kernel == shared_tile ? 1 + 32 : 1 + 1;
-}
-
-/// The model's three constants, measured in the same run at the same size; milliseconds.
+/// Measured in the same run at the same size; milliseconds.
 struct Calibrated {
   double copy_engine = NAN;   ///< all bytes at the memory's rate
-  double copy_rows = NAN;     ///< one word a thread in flight
-  double copy_columns = NAN;  ///< every word stored is a packet of its own on the way to L2
+  double copy_rows = NAN;     ///< one word per thread in flight
+  double copy_columns = NAN;  ///< each word stored goes to L2 as a packet of its own
 };
 
-/// Milliseconds that the slowest of four things takes.
-double predicted_ms(const Kernel& kernel, Shape m, dim3 block, const Calibrated& c,
-                    const Device& device) {
-  const Kernel& k = launched(kernel, m);
-  const Traffic loads = predict(k, true, m, block);
-  const Traffic stores = predict(k, false, m, block);
-  const double scattered = predict(by_columns, false, m, block).sectors;
-
-  double ms = c.copy_engine;                        // bytes over the memory's bandwidth
-  if (k.tile == 0) ms = std::max(ms, c.copy_rows);  // a word a thread in flight, over its latency
-  if (stores.sectors > stores.full_sectors)         // parts of sectors, a packet each, to L2
-    ms = std::max(ms, c.copy_columns * stores.sectors / scattered);
-
-  // L1 and shared memory have one data path: a line loaded takes it for a cycle, as do a sector
-  // stored, and a pass through shared memory
-  const double cycles = loads.lines + stores.sectors + shared_wavefronts(k) * loads.requests;
-  const double cycles_a_ms = double(device.sm_clock_khz) * device.prop.multiProcessorCount;
-  return cycles_a_ms > 0 ? std::max(ms, cycles / cycles_a_ms) : ms;
+/// The longest of four times.
+double predicted_ms(const Variant& wanted, Shape m, dim3 block, const Calibrated& c,
+                    const Device& gpu) {
+  double ms = c.copy_engine;  // bytes over the memory's bandwidth
+  if (!wanted.kernel) return ms;
+  const Variant& v = launched(wanted, m);
+  const Traffic loads = traffic(v, true, m, block), stores = traffic(v, false, m, block);
+  if (!v.pattern->tile) ms = std::max(ms, c.copy_rows);  // one word in flight, over its latency
+  if (stores.sectors > stores.full_sectors) {            // partly written sectors, each a packet
+    const double packets = traffic(variant("copy_columns"), false, m, block).sectors;
+    ms = std::max(ms, c.copy_columns * stores.sectors / packets);
+  }
+  // L1 and shared memory share one data path. Each line loaded, each sector stored and each pass
+  // through shared memory takes it for a cycle.
+  const double cycles = loads.lines + stores.sectors + v.shared_passes * loads.requests;
+  const double cycles_per_ms = double(gpu.sm_clock_khz) * gpu.prop.multiProcessorCount;
+  return cycles_per_ms > 0 ? std::max(ms, cycles / cycles_per_ms) : ms;
 }
 
-/// Bytes over bandwidth hold everywhere; the packets and L1's cycles were found on compute
-/// capability 9.0, and a test holds rows to them there only.
-Model model_of(const Kernel& k, const Device& device) {
-  const bool bytes_only = k.tile != 0 && k.kernel != shared_tile;
-  return bytes_only || device.prop.major == 9 ? Model::traffic : Model::host;
+/// Bytes over bandwidth holds everywhere. Packets and the cycles of L1 were found on compute
+/// capability 9.0: a test holds rows to them there only.
+Model model_of(const Variant& v, const Device* device) {
+  const bool bytes_alone = !v.kernel || (v.pattern->tile && v.key != "shared_tile");
+  return bytes_alone || (device && device->prop.major == 9) ? Model::traffic : Model::host;
 }
 
 // ---- the experiment ----
 
-const dim3 default_block(32, 8);
+dim3 block_of(const Run& run) {
+  const Options options = options_of(run);
+  return options.block_x ? dim3(options.block_x, options.block_y) : default_block;
+}
+
+Shape shape_of(const Run& run) {
+  const size_t typed = options_of(run).size;
+  return square(fitting_size("transpose of " + sides(square(typed)), typed,
+                             run.quick ? 8192 : 16384, run.memory_there(),
+                             [](size_t side) { return bytes_moved(square(side)); }));
+}
+
+/// A grid has at most 65535 rows of blocks: throws UsageError if a kernel needs more.
+void require_grid(Shape m, dim3 block) {
+  for (const Variant& v : variants) {
+    const unsigned rows = v.kernel ? launch_of(launched(v, m), m, block).grid.y : 0;
+    if (rows > 65535)
+      throw UsageError("transpose of " + sides(m) + " in blocks of " + std::to_string(block.x) +
+                       " x " + std::to_string(block.y) + " needs " + std::to_string(rows) +
+                       " rows of blocks; a grid holds at most 65535");
+  }
+}
+void require_grid_of_run(const Run& run) { require_grid(shape_of(run), block_of(run)); }
+
+/// Why rates are the cache's; empty: they are the memory's.
+std::string in_cache(const Run& run, Shape m) {
+  if (!run.device || beyond_l2(*run.device, bytes_moved(m))) return "";
+  return "the matrices are less than four times the L2";
+}
+
+/// Sectors per request of the rows' kernels; other rows have none.
+Shown sectors(Column column, bool loads, Shape m, dim3 block) {
+  return number(std::move(column), [loads, m, block](const Row& row) {
+    const Variant& v = variant(row.ref);
+    return v.kernel ? traffic(v, loads, m, block).sectors_per_request() : double(NAN);
+  });
+}
+
+/// All rows of one size in turn, or those that are measured at all sizes.
+void measure_size(const Run& run, Shape m, dim3 block, bool all_rows) {
+  SharedByTasks matrices([m] { return Matrices{m}; });
+  const auto row = [m](const char* key) { return row_of(key, m); };
+  Sheet sheet(
+      run, "kernel, " + sides(m),
+      {milliseconds(4), spread(), in_unit(measured("GB/s", "rate", "GB/s", 0), gbs_of),
+       share_against(run, row("copy_engine"), "of copy"),
+       sectors(predicted("sectors/request: load", "load sectors a request", "sectors", 1), true, m,
+               block),
+       sectors(predicted("store", "store sectors a request", "sectors", 1), false, m, block),
+       bar_against(run, row("copy_engine"))},
+      "side");
+  for (const Variant& v : variants) {
+    if (!all_rows && !is_in(at_other_sizes, v.key)) continue;
+    sheet.add({.ref = row_of(v.key, m),
+               .words = v.words,
+               .bytes = bytes_moved(m),
+               .calibrates = is_in(calibrating, v.key),
+               .model = model_of(v, run.device),
+               .missing = run.device && v.missing ? v.missing(*run.device, m) : ""});
+  }
+  sheet.measure(Timing::in_turn,
+                [&](const Row& r) { return task_of(matrices(), variant(r.ref), block); });
+  Calibrated c{.copy_engine = sheet.ms(row("copy_engine"))};
+  if (all_rows) c.copy_rows = sheet.ms(row("copy_rows"));
+  if (all_rows) c.copy_columns = sheet.ms(row("copy_columns"));
+  sheet.predict([&](const Row& r) {
+    return run.device ? predicted_ms(variant(r.ref), m, block, c, *run.device) : double(NAN);
+  });
+  sheet.print();
+}
+
+/// What the best kernel is compared with: findings, as no text says anything of them.
+void find_limits(const Run& run, Shape m, bool all_rows) {
+  const auto row = [m](const char* key) { return row_of(key, m); };
+  std::vector<Comparison> pairs{{.slow = row("best"), .fast = row("copy_engine")},
+                                {.slow = row("turn_tensor"), .fast = row("best")},
+                                {.slow = row("best"), .fast = row("copy_tiles")}};
+  if (all_rows) pairs.push_back({.slow = row("copy_tiles_down"), .fast = row("copy_tiles")});
+  for (const Comparison& pair : pairs) find(run, "transpose", pair, sides(m) + ", ");
+}
+
+// ---- on the host: the text's two loops ----
+
+struct HostMatrices {
+  Shape m;
+  std::vector<float> in = std::vector<float>(m.elements());
+  std::vector<float> out = std::vector<float>(m.elements());
+
+  explicit HostMatrices(Shape m) : m(m) {
+    for (size_t i = 0; i < in.size(); ++i) in[i] = Input{}(i);
+  }
+  void read_by_rows() {
+    for (size_t iy = 0; iy < m.ny; ++iy)
+      for (size_t ix = 0; ix < m.nx; ++ix) out[ix * m.ny + iy] = in[iy * m.nx + ix];
+  }
+  void read_by_columns() {
+    for (size_t ix = 0; ix < m.nx; ++ix)
+      for (size_t iy = 0; iy < m.ny; ++iy) out[ix * m.ny + iy] = in[iy * m.nx + ix];
+  }
+  size_t wrong() const {
+    const RightOutput right{m, true};
+    size_t wrong = 0;
+    for (size_t i = 0; i < out.size(); ++i) wrong += !right(i, out[i]);
+    return wrong;
+  }
+};
+
+Task host_task(const Shared<HostMatrices>& x, const Ref& ref) {
+  const bool rows = ref.key == "host_by_rows";
+  const auto loops = [x, rows] { rows ? x->read_by_rows() : x->read_by_columns(); };
+  const auto poison = [x] { std::fill(x->out.begin(), x->out.end(), NAN); };
+  return {text(ref), loops, {poison, [x] { return x->wrong(); }, ""}, true};
+}
+
+void measure_on_host(const Run& run, Shape m) {
+  SharedByTasks matrices([m] { return HostMatrices(m); });
+  Sheet sheet(run, "host, one core, " + sides(m),
+              {milliseconds(2), spread(), in_unit(measured("GB/s", "rate", "GB/s", 2), gbs_of)},
+              "side");
+  const Ref rows = row_of("host_by_rows", m), columns = row_of("host_by_columns", m);
+  sheet.add({.ref = rows,
+             .words = "host, reading by rows",
+             .bytes = bytes_moved(m),
+             .calibrates = true,
+             .on_host = true});
+  sheet.add({.ref = columns,
+             .words = "host, reading by columns",
+             .bytes = bytes_moved(m),
+             .on_host = true,
+             .model = Model::host});
+  sheet.measure(Timing::alone, [&](const Row& row) { return host_task(matrices(), row.ref); });
+  // A scattered load fetches a line of 64 bytes for 4. A scattered store fetches it and writes it
+  // back. The other access moves 4 bytes either way.
+  constexpr double reading_rows = 4 + (64 + 64), reading_columns = 64 + 4;
+  sheet.predict([&](const Row&) { return sheet.ms(rows) * reading_columns / reading_rows; });
+  sheet.print();
+}
+
+// ---- what the text counted ----
+
 constexpr Shape counted_shape{4096, 4096};
 const std::string counted_parameter = "4096 x 4096 block 32 x 8";
+const char* const gain_of_cache = "times as many bytes are asked of L1 as come from L2";
 
-const std::vector<Column> table_columns{
-    compared("ms", "time", "ms", 4),
-    shown("spread"),
-    measured("GB/s", "rate", "GB/s", 0),
-    shown("of copy"),
-    predicted("sectors/request: load", "load sectors a request", "sectors", 1),
-    predicted("store", "store sectors a request", "sectors", 1),
-    shown("")};
-
-/// The table of one size.
-struct KernelTable {
-  Shape m;
-  dim3 block;
-  Table table;
-  Calibrated calibrated;
-
-  KernelTable(const Run& run, Shape m, dim3 block, const std::string& heading)
-      : m(m), block(block), table(run.report, heading, table_columns) {}
-
-  void add(const Key& key, const Cell& time, const Readings& times, Cell load, Cell store) {
-    const Statistics ms = times.statistics();
-    const double share = calibrated.copy_engine / ms.median;
-    const std::string of_copy = std::isfinite(share) ? fixed(100 * share, 1) + "%" : "-";
-    table.row(key, {time, spread_text(ms), gigabytes_per_second(bytes_moved(m), ms), of_copy, load,
-                    store, bar(share)});
-  }
-  void add(const Key& key, const Kernel& k, const Cell& time, const Readings& times) {
-    add(key, time, times, predict(k, true, m, block).sectors_a_request(),
-        predict(k, false, m, block).sectors_a_request());
-  }
-  Cell compare(const Kernel& k, const Readings& times, const Device& device) const {
-    return Compared{predicted_ms(k, m, block, calibrated, device), times.statistics(),
-                    model_of(k, device)};
-  }
-  /// What is predicted to take as long as the copy engine, and whose requests are not modelled.
-  void add_others(const Key& key, const Readings& times) {
-    add(key, Compared{calibrated.copy_engine, times.statistics()}, times, {}, {});
-  }
-};
-
-/// Times of row -> column and column -> row, for the claim.
-struct Pair {
-  Readings row_column, column_row;
-};
-
-/// Times of the best kernel and of what it is compared with, measured in turn; empty where there
-/// are no tensor copies. (Tiles go down columns at one size only.)
-struct Best {
-  Readings best, copy_engine, turned, tiles, tiles_down;
-};
-
-/// What one size's table leaves to be said.
-struct Measured {
-  Pair pair;
-  Best best;
-};
-
-const std::string by_tensor_copies = "by tensor copies, tile 64 x 64";
-const std::string along_rows = "tiles copied along rows";
-const std::string down_columns = "tiles copied down columns";
-
-/// What the best kernel is held against, in turn with it; adds rows. Needs tensor copies.
-Best measure_best(const Run& run, KernelTable& table, Matrices& matrices) {
-  std::vector<Task> tasks;
-  tasks.push_back(task_of(the_best, matrices, table.block));
-  tasks.push_back(matrices.copy_engine());
-  tasks.push_back(turned_by_tensor_copies(matrices));
-  tasks.push_back(tiles_copied(matrices));
-  tasks.push_back(tiles_copied_down(matrices));
-  const std::vector<Readings> times = run.time_in_turn(tasks);
-  table.add_others({by_tensor_copies}, times[2]);
-  table.add_others({along_rows}, times[3]);
-  table.add_others({down_columns}, times[4]);
-  return {times[0], times[1], times[2], times[3], times[4]};
+/// The share of the sectors that a kernel asks for which it uses.
+double share_used(const Variant& v, bool loads) {
+  return 4 / traffic(v, loads, counted_shape, default_block).sectors_per_request();
 }
 
-/// All kernels at one size.
-Measured measure_all(const Run& run, Shape m, dim3 block) {
-  KernelTable table(run, m, block, "kernel");
-  if (!run.device) {
-    for (const Kernel& k : kernels) table.add({k.name}, k, {}, {});
-    table.table.print();
-    return {};
-  }
-  Matrices matrices(m);
-
-  // first the three constants
-  std::vector<Task> tasks;
-  tasks.push_back(matrices.copy_engine());
-  tasks.push_back(task_of(by_rows, matrices, block));
-  tasks.push_back(task_of(by_columns, matrices, block));
-  std::vector<Readings> times = run.time_in_turn(tasks);
-  table.calibrated = {times[0].median(), times[1].median(), times[2].median()};
-  table.add({"copy engine"}, Calibration{times[0].statistics()}, times[0], {}, {});
-  table.add({by_rows.name}, by_rows, Calibration{times[1].statistics()}, times[1]);
-  table.add({by_columns.name}, by_columns, Calibration{times[2].statistics()}, times[2]);
-
-  // then what is predicted from them, in turn
-  std::vector<const Kernel*> predicted;
-  for (const Kernel& k : kernels)
-    if (&k != &by_rows && &k != &by_columns) predicted.push_back(&k);
-  tasks.clear();
-  for (const Kernel* k : predicted) tasks.push_back(task_of(*k, matrices, block));
-  const bool geam = matrices.geam(tasks);
-  times = run.time_in_turn(tasks);
-
-  Measured found;
-  for (size_t i = 0; i < predicted.size(); ++i) {
-    const Kernel& k = *predicted[i];
-    table.add({k.name}, k, table.compare(k, times[i], *run.device), times[i]);
-    if (&k == &row_column) found.pair.row_column = times[i];
-    if (&k == &column_row) found.pair.column_row = times[i];
-  }
-  if (geam) table.add_others({"cublasSgeam"}, times.back());
-  const std::string lacking = no_tensor_copies(*run.device, m);
-  if (lacking.empty()) found.best = measure_best(run, table, matrices);
-  table.table.print();
-  if (!geam) run.report.left_out("cublasSgeam", "built without cuBLAS");
-  if (!lacking.empty()) run.report.left_out("tensor copies", lacking);
-  return found;
-}
-
-/// What holds the best kernel back, as far as copies of tiles show it.
-void report_best(const Run& run, Shape m, const Best& times) {
-  const Interval copy_share = ratio(times.copy_engine, times.best);
-  if (!copy_share.measured()) return;
-  const auto find = [&](const std::string& text) {
-    run.report.finding("transpose", sides(m) + ": " + text);
+/// What column -> row asks of L1, and what comes from L2: counts of this run.
+void keep_gain_of_cache(const Run& run) {
+  const std::string key = "column_to_row";
+  const auto count = [&](const std::string& metric) {
+    return ask_count(run, key, counted_parameter, metric).median;
   };
-  find("best reaches " + share_text(copy_share) + " of the copy engine's rate, tiles copied " +
-       share_text(ratio(times.copy_engine, times.tiles)));
-  find("by tensor copies it is " + faster(ratio(times.best, times.turned), "best"));
-  find("best is " + slower(ratio(times.best, times.tiles), "tiles copied along rows"));
-  if (times.tiles_down.ms.empty()) return;
-  const Interval order = ratio(times.tiles_down, times.tiles);
-  find("copied down columns, tiles are " + slower(order, "those along rows"));
+  const double used = sizeof(float) * double(counted_shape.elements());
+  const double asked = 32 * count(expected_sectors(true, 0).metric);
+  const double fetched = count("l1tex__m_xbar2l1tex_read_bytes.sum");
+  const double gain = asked / fetched;
+  if (!std::isfinite(gain)) return keep(run, key, gain_of_cache, "", {});
+  keep(run, key, gain_of_cache, "x", single(gain));
+  run.report.finding("04.10c", "column -> row uses " + share_text(exactly(used / asked)) +
+                                   " of the bytes that it asks of L1, and " +
+                                   share_text(exactly(used / fetched)) +
+                                   " of those that come from L2");
 }
 
-/// The copy engine, the best kernel, cublasSgeam and tensor copies at another size.
-void measure_size(const Run& run, Shape m, dim3 block) {
-  KernelTable table(run, m, block, "another size, side");
-  const std::string at = std::to_string(m.nx);
-  Matrices matrices(m);
-  std::vector<Task> tasks;
-  tasks.push_back(matrices.copy_engine());
-  tasks.push_back(task_of(the_best, matrices, block));
-  const bool geam = matrices.geam(tasks);
-  const size_t first = tasks.size();
-  const bool tensor = no_tensor_copies(*run.device, m).empty();
-  if (tensor) tasks.push_back(turned_by_tensor_copies(matrices));
-  if (tensor) tasks.push_back(tiles_copied(matrices));
-  const std::vector<Readings> times = run.time_in_turn(tasks);
-  table.calibrated.copy_engine = times[0].median();
-  table.add({"copy engine", "side", at}, Calibration{times[0].statistics()}, times[0], {}, {});
-  table.add({the_best.symbol, "side", at}, the_best, table.compare(the_best, times[1], *run.device),
-            times[1]);
-  if (geam) table.add_others({"cublasSgeam", "side", at}, times[2]);
-  if (tensor) table.add_others({by_tensor_copies, "side", at}, times[first]);
-  if (tensor) table.add_others({along_rows, "side", at}, times[first + 1]);
-  table.table.print();
-  if (!beyond_l2(*run.device, bytes_moved(m)))
-    return run.report.note("less than four times the L2: the cache's rates");
-  if (tensor) report_best(run, m, {times[1], times[0], times[first], times[first + 1], {}});
+void run_transpose(const Run& run) {
+  const Shape m = shape_of(run);
+  const dim3 block = block_of(run);
+  const std::string cached = in_cache(run, m);
+  run.report.begin("transpose", sides(m) + " float, " + bytes_text(bytes_moved(m) / 2) +
+                                    ", block " + std::to_string(block.x) + " x " +
+                                    std::to_string(block.y) +
+                                    (cached.empty() ? "" : ", less than four times the L2"));
+  measure_on_host(run, square(std::min<size_t>(m.nx, run.quick ? 1024 : 2048)));
+  measure_size(run, m, block, true);
+  run.report.note("a warp's 32 words fill 4 sectors of 32 bytes, its 32 quads of 4 words fill 16");
+  if (!quads_fit(m))
+    run.report.note("rows do not begin on 16 bytes: the padded tile stands in for kernels 9, 10");
+  if (cached.empty()) find_limits(run, m, true);
+  for (const Shape other : {square(2048), square(2 * size_t(m.nx))}) {
+    if (options_of(run).size || run.quick || !run.device) break;
+    if (bytes_moved(other) > 0.9 * run.memory_there()) {
+      run.report.left_out(sides(other), "it does not fit");
+      continue;
+    }
+    measure_size(run, other, block, false);
+    if (in_cache(run, other).empty())
+      find_limits(run, other, false);
+    else
+      run.report.note("less than four times the L2: these are the cache's rates");
+  }
+  keep_gain_of_cache(run);
 }
 
-// A scattered load brings in a line of 64 bytes for 4; a scattered store brings it in and takes it
-// back. The other side moves 4 bytes either way.
-constexpr double host_bytes_reading_rows = 64 + 64 + 4;
-constexpr double host_bytes_reading_columns = 64 + 4;
+// ---- claims ----
 
-void on_the_host(const Run& run, Shape m) {
-  Run briefly = run;
-  briefly.measuring.budget_ms = 100;
-  Table table(
-      run.report, "host, one core, " + sides(m),
-      {compared("ms", "time", "ms", 2), shown("spread"), measured("GB/s", "rate", "GB/s", 2)});
-  HostMatrices x(m);
-  const std::string side_text = std::to_string(m.nx);
-  const Statistics rows = briefly.time(x.task(true)).statistics();
-  table.row({"host, reading by rows", "side", side_text},
-            {Calibration{rows}, spread_text(rows), gigabytes_per_second(bytes_moved(m), rows)});
-  const double expected = rows.median * host_bytes_reading_columns / host_bytes_reading_rows;
-  const Statistics columns = briefly.time(x.task(false)).statistics();
-  table.row({"host, reading by columns", "side", side_text},
-            {Compared{expected, columns, Model::host}, spread_text(columns),
-             gigabytes_per_second(bytes_moved(m), columns)});
-  table.print();
+/// Requests of a launch to global and to shared memory. What goes through shared memory is stored
+/// there and loaded again.
+double memory_operations(const Variant& v) {
+  const double global = traffic(v, true, counted_shape, default_block).requests +
+                        traffic(v, false, counted_shape, default_block).requests;
+  return v.shared_passes > 0 ? 2 * global : global;
 }
 
-void judge_order(const Run& run, const Pair& pair, bool in_cache) {
-  const Part order{"04.8", "column -> row transposes beat row -> column", "faster, no figure",
-                   "the wiki"};
-  if (in_cache) return run.report.not_judged(order, "the matrices are less than four times the L2");
-  const Interval gain = ratio(pair.row_column, pair.column_row);
-  run.report.judge(order, beats(), gain, faster(gain));
-}
+std::vector<Claim> claims(const Run& run) {
+  const Shape m = shape_of(run);
+  const Ref rows = row_of("row_to_column", m), columns = row_of("column_to_row", m);
+  const Ref padded = row_of("padded_tile", m);
 
-void judge_sectors(const Run& run) {
-  const auto used = [](const Kernel& k, bool loads) {
-    return 4 / predict(k, loads, counted_shape, default_block).sectors_a_request();
+  const Variant &reads_rows = variant("row_to_column"), &reads_columns = variant("column_to_row");
+  const double load = share_used(reads_rows, true), store = share_used(reads_rows, false);
+  const double whole = share_used(reads_columns, false);
+  const auto fact = [](bool so) { return so ? Fact::so : Fact::not_so; };
+  const auto computed = [](double share) { return share_text(exactly(share)); };
+  const bool more = memory_operations(variant("padded_tile")) > memory_operations(reads_rows);
+
+  return {
+      {.part = {"04.8", "column -> row transposes beat row -> column", "faster, no figure",
+                "the wiki"},
+       .rule = beats(),
+       .pairs = {{.slow = rows, .fast = columns}},
+       .unless = in_cache(run, m)},
+      {.part = {"04.10a",
+                "row -> column uses 100% of what it loads, 12.5% of what it stores",
+                "100 and 12.5%",
+                "the wiki's count",
+                {},
+                true},
+       .fact = fact(load == 1 && store == 0.125),
+       .here = computed(load) + " and " + computed(store) + ", computed"},
+      {.part = {"04.10b",
+                "column -> row uses 100% of what it stores",
+                "100%",
+                "the wiki's count",
+                {},
+                true},
+       .fact = fact(whole == 1),
+       .here = computed(whole) + ", computed"},
+      {.part = {"04.10c",
+                "the cache lifts the share of column -> row's loads that is used, twofold", "25%",
+                "the wiki's count"},
+       .rule = beats(2),
+       .levels = {{"column_to_row", gain_of_cache}},
+       .needs = "needs counts of this run: cmake --workflow --preset profile"},
+      {.part = {"04.15",
+                "in some cases more memory operations, through shared memory, take less time",
+                "less time, no figure", "a vendor's guide"},
+       .rule = beats(),
+       .pairs = {{.slow = rows, .fast = padded}},
+       .some = true,
+       .unless = more ? in_cache(run, m) : "the tile takes no more memory operations",
+       .found = {{.slow = columns, .fast = padded}}},
   };
-  const double load = used(row_column, true);
-  const double store = used(row_column, false);
-  run.report.judge_fact(
-      {"04.10a",
-       "row -> column uses 100% of what it loads, 12.5% of what it stores",
-       "100 and 12.5%",
-       "the wiki's count",
-       {},
-       true},
-      load == 1 && store == 0.125,
-      share_text(exactly(load)) + " and " + share_text(exactly(store)) + ", computed");
-  const double whole = used(column_row, false);
-  run.report.judge_fact(
-      {"04.10b", "column -> row uses 100% of what it stores", "100%", "the wiki's count", {}, true},
-      whole == 1, share_text(exactly(whole)) + ", computed");
-
-  const double bytes_used = sizeof(float) * double(counted_shape.elements());
-  const auto count = [](const std::string& metric) {
-    return count_of_this_run(column_row.symbol, counted_parameter, metric);
-  };
-  const double sectors = count(expected_sectors(true, 0).metric);
-  const double crossed = count("l1tex__m_xbar2l1tex_read_bytes.sum");
-  const Interval loaded = counted_in_this_run()
-                              ? exactly(bytes_used / (32 * sectors))
-                              : not_measured(
-                                    "needs counts of this run: cmake --workflow --preset "
-                                    "profile");
-  run.report.judge({"04.10c", "column -> row uses 25% of what it loads, with the cache's help",
-                    "25%", "the wiki's count"},
-                   about(0.25), loaded, share_text(loaded) + " of the sectors requested from L1",
-                   "");
-  if (crossed > 0)
-    run.report.finding("04.10c", "of the bytes that cross from L2 to L1 " +
-                                     share_text(exactly(bytes_used / crossed)) + " are used");
 }
 
-size_t side_of(const Run& run, size_t typed) {
-  return fitting_size("transpose of " + sides(square(typed)), typed, run.quick ? 8192 : 16384,
-                      run.memory_there(), [](size_t side) { return bytes_moved(square(side)); });
+// ---- what it declares ----
+
+Needs needs(const Run& run) {
+  const double bytes = bytes_moved(shape_of(run));
+  return {.allocated = bytes, .touched = bytes};
 }
 
-dim3 block_of(const Options& options) {
-  return options.block_x ? dim3(options.block_x, options.block_y) : default_block;
+/// About n words, in a matrix that is not square. Quads and tensor copies need rows of 4 and of 32
+/// words.
+std::vector<Checked> tasks(size_t n) {
+  const auto side = unsigned(std::sqrt(double(n)));
+  std::vector<Checked> all;
+  for (const Variant& v : variants) {
+    const unsigned unit = v.missing == no_tensor_copies ? 32 : v.pattern == &tile_of_quads ? 4 : 1;
+    const Shape m{(side + 2 + unit - 1) / unit * unit, (side + unit - 1) / unit * unit};
+    if (v.missing && !v.missing(Device::current(), m).empty()) continue;
+    const Shared x(Matrices{m});
+    all.push_back({.task = task_of(x, v, default_block),
+                   .elements = m.elements(),
+                   .change_one = [x] { x->out.change(0); }});
+  }
+  return all;
+}
+
+std::vector<CountedLaunch> counted() {
+  std::vector<CountedLaunch> all;
+  for (const Variant& v : variants) {
+    if (!v.kernel) continue;
+    const Traffic loads = traffic(v, true, counted_shape, default_block);
+    const Traffic stores = traffic(v, false, counted_shape, default_block);
+    all.push_back(counted_launch(
+        std::string(v.key), counted_parameter, {loads.requests, loads.sectors},
+        {stores.requests, stores.sectors},
+        [&v] { return task_of(Shared(Matrices{counted_shape}), v, default_block); }));
+  }
+  return all;
 }
 
 }  // namespace
 
-void transpose_fits(const Run& run, const Options& options) {
-  require_grid(square(side_of(run, options.size)), block_of(options));
-}
-
-void transpose(const Run& run, const Options& options) {
-  const dim3 block = block_of(options);
-  const size_t n = side_of(run, options.size);
-  const Shape m = square(n);
-  const bool in_cache = run.device && !beyond_l2(*run.device, bytes_moved(m));
-  run.report.begin("transpose", sides(m) + " float, " + bytes_text(bytes_moved(m) / 2) +
-                                    ", block " + std::to_string(block.x) + " x " +
-                                    std::to_string(block.y) +
-                                    (in_cache ? ", less than four times the L2" : ""));
-  on_the_host(run, square(std::min<size_t>(n, run.quick ? 1024 : 2048)));
-  const Measured found = measure_all(run, m, block);
-  run.report.note("a warp's 32 words fill 4 sectors of 32 bytes, its 32 quads of 4 words 16");
-  if (!quads_fit(m))
-    run.report.note("rows do not begin on 16 bytes: the padded tile stands in for the last two");
-  if (!run.device) run.report.left_out("the times of all kernels");
-  if (!in_cache) report_best(run, m, found.best);
-  for (const size_t other : {size_t(2048), 2 * n}) {
-    if (options.size || run.quick || !run.device) break;
-    if (bytes_moved(square(other)) > 0.9 * run.memory_there())
-      run.report.left_out(sides(square(other)), "it does not fit");
-    else
-      measure_size(run, square(other), block);
-  }
-  judge_order(run, found.pair, in_cache);
-  judge_sectors(run);
-}
+extern const Experiment transpose_experiment{
+    .name = "transpose",
+    .about = "from one element per thread to the best that can be made",
+    .run = run_transpose,
+    .check_typed = require_grid_of_run,
+    .claims = claims,
+    .needs = needs,
+    .tasks = tasks,
+    .counted = counted};

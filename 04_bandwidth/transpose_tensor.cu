@@ -1,24 +1,21 @@
-// transpose, 2 of 2: by tensor copies (TMA, compute capability 9.0 and later). One thread asks for
-// a whole tile; the hardware works out the addresses, cuts what lies beyond the matrix, and lays
-// the tile into shared memory with its quads exchanged. Does that beat 16-byte loads and stores?
-// And what would tiles cost that are moved only, not turned? Look at kernels 12 and 13: the same
-// bytes in the same tiles, but for the order in which blocks take them.
+// transpose, 2 of 2: by tensor copies (TMA, compute capability 9.0 and later), which no text asks
+// for. One thread requests a whole tile. The hardware works out the addresses, leaves out what lies
+// beyond the matrix, and lays the tile into shared memory with its quads (16 bytes) swapped. Two
+// questions:
+//   - Does that beat 16-byte loads and stores?
+//   - What do tiles cost that are copied and not transposed? Kernels 12 and 13 move the same bytes
+//   in
+//     the same tiles. They differ in the order in which blocks take them.
 // Built and run with transpose.cu.
 //
-//  11  turn_tensor        a tile comes, is turned by the block's threads, and goes
-//  12  copy_tiles         a tile comes and goes; blocks along the rows
+//  11  turn_tensor        a tile arrives, the block's threads transpose it, and it leaves
+//  12  copy_tiles         a tile arrives and leaves; blocks along the rows
 //  13  copy_tiles_down    the same; blocks down the columns
 #include <cuda.h>
 
-#include <algorithm>
-#include <cstdint>
-#include <string>
-#include <vector>
-
-#include "../common/report.hpp"
 #include "transpose.cuh"
 
-// libcu++ has all that is needed from CUDA 12.4 on, in device code for 9.0 and later only
+// libcu++ has what is needed from CUDA 12.4 on, in device code for 9.0 and later only
 #if CUDART_VERSION >= 12040 && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)
 #define TENSOR_COPIES
 #include <cuda/barrier>
@@ -28,27 +25,28 @@
 namespace copies = cuda::device::experimental;
 #endif
 
+using namespace samples;
+
 namespace {
 
-constexpr unsigned line = 32;            // words: 128 bytes, within which a copy exchanges quads
+constexpr unsigned line = 32;            // words: 128 bytes, within which a copy swaps quads
 constexpr unsigned side = 2 * line;      // of a tile
-constexpr unsigned quads = side / 4;     // of a row of it, 16 bytes each
-constexpr unsigned lines = side / line;  // of a row of it
-constexpr unsigned turning = 256;        // threads, of which each turns 4 x 4 words
+constexpr unsigned quads = side / 4;     // per row of the tile, 16 bytes each
+constexpr unsigned lines = side / line;  // per row of the tile
+constexpr unsigned turning = 256;        // threads, each of which transposes 4 x 4 words
 
 #ifdef TENSOR_COPIES
 
 // ---- kernels: `in` and `out` describe the matrices, in lines (map_of below) ----
 
-// The tile lies in shared memory as 128 lines of 128 bytes, two for each row. The copies exchange
-// the eight quads of line l by l % 8 (^): of rows 4 * down + k that is 2 * k and 2 * k + 1, the
-// same for all lanes of a warp that are in the same half of a row. Eight lanes, which shared memory
-// serves at a time, take eight 4 x 4 squares of a diagonal (`down` below): so they reach all 32
-// banks when they read rows, and again when they write what will be rows of the output.
-// [turn_tensor]
+// The tile lies in shared memory as 128 lines of 128 bytes, two for each row. The copies swap the
+// eight quads of line l by l % 8 (^). For rows 4 * down + k that is 2 * k and 2 * k + 1, the same
+// for all lanes of a warp that are in the same half of a row. Shared memory serves eight lanes at a
+// time: they take eight 4 x 4 squares of a diagonal (`down` below), so that they reach all 32 banks
+// when they read rows, and again when they write what will be rows of the output. [turn_tensor]
 __global__ void __launch_bounds__(turning)
     turn_tensor(const __grid_constant__ CUtensorMap in, const __grid_constant__ CUtensorMap out) {
-  __shared__ alignas(1024) float4 tile[side][quads];  // line 0 lies where exchanging begins
+  __shared__ alignas(1024) float4 tile[side][quads];  // line 0 lies where swapping begins
   __shared__ cuda::barrier<cuda::thread_scope_block> came;
   const unsigned ix = blockIdx.y * side;  // where the tile begins: column of the input
   const unsigned iy = blockIdx.x * side;  // and row; blocks go down the columns, as in `best`
@@ -60,14 +58,14 @@ __global__ void __launch_bounds__(turning)
   }
   __syncthreads();  // all see the barrier
   while (!cuda::ptx::mbarrier_try_wait_parity(cuda::device::barrier_native_handle(came), 0))
-    continue;  // until all of the tile has come
+    continue;  // until the whole tile has arrived
 
   const unsigned across = threadIdx.x % quads;
   const unsigned down = threadIdx.x / quads ^ across % 8;
   float4 row[4];
 #pragma unroll
   for (unsigned k = 0; k < 4; ++k) row[k] = tile[4 * down + k][across ^ (2 * k + across / 8)];
-  __syncthreads();  // all have read: there is room for what is turned
+  __syncthreads();  // all have read: the tile can be overwritten
   tile[4 * across + 0][down ^ (0 + down / 8)] = {row[0].x, row[1].x, row[2].x, row[3].x};
   tile[4 * across + 1][down ^ (2 + down / 8)] = {row[0].y, row[1].y, row[2].y, row[3].y};
   tile[4 * across + 2][down ^ (4 + down / 8)] = {row[0].z, row[1].z, row[2].z, row[3].z};
@@ -82,8 +80,7 @@ __global__ void __launch_bounds__(turning)
 }
 // [/turn_tensor]
 
-// One thread. The tile goes where it came from: nothing but tiles moved. Neighbouring blocks take
-// neighbours in a row of tiles.
+// One thread copies a tile as it is. Neighbouring blocks take neighbours in a row of tiles.
 __global__ void copy_tiles(const __grid_constant__ CUtensorMap in,
                            const __grid_constant__ CUtensorMap out) {
   __shared__ alignas(1024) float4 tile[side][quads];
@@ -121,7 +118,7 @@ __global__ void copy_tiles_down(const __grid_constant__ CUtensorMap in,
   copies::cp_async_bulk_wait_group_read<0>();
 }
 
-#else  // named, and never launched: no_tensor_copies() sees to that
+#else  // never launched: no_tensor_copies() gives a reason
 
 __global__ void turn_tensor(CUtensorMap, CUtensorMap) {}
 __global__ void copy_tiles(CUtensorMap, CUtensorMap) {}
@@ -133,7 +130,7 @@ __global__ void copy_tiles_down(CUtensorMap, CUtensorMap) {}
 
 using Encode = decltype(&cuTensorMapEncodeTiled);
 
-/// The driver's function, by its address, so that nothing need be linked; null where it has none.
+/// The driver's function, by its address, so that nothing has to be linked; null if it has none.
 Encode encode_of_driver() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found{};
@@ -147,36 +144,40 @@ Encode encode_of_driver() {
 }
 
 /// A matrix as words of a line, lines of a row, and rows. A box of 32 words, 2 lines and 64 rows is
-/// a tile; of one beyond the edge the copies move what lies within. (As words and rows alone a box
-/// could be no wider than a line, the most that is exchanged, and a row's 256 bytes would come as
-/// two pieces, far apart in time.)
+/// a tile. Of a tile beyond the edge the copies move what lies within. (As words and rows alone a
+/// box could be no wider than a line, within which quads are swapped: the 256 bytes of a row would
+/// arrive in two parts, far apart in time.)
 CUtensorMap map_of(float* words, Shape m) {
   const cuuint64_t sizes[] = {line, m.nx / line, m.ny};
   const cuuint64_t bytes_apart[] = {line * sizeof(float), m.nx * sizeof(float)};  // lines, rows
   const cuuint32_t box[] = {line, lines, side};
   const cuuint32_t every[] = {1, 1, 1};
   CUtensorMap map{};
+  const Encode encode = encode_of_driver();
+  if (!encode) return map;  // without a GPU a task is made, and never run
   const CUresult result =
-      encode_of_driver()(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 3, words, sizes, bytes_apart, box,
-                         every, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                         CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 3, words, sizes, bytes_apart, box, every,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+             CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS)
     throw std::runtime_error("cuTensorMapEncodeTiled of " + sides(m) + ": error " +
                              std::to_string(int(result)));
   return map;
 }
 
-constexpr unsigned turning_resident = 5;  // blocks a multiprocessor, as of `best`
+constexpr unsigned turning_resident = 5;  // blocks per multiprocessor, as for `best`
 
+/// Tiles along a row and along a column.
 dim3 tiles_of(Shape m) { return dim3((m.nx + side - 1) / side, (m.ny + side - 1) / side); }
+dim3 tiles_down(Shape m) { return dim3(tiles_of(m).y, tiles_of(m).x); }
 
 }  // namespace
 
 std::string no_tensor_copies(const Device& device, Shape m) {
   if (m.nx % line != 0 || m.ny % line != 0) return "a row is no multiple of 128 bytes";
   if (device.prop.major < 9) return "needs compute capability 9.0";
+  if (device.number < 0) return "";  // made up or recorded: it has its rows whatever was built
 #ifdef TENSOR_COPIES
-  if (device.number < 0) return "";  // made up
   cudaFuncAttributes code{};
   CUDA_CHECK(cudaFuncGetAttributes(&code, turn_tensor));
   if (code.ptxVersion < 90) return "this build has no code for compute capability 9.0";
@@ -186,29 +187,25 @@ std::string no_tensor_copies(const Device& device, Shape m) {
 #endif
 }
 
-Task turned_by_tensor_copies(Matrices& x) {
-  const dim3 tiles = tiles_of(x.m);
-  const dim3 grid(tiles.y, tiles.x);
+Task transpose_by_tensor_copies(const Shared<Matrices>& x) {
+  const dim3 grid = tiles_down(x->m);
   const size_t spare = spare_shared_bytes((const void*)turn_tensor, grid, turning_resident);
-  const CUtensorMap in = map_of(x.in.data(), x.m);
-  const CUtensorMap out = map_of(x.out.data(), {x.m.ny, x.m.nx});
-  const auto launch = [=] { turn_tensor<<<grid, turning, spare>>>(in, out); };
-  return {"by tensor copies, " + sides(x.m), launch, x.check(true)};
+  const CUtensorMap in = map_of(x->in.data(), x->m);
+  const CUtensorMap out = map_of(x->out.data(), {x->m.ny, x->m.nx});
+  const auto launch = [x, grid, spare, in, out] { turn_tensor<<<grid, turning, spare>>>(in, out); };
+  return x->task(name_of<turn_tensor>(), launch, true);
 }
 
-Task tiles_copied(Matrices& x) {
-  const dim3 grid = tiles_of(x.m);
-  const CUtensorMap in = map_of(x.in.data(), x.m);
-  const CUtensorMap out = map_of(x.out.data(), x.m);
-  const auto launch = [=] { copy_tiles<<<grid, 1>>>(in, out); };
-  return {"tiles copied along rows, " + sides(x.m), launch, x.check(false)};
+Task copy_tiles_along_rows(const Shared<Matrices>& x) {
+  const dim3 grid = tiles_of(x->m);
+  const CUtensorMap in = map_of(x->in.data(), x->m), out = map_of(x->out.data(), x->m);
+  const auto launch = [x, grid, in, out] { copy_tiles<<<grid, 1>>>(in, out); };
+  return x->task(name_of<copy_tiles>(), launch, false);
 }
 
-Task tiles_copied_down(Matrices& x) {
-  const dim3 tiles = tiles_of(x.m);
-  const dim3 grid(tiles.y, tiles.x);
-  const CUtensorMap in = map_of(x.in.data(), x.m);
-  const CUtensorMap out = map_of(x.out.data(), x.m);
-  const auto launch = [=] { copy_tiles_down<<<grid, 1>>>(in, out); };
-  return {"tiles copied down columns, " + sides(x.m), launch, x.check(false)};
+Task copy_tiles_down_columns(const Shared<Matrices>& x) {
+  const dim3 grid = tiles_down(x->m);
+  const CUtensorMap in = map_of(x->in.data(), x->m), out = map_of(x->out.data(), x->m);
+  const auto launch = [x, grid, in, out] { copy_tiles_down<<<grid, 1>>>(in, out); };
+  return x->task(name_of<copy_tiles_down>(), launch, false);
 }

@@ -81,14 +81,6 @@ void judge(const Run& run, const Claim& claim) {
   run.report.judged(claim.part, verdict, least->interval, here, claim.pairs.empty() ? "" : "x");
 }
 
-void show_findings(const Run& run, const Claim& claim) {
-  for (const Comparison& pair : claim.found) {
-    const Judged found = judged(run, pair);
-    if (found.interval.measured())
-      run.report.finding(claim.part.id, (*run.results)(pair.slow).words + ": " + found.words);
-  }
-}
-
 /// Prints what a recorded GPU gave, in a report that is not saved.
 void show_recorded(const Experiment& experiment, const Run& run, const std::string& path) {
   const Recording recording = read_recording(path, experiment.name);
@@ -108,6 +100,12 @@ void show_recorded(const Experiment& experiment, const Run& run, const std::stri
 }
 
 }  // namespace
+
+void find(const Run& run, const std::string& id, const Comparison& pair, const std::string& where) {
+  const Judged found = judged(run, pair);
+  if (found.interval.measured())
+    run.report.finding(id, where + (*run.results)(pair.slow).words + ": " + found.words);
+}
 
 Statistics ask_count(const Run& run, const std::string& kernel, const std::string& parameter,
                      const std::string& metric) {
@@ -136,7 +134,7 @@ void carry_out(const Experiment& experiment, Run run, Machine& machine) {
   if (!experiment.claims) return;
   for (const Claim& claim : experiment.claims(run)) {
     judge(run, claim);
-    show_findings(run, claim);
+    for (const Comparison& pair : claim.found) find(run, claim.part.id, pair);
   }
 }
 

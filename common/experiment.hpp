@@ -41,6 +41,11 @@ struct Claim {
   std::vector<Comparison> found = {};  ///< shown below the claim as findings, not judged
 };
 
+/// Compares two rows beside a claim, or where no text claims anything: a finding, not judged.
+/// `where` stands before it.
+void find(const Run& run, const std::string& id, const Comparison& pair,
+          const std::string& where = "");
+
 /// A count of this run (--counters), kept under the key of the kernel that was counted.
 Statistics ask_count(const Run& run, const std::string& kernel, const std::string& parameter,
                      const std::string& metric);

@@ -83,17 +83,35 @@ Shown spread() {
       shown("spread"), {}, {}, [](const Row&, const Statistics& ms) { return spread_text(ms); }};
 }
 
+namespace {
+
+double share_of(const Run& run, const Ref& full, const Row& row, const Statistics& ms) {
+  const Measured& f = (*run.results)(full);
+  return row.bytes / ms.median * f.time.ms.median / f.bytes;
+}
+
+}  // namespace
+
 Shown bar_against(const Run& run, Ref full) {
   return {shown(""), {}, {}, [&run, full](const Row& row, const Statistics& ms) {
-            const Measured& f = (*run.results)(full);
-            return bar(row.bytes / ms.median * f.time.ms.median / f.bytes);
+            return bar(share_of(run, full, row, ms));
+          }};
+}
+
+Shown share_against(const Run& run, Ref full, std::string heading) {
+  return {shown(std::move(heading)), {}, {}, [&run, full](const Row& row, const Statistics& ms) {
+            const double share = share_of(run, full, row, ms);
+            return std::isfinite(share) ? fixed(100 * share, 1) + "%" : std::string("-");
           }};
 }
 
 // ---- the sheet ----
 
-Sheet::Sheet(const Run& run, std::string heading, std::vector<Shown> columns)
-    : run_(run), heading_(std::move(heading)), columns_(std::move(columns)) {}
+Sheet::Sheet(const Run& run, std::string heading, std::vector<Shown> columns, std::string swept)
+    : run_(run),
+      heading_(std::move(heading)),
+      swept_(swept.empty() ? heading_ : std::move(swept)),
+      columns_(std::move(columns)) {}
 
 void Sheet::add(Row row) {
   const std::string& key = row.ref.key;
@@ -185,7 +203,7 @@ void Sheet::print(std::initializer_list<std::string> notes) {
     for (const Shown& shown : columns_) cells.push_back(cell_of(shown, row, ms, predicted_[i]));
     if (!time_is_shown) cells.push_back(ms);
     const std::string at = at_text(row.ref);
-    table.row({row.ref.key, at.empty() ? "" : heading_, at, row.words}, cells);
+    table.row({row.ref.key, at.empty() ? "" : swept_, at, row.words}, cells);
   }
   table.print();
   print_basis();

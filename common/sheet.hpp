@@ -96,13 +96,15 @@ double gbs_of(const Row& row, double ms);
 Shown milliseconds(int decimals);
 Shown gigabytes_per_second(int decimals = 0);
 Shown spread();
-/// A bar: the row's rate as a share of the rate of row `full`.
+/// The row's rate as a share of the rate of row `full`: a bar, or percent.
 Shown bar_against(const Run& run, Ref full);
+Shown share_against(const Run& run, Ref full, std::string heading);
 
 class Sheet {
  public:
   /// `heading`: of the first column; saved as the parameter of rows that have a value `at`.
-  Sheet(const Run& run, std::string heading, std::vector<Shown> columns);
+  /// `swept`: what that value is, if the heading does not say it.
+  Sheet(const Run& run, std::string heading, std::vector<Shown> columns, std::string swept = "");
 
   void add(Row row);
   /// Measures all rows. `make(row)` makes the task of a row, with text(row.ref) as its name, and
@@ -121,7 +123,7 @@ class Sheet {
   void print_basis() const;
 
   const Run& run_;
-  std::string heading_;
+  std::string heading_, swept_;
   std::vector<Shown> columns_;
   std::vector<Row> rows_;
   std::vector<double> predicted_;  ///< of each row

@@ -1,86 +1,66 @@
 // Self-checks of transpose.cu, compiled in its place where BUILD_TESTING is on.
 #include "../transpose.cu"
 
-#include <doctest/doctest.h>
-
-#include "../../common/checks/counts.hpp"
 #include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/plausible.hpp"
+#include "../../common/checks/standard.hpp"
 
 namespace {
 
 const Shape awkward[] = {{1, 1},   {1009, 1}, {1, 1009},  {33, 31},   {64, 64},  {128, 64},
                          {63, 65}, {97, 193}, {131, 257}, {260, 516}, {4, 1020}, {769, 1021}};
 
-/// Calls `see(blockIdx, threadIdx)` for every thread of a launch.
-template <class See>
-void for_each_thread(dim3 grid, dim3 block, const See& see) {
-  for (unsigned by = 0; by < grid.y; ++by)
-    for (unsigned bx = 0; bx < grid.x; ++bx)
-      for (unsigned ty = 0; ty < block.y; ++ty)
-        for (unsigned tx = 0; tx < block.x; ++tx) see(dim3(bx, by), dim3(tx, ty));
-}
-
+/// Every kernel of the text and of this file, and the canaries behind its output.
 void check_all(Shape m, dim3 block) {
-  Matrices x(m);
-  for (const Kernel& k : kernels) {
-    CAPTURE(std::string(k.name));
+  const Shared x(Matrices{m});
+  for (const Variant& v : variants) {
+    if (!v.kernel) continue;
+    CAPTURE(std::string(v.key));
     CAPTURE(sides(m));
-    const Task task = task_of(k, x, block);
-    CHECK(wrong_after(task) == 0);
-    CHECK(x.canaries_stand());
+    CHECK(wrong_after(task_of(x, v, block)) == 0);
   }
 }
 
-std::vector<CountedLaunch> counted_launches() {
-  std::vector<CountedLaunch> all;
-  for (const Kernel& k : kernels) {
-    const Traffic loads = predict(k, true, counted_shape, default_block);
-    const Traffic stores = predict(k, false, counted_shape, default_block);
-    all.push_back(
-        {k.symbol,
-         counted_parameter,
-         {expected_requests(true, loads.requests), expected_sectors(true, loads.sectors),
-          expected_requests(false, stores.requests), expected_sectors(false, stores.sectors)},
-         [&k] {
-           Matrices x(counted_shape);
-           return wrong_after(task_of(k, x, default_block)) == 0;
-         }});
-  }
-  return all;
+template <class See>
+void for_each_thread(const Launch& launch, const See& see) {
+  for (unsigned by = 0; by < launch.grid.y; ++by)
+    for (unsigned bx = 0; bx < launch.grid.x; ++bx)
+      for (unsigned ty = 0; ty < launch.block.y; ++ty)
+        for (unsigned tx = 0; tx < launch.block.x; ++tx)
+          for (unsigned step = 0; step < launch.steps; ++step)
+            see(Thread{dim3(bx, by), dim3(tx, ty), launch.block, step});
 }
 
 }  // namespace
 
-TEST_CASE("transpose: host loops and expected elements agree") {
-  for (Shape m : awkward) {
-    HostMatrices x(m);
-    for (const bool by_rows : {true, false}) CHECK(wrong_after(x.task(by_rows)) == 0);
-    x.out.assign(m.elements(), 0);
-    CHECK(x.wrong() == m.elements());
-  }
+// The text's loops are the reference: what they leave is what the kernels are compared with.
+TEST_CASE("transpose: the text's loops agree with what counts as right") {
+  for (const Shape m : awkward)
+    for (const char* key : {"host_by_rows", "host_by_columns"}) {
+      const Shared x(HostMatrices{m});
+      CHECK(wrong_after(host_task(x, key)) == 0);
+      x->out.assign(m.elements(), 0);
+      CHECK(x->wrong() == m.elements());
+    }
 }
 
 TEST_CASE("transpose: every kernel loads and stores every element once") {
   for (const Shape m : awkward) {
     if (m.elements() > 150000) continue;  // the host walks through every access of every thread
     for (const dim3 block : {dim3(32, 8), dim3(1, 32), dim3(7, 5)})
-      for (const Kernel& kernel : kernels)
+      for (const Variant& wanted : variants)
         for (const bool loads : {true, false}) {
-          const Kernel& k = launched(kernel, m);
-          const dim3 threads = threads_of(k, block);
-          const size_t words = k.tile == wide ? 4 : 1;
+          if (!wanted.kernel) continue;
+          const Variant& v = launched(wanted, m);
+          const unsigned words = v.pattern->words;
           std::vector<int> touched(m.elements());
           size_t unaligned = 0;
-          for_each_thread(grid_of(k, m, block), threads, [&](dim3 at, dim3 tid) {
-            for (unsigned step = 0; step < 4; ++step) {
-              const size_t first = word_of(k, {at, tid, threads, step}, loads, m);
-              if (first == nowhere) continue;
-              unaligned += first % words != 0;
-              for (size_t w = 0; w < words; ++w) ++touched.at(first + w);
-            }
+          for_each_thread(launch_of(v, m, block), [&](const Thread& t) {
+            const size_t first = word_of(v, t, loads, m);
+            if (first == nowhere) return;
+            unaligned += first % words != 0;
+            for (size_t w = 0; w < words; ++w) ++touched.at(first + w);
           });
-          CAPTURE(std::string(k.name));
+          CAPTURE(std::string(v.key));
           CHECK(unaligned == 0);
           CHECK(std::count(touched.begin(), touched.end(), 1) == long(touched.size()));
         }
@@ -112,7 +92,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("transpose: the exchanged quads have no bank conflicts") {
+TEST_CASE("transpose: the swapped quads have no bank conflicts") {
   // a quad takes 4 of 32 banks: eight lanes, served together, need 8 slots that differ modulo 8
   for (unsigned first = 0; first < wide_threads; first += 8)
     for (unsigned k = 0; k < 4; ++k) {
@@ -127,67 +107,92 @@ TEST_CASE("transpose: the exchanged quads have no bank conflicts") {
     }
 }
 
-TEST_CASE("transpose: predicted bytes, sectors and lines, by hand") {
-  const double load[] = {4, 32, 4, 32, 4, 32, 4, 4, 16, 16};
-  const double store[] = {4, 32, 32, 4, 32, 4, 4, 4, 16, 16};
-  for (size_t i = 0; i < std::size(kernels); ++i) {
-    CAPTURE(std::string(kernels[i].name));
-    const Traffic loads = predict(kernels[i], true, square(2048), default_block);
-    const Traffic stores = predict(kernels[i], false, square(2048), default_block);
-    CHECK(loads.sectors_a_request() == load[i]);
-    CHECK(stores.sectors_a_request() == store[i]);
-    CHECK((stores.full_sectors == stores.sectors) == (store[i] != 32));
-    CHECK(bytes_moved({3, 5}) == 120);
-    CHECK(loads.lines / loads.requests == (load[i] == 32 ? 32 : load[i] / 4));
+namespace {
+
+/// A kernel on paper: sectors per request, memory operations per 32 words, and milliseconds if the
+/// copy engine takes 1 ms, copy_rows 2 and copy_columns 8, and cycles are free.
+struct ByHand {
+  const char* key;
+  double load, store, operations, ms;
+};
+const ByHand by_hand[] = {
+    {"copy_rows", 4, 4, 2, 2},
+    {"copy_columns", 32, 32, 2, 8},
+    {"row_to_column", 4, 32, 2, 8},
+    {"column_to_row", 32, 4, 2, 2},
+    {"diagonal_row_to_column", 4, 32, 2, 8},
+    {"diagonal_column_to_row", 32, 4, 2, 2},
+    {"shared_tile", 4, 4, 4, 1},
+    {"padded_tile", 4, 4, 4, 1},
+    {"quad_tile", 16, 16, 1, 1},
+    {"best", 16, 16, 1, 1},
+};
+
+}  // namespace
+
+TEST_CASE("transpose: sectors, memory operations and predictions by hand") {
+  Device gpu;
+  gpu.prop.multiProcessorCount = 100;
+  const Shape m = counted_shape;
+  const double warps = double(m.elements()) / 32;
+  for (const ByHand& each : by_hand) {
+    CAPTURE(std::string(each.key));
+    const Variant& v = variant(each.key);
+    const Traffic loads = traffic(v, true, m, default_block);
+    const Traffic stores = traffic(v, false, m, default_block);
+    CHECK(loads.sectors_per_request() == each.load);
+    CHECK(stores.sectors_per_request() == each.store);
+    CHECK((stores.full_sectors == stores.sectors) == (each.store != 32));
+    CHECK(loads.lines / loads.requests == (each.load == 32 ? 32 : each.load / 4));
+    CHECK(memory_operations(v) == each.operations * warps);
+    gpu.sm_clock_khz = 0;
+    CHECK(predicted_ms(v, m, default_block, {1, 2, 8}, gpu) == each.ms);
   }
+  CHECK(std::count_if(std::begin(variants), std::end(variants),
+                      [](const Variant& v) { return v.kernel; }) == std::size(by_hand));
+  CHECK(bytes_moved({3, 5}) == 120);
+  // L1's data path, per warp: 32 lines and 4 sectors; 1 line, 4 sectors, 33 passes
+  gpu.sm_clock_khz = 1000;
+  const double warps_per_ms = 1000 * 100;
+  CHECK(predicted_ms(variant("column_to_row"), m, default_block, {}, gpu) != 0);
+  CHECK(predicted_ms(variant("column_to_row"), m, default_block, {0, 0, 0}, gpu) ==
+        doctest::Approx(36 * warps / warps_per_ms));
+  CHECK(predicted_ms(variant("shared_tile"), m, default_block, {0, 0, 0}, gpu) ==
+        doctest::Approx(38 * warps / warps_per_ms));
 }
 
-TEST_CASE("transpose: the claim compares row -> column with column -> row, in this order") {
-  std::string printed;
-  Report report("transpose", &printed);
-  const Run run{report, nullptr, {}};
-  const Readings fast{std::vector<double>(15, 1.0)};
-  const Readings slow{std::vector<double>(15, 3.0)};
-  judge_order(run, {slow, fast}, false);
-  CHECK(printed.find("04.8   holds ") != std::string::npos);
-  CHECK(printed.find("here 3.00x faster") != std::string::npos);
-  printed.clear();
-  judge_order(run, {fast, slow}, false);
-  CHECK(printed.find("04.8   does not hold") != std::string::npos);
+TEST_CASE("transpose: what decides each part") {
+  const Shape m = square(16384);
+  const auto verdict = [&](const char* part, const char* slow, const char* fast, double ratio) {
+    return verdict_if(transpose_experiment, part,
+                      {{row_of(slow, m), 3 * ratio}, {row_of(fast, m), 3}});
+  };
+  CHECK(verdict("04.8", "row_to_column", "column_to_row", 2) == "holds");
+  CHECK(verdict("04.8", "row_to_column", "column_to_row", 0.5) == "does not hold");
+  CHECK(verdict("04.15", "row_to_column", "padded_tile", 2) == "holds");
+  CHECK(verdict("04.15", "row_to_column", "padded_tile", 0.5) == "not judged");  // not seen here
+
+  const auto counted_as = [](double sectors, double bytes) {
+    return verdict_if(transpose_experiment, "04.10c",
+                      {{"column_to_row", sectors, expected_sectors(true, 0).metric},
+                       {"column_to_row", bytes, "l1tex__m_xbar2l1tex_read_bytes.sum"}});
+  };
+  CHECK(counted_as(100, 1600) == "holds");           // each sector serves two requests: 25%
+  CHECK(counted_as(100, 400) == "holds, stronger");  // eight: 100%
+  CHECK(counted_as(100, 3200) == "does not hold");
 }
 
-TEST_CASE("transpose: the findings say of the right pair which is slower") {
-  std::string printed;
-  Report report("transpose", &printed);
-  const Run run{report, nullptr, {}};
-  const auto all = [](double ms) { return Readings{std::vector<double>(15, ms)}; };
-  report_best(run, square(64), {all(1), all(0.9), all(2), all(0.5), all(1.5)});
-  for (const char* said :
-       {"64 x 64: best reaches 90% (89 to 91%) of the copy engine's rate, tiles copied 180%",
-        "by tensor copies it is 2.00x slower than best (1.98 to 2.02)",
-        "best is 2.00x slower than tiles copied along rows (1.98 to 2.02)",
-        "copied down columns, tiles are 3.00x slower than those along rows (2.97 to 3.03)"}) {
-    CAPTURE(printed);
-    CHECK(printed.find(said) != std::string::npos);
+TEST_CASE("transpose: blocks per multiprocessor on made-up GPUs") {
+  constexpr size_t tile_bytes = sizeof(float4) * wide * quads;
+  const unsigned resident = variant("best").resident;
+  for (const Device& device : made_up_devices()) {
+    CAPTURE(std::string(device.prop.name));
+    const size_t spare = spare_shared_bytes(device.prop, tile_bytes, resident);
+    CHECK(tile_bytes + spare <= device.prop.sharedMemPerBlock);
+    const size_t each = tile_bytes + spare + device.prop.reservedSharedMemPerBlock;
+    // a T4 has room for three, whatever is requested
+    if (device.prop.major >= 8) CHECK(device.prop.sharedMemPerMultiprocessor / each >= resident);
   }
-  printed.clear();
-  report_best(run, square(64), {});  // not measured: nothing is said
-  CHECK(printed.empty());
-}
-
-TEST_CASE("transpose: matrices and launches of made-up GPUs") {
-  check_on_made_up_devices([](const Run& run) {
-    const double bytes = bytes_moved(square(side_of(run, 0)));
-    const cudaDeviceProp& gpu = run.device->prop;
-    constexpr size_t tile = sizeof(float4) * wide * quads;
-    const size_t spare = spare_shared_bytes(gpu, tile, the_best.resident);
-    CHECK(tile + spare <= gpu.sharedMemPerBlock);
-    const size_t fit =
-        gpu.sharedMemPerMultiprocessor / (tile + spare + gpu.reservedSharedMemPerBlock);
-    if (gpu.major >= 8)
-      CHECK(fit >= the_best.resident);  // a T4 has room for three, whatever is asked
-    return Needs{bytes, bytes};
-  });
 }
 
 TEST_CASE("transpose: a launch that its grid cannot hold is refused") {
@@ -199,59 +204,51 @@ TEST_CASE("transpose: a launch that its grid cannot hold is refused") {
                        UsageError);
 }
 
-TEST_CASE("transpose: the model equals what was counted on an NVIDIA H200") {
-  compare_with_recorded_counts(counted_launches(), results_file("nvidia-h200-counters.csv"));
-}
-
-TEST_CASE("transpose: counted requests and sectors of this GPU equal the model") {
-  compare_with_counts_of_this_run(counted_launches());
+TEST_CASE("transpose: what was typed is of this machine, not of a recorded or made-up GPU") {
+  const Options typed = typed_options();
+  typed_options() = {.size = 77, .block_x = 8, .block_y = 32};
+  std::string printed;
+  Report report("typed", &printed);
+  Device recorded;
+  recorded.number = -1;
+  recorded.prop.totalGlobalMem = size_t(64) << 30;
+  CHECK(shape_of(Run{report, nullptr, {}}).nx == 77);
+  CHECK(block_of(Run{report, nullptr, {}}).y == 32);
+  CHECK(shape_of(Run{report, &recorded, {}}).nx == 16384);
+  CHECK(block_of(Run{report, &recorded, {}}).y == default_block.y);
+  typed_options() = typed;
 }
 
 TEST_CASE("transpose: counted passes through shared memory are near the model's") {
   if (!counted_in_this_run()) return skip_self_check("needs counts of this run");
-  for (const Kernel& k : kernels) {
-    const double requests = predict(k, true, counted_shape, default_block).requests;
-    const double counted =
-        count_of_this_run(k.symbol, counted_parameter, expected_wavefronts(true, 0).metric) +
-        count_of_this_run(k.symbol, counted_parameter, expected_wavefronts(false, 0).metric);
-    CAPTURE(std::string(k.name));
+  for (const Variant& v : variants) {
+    if (!v.kernel) continue;
+    const double requests = traffic(v, true, counted_shape, default_block).requests;
+    double counted = 0;
+    for (const bool loads : {true, false})
+      counted += count_of_this_run(std::string(v.key), counted_parameter,
+                                   expected_wavefronts(loads, 0).metric);
+    CAPTURE(std::string(v.key));
     CAPTURE(counted);
-    CHECK(std::abs(counted - shared_wavefronts(k) * requests) <= 0.15 * counted);
+    CHECK(std::abs(counted - v.shared_passes * requests) <= 0.15 * counted);
   }
 }
 
-TEST_CASE("transpose: every kernel is right at awkward sizes and blocks") {
+TEST_CASE("transpose: every kernel is right at awkward shapes and blocks") {
   if (skip_without_gpu()) return;
-  for (Shape m : awkward) {
-    for (dim3 block : {dim3(32, 8), dim3(8, 32), dim3(1, 32), dim3(33, 3)}) check_all(m, block);
-    Matrices x(m);
-    std::vector<Task> tasks;
-    if (x.geam(tasks)) CHECK(wrong_after(tasks.back()) == 0);
-    CHECK(wrong_after(x.copy_engine()) == 0);
-  }
+  for (const Shape m : awkward)
+    for (const dim3 block : {dim3(32, 8), dim3(8, 32), dim3(1, 32), dim3(33, 3)})
+      check_all(m, block);
   check_all({300001, 4}, default_block);  // long and narrow, both ways
   check_all({4, 300000}, default_block);
 }
 
-TEST_CASE("transpose: the check finds what is wrong") {
+TEST_CASE("transpose: a copy is no transpose") {
   if (skip_without_gpu()) return;
-  Matrices x({128, 68});
-  const Task good = task_of(the_best, x, default_block);
-  const auto wrong = [&](auto launch) { return wrong_after(Task{"", launch, x.check(true)}); };
-  CHECK(wrong([] {}) == x.m.elements());  // poisoned, nothing written
-  CHECK(wrong([&] { task_of(by_rows, x, default_block).launch(); }) > x.m.elements() / 2);
-  CHECK(wrong([&] {
-          good.launch();
-          CUDA_CHECK(cudaMemsetAsync(x.out.data() + 77, 0, sizeof(float)));
-        }) == 1);
-  CHECK(x.canaries_stand());
-  CUDA_CHECK(cudaMemset(x.out.data() + x.m.elements(), 0, sizeof(float)));  // one word too far
-  CHECK_FALSE(x.canaries_stand());
-}
-
-TEST_CASE("transpose: profile launches" * doctest::test_suite("large")) {
-  if (skip_without_gpu()) return;
-  launch_counted(counted_launches());
+  const Shared x(Matrices{{128, 68}});
+  Task wrong = task_of(x, variant("best"), default_block);
+  wrong.launch = task_of(x, variant("copy_rows"), default_block).launch;
+  CHECK(wrong_after(wrong) > x->m.elements() / 2);
 }
 
 TEST_CASE("transpose: more than 2^32 elements" * doctest::test_suite("large")) {
@@ -262,8 +259,4 @@ TEST_CASE("transpose: more than 2^32 elements" * doctest::test_suite("large")) {
   check_all(m, default_block);
 }
 
-TEST_CASE("transpose: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  const Options by_default;
-  check_plausible([&](const Run& run) { transpose(run, by_default); });
-}
+EXPERIMENT_CHECKS(transpose)
