@@ -136,7 +136,7 @@ __host__ __device__ bool wiki_reaches(unsigned x, unsigned y, unsigned grid_x, u
 }
 
 /// What a launch has to leave in the output.
-struct Expected {
+struct RightOutput {
   Matrix m;
   Block block;
   dim3 grid;
@@ -165,7 +165,7 @@ struct Counts {
 
 /// Word i of the output stands in row i / ny, which is a column of the input. Where no block comes
 /// by, the poison has to be there still.
-__global__ void compare(const float* out, Expected e, Counts* counts) {
+__global__ void compare(const float* out, RightOutput e, Counts* counts) {
   const size_t threads = size_t(gridDim.x) * blockDim.x;
   const size_t words = size_t(e.m.nx) * e.m.ny;
   for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < words; i += threads) {
@@ -196,14 +196,14 @@ struct Matrices {
     CUDA_CHECK_LAUNCH();
     out.poison();
   }
-  Counts count(const Expected& e) {
+  Counts count(const RightOutput& e) {
     counts.copy_from({Counts{0, 0}});
     compare<<<1024, 256>>>(out.data(), e, counts.data());
     CUDA_CHECK_LAUNCH();
     return counts.to_host()[0];
   }
   Task task(const Kernel& k, Block b) {
-    const Expected e{m, b, grid_of(k, m, b), k.wiki_order};
+    const RightOutput e{m, b, grid_of(k, m, b), k.wiki_order};
     Check check;
     check.poison = [this] { out.poison(); };
     check.wrong = [this, e] { return size_t(count(e).wrong); };
