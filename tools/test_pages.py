@@ -2,6 +2,7 @@
 """Checks what tools/pages.py and tools/page_checks.py say of a page's prose. Run it: python3 tools/test_pages.py"""
 import os
 import pathlib
+import re
 import stat
 import sys
 import textwrap
@@ -289,6 +290,11 @@ class Links(Prose):
                           glossary=self.glossary)
         self.assert_wrong("Long [latencies](GLOSSARY.md#sector).\n", "'latencies' is a term", glossary=self.glossary)
         self.assert_wrong("## a: b\nnothing\n## c: d\nin\nflight\n", "line 4: 'in flight' is a term", glossary=self.glossary)
+
+    def test_the_glossarys_index_has_every_term_in_order(self):
+        text = (page_checks.ROOT / page_checks.GLOSSARY).read_text(encoding="utf-8")
+        index = re.findall(r"^\[([^\]]+)\]\(#[\w-]+\)(?: ·)?$", text, re.M)
+        self.assertEqual(index, sorted(re.findall(r"^### (.+)$", text, re.M), key=str.lower))
 
     def test_links_lead_to_anchors(self):
         self.write("other/README.md", '<a id="stride"></a>\n## stride: what do gaps cost?\n')
