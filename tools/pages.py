@@ -131,7 +131,8 @@ class Columns:
         for column in self.units:
             kind, metric = column
             if metric not in self.ratios or kind not in ("predicted", "measured"):
-                heading = self.headings.get(metric) or marks.get(kind, "") + metric + self.unit(column)
+                own = self.headings.get("then " + metric if kind == "then" else metric)
+                heading = own or marks.get(kind, "") + metric + self.unit(column)
                 columns.append((heading, lambda row, column=column: self.text(row, column)))
             elif metric not in done:
                 done.add(metric)
@@ -148,7 +149,7 @@ class Columns:
             return ""
         kind, metric = column
         text = row[column]["value"]
-        beside = kind == "predicted" and metric in self.ratios  # with the digits of the measured one
+        beside = kind == "predicted" and (metric in self.ratios or metric in self.headings)  # with the digits of a measured one
         if kind == "predicted" and float(text) != int(float(text)):
             text = f"{float(text):.5g}"
         exact = kind != "measured" and not beside
@@ -184,8 +185,9 @@ def in_tables(r):
 
 
 def table(found, experiment, parameter, columns, wanted, values="", first=""):
-    """`columns`: the metrics, each with its heading ("": its own name); `first`: the heading of the rows' names."""
-    metrics = list(columns)
+    """`columns`: the metrics, each with its heading ("": its own name), and "then <metric>" with that of what a text
+    reports; `first`: the heading of the rows' names."""
+    metrics = [metric for metric in columns if not metric.startswith("then ")]  # a heading only
     chosen = [r for r in found if r["experiment"] == experiment and in_tables(r)]
     if parameter is not None:
         chosen = [r for r in chosen if r["parameter"] == ("" if parameter == "-" else parameter)]

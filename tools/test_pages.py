@@ -362,6 +362,12 @@ class Tables(InFolder):
             "| stride (words) | sectors per request | time (ms): predicted | measured | measured / predicted |",
             "|---|---:|---:|---:|---:|", "| 1 | 4 | 2.500 | 2 | 0.80 |"])
 
+    def test_what_a_text_reports_has_a_heading_of_its_own(self):
+        found = [record(experiment="structs", case="pairs", kind=kind, metric="efficiency", unit="%", value=value)
+                 for kind, value in (("predicted", 1 / 3), ("then", 50))]
+        lines = self.lines("<!-- table: structs | efficiency = used (%), then efficiency = the wiki (%) -->", *found)
+        self.assertEqual(lines[:3], ["|  | used (%) | the wiki (%) |", "|---|---:|---:|", "| pairs | 0.3333 | 50 |"])
+
     def test_rows_are_called_by_their_words_where_these_are_saved(self):
         path = self.folder / "results.csv"
         path.write_text("topic,experiment,case,parameter,at,kind,metric,unit,value,low,high,repeats,gpu,cc,driver,toolkit,date,words\n"
