@@ -29,6 +29,7 @@ MOVED = {
     "01_memory_model/GLOSSARY.md": [],
     "03_access_patterns/README.md": ["stride", "structs"],
     "04_bandwidth/README.md": ["transpose"],
+    "04_bandwidth/BEYOND.md": [],
 }
 
 GLOSSARY = "01_memory_model/GLOSSARY.md"
