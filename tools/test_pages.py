@@ -7,12 +7,16 @@ import stat
 import sys
 import textwrap
 import unittest
+import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import draw_ideas
+import figures
 import page_checks
 import pages
-from test_tools import InFolder, claim, record, run, timed
+import plot
+from test_tools import InFolder, claim, matplotlib, record, run, timed
 
 FOUND = [
     timed("read_stride", "measured", 2.0, experiment="stride", parameter="stride", at="1"),
@@ -377,6 +381,66 @@ class Tables(InFolder):
                           "<!-- table: sum | time | read_columns = down; read_rows -->\n<!-- end -->\n")
         self.assertEqual(run("pages.py", page).returncode, 0)
         self.assertEqual(page.read_text(encoding="utf-8").splitlines()[4:6], ["| down | 2 |", "| by rows | 1 |"])
+
+
+class Figures(InFolder):
+    svg = "{http://www.w3.org/2000/svg}"
+
+    def test_the_drawings_of_the_pages_are_what_the_script_draws(self):
+        drawn = 0
+        for page in page_checks.ROOT.glob("0?_*/*.md"):
+            for output, results, arguments in figures.figures(page):
+                if arguments[0] == "draw_ideas.py":
+                    new = self.folder / f"{arguments[1]}.svg"
+                    self.assertEqual(results, "")
+                    self.assertEqual(run(*arguments, "-o", new).returncode, 0)
+                    self.assertEqual((page.parent / output).read_text(encoding="utf-8"), new.read_text(encoding="utf-8"))
+                    drawn += 1
+        self.assertEqual(drawn, len(draw_ideas.DRAWINGS))
+
+    def test_a_page_redraws_its_drawings_and_a_run_of_its_own_leaves_them(self):
+        page = self.write("page/README.md", "<!-- figure: drawings/tile.svg = draw_ideas.py tile -->\n")
+        done = run("figures.py", page)
+        self.assertEqual((done.returncode, done.stdout.strip()), (0, str(self.folder / "page/drawings/tile.svg")), done.stderr)
+        self.assertEqual(run("figures.py", "--results", self.folder, page).stdout, "")
+
+    def test_what_is_said_of_the_layouts_and_of_the_tile_is_counted(self):
+        said = [element.text for element in xml.etree.ElementTree.fromstring(draw_ideas.draw_layouts()).iter(f"{self.svg}text")]
+        self.assertIn("AoS, load of x: 8 sectors, 50% used", said)
+        self.assertIn("SoA, load of x: 4 sectors, 100% used", said)
+        self.assertIn("AoS aligned to 8 bytes, one load of x and y: 8 sectors, 100% used", said)
+        said = [element.text for element in xml.etree.ElementTree.fromstring(draw_ideas.draw_tile()).iter(f"{self.svg}text")]
+        self.assertIn("column 5: all 32 words in bank 5: 32 wavefronts", said)
+        self.assertIn("column 5: banks 5, 6, 7 .. 4, each once: 1 wavefront", said)
+
+    def test_wrong_command_lines(self):
+        self.assertEqual(run("draw_ideas.py", "rainbow").returncode, 2)
+        self.assertEqual(run("draw_ideas.py", "tile", "-o", "tile.png").returncode, 2)
+        done = run("plot.py", "x.csv", "stride", "--mark", "8 sectors")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("'8 sectors' is no 'KEY = WORDS'", done.stderr)
+
+    def test_labels_keep_their_distance(self):
+        self.assertEqual(plot.spread_out([0, 5, 30, 31], 10), [0, 10, 30, 40])
+
+    @unittest.skipUnless(matplotlib, "matplotlib is missing")
+    def test_labels_marks_and_a_limits_line(self):
+        sweep = [timed("read_stride", kind, value, parameter="stride", at=str(at)) for at, kind, value in (
+            (1, "calibration", 8), (2, "predicted", 4), (2, "measured", 5), (4, "predicted", 2), (4, "measured", 2))]
+        drawn, saved = self.folder / "a.svg", self.save("r.csv", *sweep)
+        done = run("plot.py", saved, "sum", "--direct", "--mark", "2 = here", "--ticks", "1,2,4", "-o", drawn)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for words in ("measured", "predicted", "here"):
+            self.assertIn(f"<!-- {words} -->", drawn.read_text(encoding="utf-8"))
+        bars = self.save("b.csv", timed("copy", "measured", 1), timed("a", "measured", 2), timed("b", "measured", 3))
+        done = run("plot.py", bars, "sum", "--line", "copy = the limit", "--name", "b = second", "-o", drawn)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        text = drawn.read_text(encoding="utf-8")
+        self.assertIn("<!-- the limit: 1 -->", text)
+        self.assertIn("<!-- second -->", text)
+        self.assertNotIn("<!-- a -->", text)
+        done = run("plot.py", bars, "sum", "--line", "c = the limit", "-o", drawn)
+        self.assertIn("no case 'c'", done.stderr)
 
 
 if __name__ == "__main__":
