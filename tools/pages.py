@@ -37,6 +37,7 @@ import argparse
 import difflib
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -431,10 +432,9 @@ def check(page, new):
 
 
 def like_the_root(folder, sample):
-    """Makes a folder look like the repository's root where that sample has been built as the page says."""
-    for entry in page_checks.ROOT.iterdir():
-        if entry.name != "build":
-            (folder / entry.name).symlink_to(entry)
+    """Makes a folder a copy of the repository's root, which commands may write to, where that sample has been built as the
+    page says."""
+    shutil.copytree(page_checks.ROOT, folder, dirs_exist_ok=True, ignore=lambda path, names: {".git", "build", "__pycache__"} & {*names})
     built = folder / page_checks.BUILT / sample.name / sample.name
     built.parent.mkdir(parents=True)
     built.symlink_to(sample)
