@@ -151,7 +151,7 @@ class Columns:
         kind, metric = column
         text = row[column]["value"]
         beside = kind == "predicted" and (metric in self.ratios or metric in self.headings)  # with the digits of a measured one
-        if kind == "predicted" and float(text) != int(float(text)):
+        if kind == "predicted" and metric not in self.headings and float(text) != int(float(text)):
             text = f"{float(text):.5g}"
         exact = kind != "measured" and not beside
         return number(text, exact) + (" " + row[column]["unit"] if len(self.units[column]) > 1 else "")
