@@ -9,6 +9,7 @@ for each number:
       1092 = ... | 1 | bandwidth / 4                     "..." repeats what the key before it began with
       7.8 = ... | 1 | bandwidth / ... | 8 | bandwidth    + - * / between keys and plain numbers, * and / first
       546 = ... | 8 | predicted bandwidth                measured is preferred, unless "predicted" says otherwise
+      0.36 = sqrt of 1 - ... | 8 | bandwidth / 650       of all that follows
       3.53 = claim 04.8                                  the figure on which a verdict rests ("claim 04.8 low", "high")
     -->
 
@@ -17,6 +18,7 @@ to what the results give when that is rounded to the number's own decimals; and 
 that is measured (GB/s, ms, ns, cycles, "times as") has to be listed.
 """
 import dataclasses
+import math
 import pathlib
 import re
 import shlex
@@ -163,6 +165,8 @@ class Sum:
         return find(self.found, parts)
 
     def value(self, text):
+        if text.startswith("sqrt of "):
+            return math.sqrt(self.value(text.removeprefix("sqrt of ")))
         words = re.split(r" ([-+*/]) ", text)
         terms, signs = [self.operand(words[0])], [1]
         for sign, word in zip(words[1::2], words[2::2]):
@@ -212,7 +216,7 @@ def listed_numbers(section, found_at):
                 if not re.fullmatch(NUMBER, written):
                     raise LookupError(f"'{written}' is no number")
                 item.now = as_written(counted.value(what), written)
-            except (LookupError, ZeroDivisionError) as error:
+            except (LookupError, ArithmeticError, ValueError) as error:
                 item.wrong = str(error)
             numbers.append(item)
     return numbers

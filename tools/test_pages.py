@@ -67,12 +67,13 @@ class Numbers(Prose):
 
     def test_sums_products_and_repeated_keys(self):
         self.assert_right("""\
-            Stride 8 is 4.0 times as fast, by 1,500.0 us; of 1561 GB/s a quarter is 390 GB/s; in all 3.5 ms.
+            Stride 8 is 4.0 times as fast, by 1,500.0 us; of 1561 GB/s a quarter is 390 GB/s; in all 3.5 ms; root 1.5.
             <!-- numbers:
               4.0 = stride | read_stride | 1 | time / ... | 8 | time
               1,500.0 = stride | read_stride | 1 | time * 1000 - ... | 8 | time * 1000
               1561 = ... | bandwidth; 390 = ... | bandwidth / 4
               3.5 = 1 + ... | 1 | time + 0.5
+              1.5 = sqrt of ... | 1 | time + 0.25
             -->
             """)
 
@@ -129,9 +130,10 @@ class Numbers(Prose):
               3 = stride | read_stride
               4 = claim 04.9
               5 = 1 / 0
+              5 = sqrt of 1 - 2
             -->
             """, "stride has: read_stride", "that row has: time", "is no number and no 'experiment",
-                 "no figure of claim 04.9", "zero")
+                 "no figure of claim 04.9", "zero", "math domain")
 
     def test_new_numbers_are_written_where_they_mean_one_thing(self):
         text = textwrap.dedent("""\
