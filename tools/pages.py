@@ -113,9 +113,9 @@ def choose_values(rows, wanted):
 class Columns:
     """The columns of a table from what its rows hold: {(kind, metric): record} each."""
 
-    def __init__(self, units, rows, headings):
+    def __init__(self, units, rows, headings=None):
         self.units = units  # of each (kind, metric)
-        self.headings = headings  # of a metric, where the page has its own
+        self.headings = headings or {}  # of a metric, where the page has its own
         self.ratios = set()  # metrics that become predicted, measured, ratio
         for row in rows:
             self.ratios |= {m for _, m in row if {("predicted", m), ("measured", m)} <= row.keys()}
