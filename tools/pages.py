@@ -83,7 +83,7 @@ def source_line(shown):
 
 def choose_rows(rows, wanted):
     """The rows of some cases in a given order, and each one's name in words. `wanted` is "case; case = words"."""
-    names = {case: next((r["words"] for r in row.values() if r.get("words")), case) for (case, _, _), row in rows.items()}
+    names = {case: case for case, _, _ in rows}
     if not wanted:
         return rows, names
     chosen = {}
@@ -91,7 +91,7 @@ def choose_rows(rows, wanted):
         case, _, words = [part.strip() for part in item.strip().partition(" = ")]
         if case not in names:
             raise LookupError(f"no case '{case}' in the table; it has: {'; '.join(names)}")
-        names[case] = words or names[case]
+        names[case] = words or case
         chosen.update({key: row for key, row in rows.items() if key[0] == case})
     return chosen, names
 
@@ -202,11 +202,10 @@ def table(found, experiment, parameter, columns, wanted, values="", first=""):
         units = dict(sorted(units.items(), key=lambda item: metrics.index(item[0][1])))
     rows, names = choose_rows(rows, wanted)
     rows, places = choose_values(rows, values)
-    one_case = len({case for case, _, _ in rows}) == 1
 
     def label(case, parameter, at):
         at = places[at]
-        if first and one_case and at:
+        if first and at and len({case for case, _, _ in rows}) == 1:
             return at
         return ", ".join(filter(None, [names[case], at])) if case or not parameter else f"{at} {parameter}"
 

@@ -40,7 +40,7 @@ def numeric(text):
 
 def choose(records, args):
     """The records to draw, their metric, and the parameter of the sweep (empty for bars)."""
-    shown = [r for r in records if r["experiment"] == args.experiment and r["kind"] in ("measured", "counted", "predicted") and r["value"]]
+    shown = [{**r, "key": r["case"]} for r in records if r["experiment"] == args.experiment and r["kind"] in ("measured", "counted", "predicted") and r["value"]]
     if not shown:
         sys.exit(f"plot.py: {args.csv} has no numbers of '{args.experiment}'")
     sweeps = {r["parameter"] for r in shown if r["parameter"] and numeric(r["at"])}
@@ -107,9 +107,9 @@ def draw_direct(axes, records, args):
     words = dict(args.name)
     series = {}
     for r in records:
-        series.setdefault((r["kind"], r["case"], r["metric"]), []).append((float(r["at"]), float(r["value"])))
+        series.setdefault((r["kind"], r["key"], r["metric"]), []).append((float(r["at"]), float(r["value"])))
         if r.get("calibrates"):  # the prediction goes through it
-            series.setdefault(("predicted", r["case"], r["metric"]), []).append((float(r["at"]), float(r["value"])))
+            series.setdefault(("predicted", r["key"], r["metric"]), []).append((float(r["at"]), float(r["value"])))
     of_kind = [kind for kind, _, _ in series]
     cases, metrics = ({key[k] for key in series} for k in (1, 2))
     ends = []
@@ -224,15 +224,15 @@ def draw(records, metrics, parameter, args):
         axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -below), ncol=2)
     else:
         words = dict(args.name)
-        limit = next((float(r["value"]) for r in records if args.line and r["case"] == args.line[0]), None)
+        limit = next((float(r["value"]) for r in records if args.line and r["key"] == args.line[0]), None)
         if args.line and limit is None:
             sys.exit(f"plot.py: --line: no case '{args.line[0]}'")
         if args.measured:
             records = [r for r in records if r["kind"] != "predicted"]
         if words:
             order = list(words)
-            records = sorted((r for r in records if r["case"] in words), key=lambda r: order.index(r["case"]))
-            records = [{**r, "case": words[r["case"]]} for r in records]
+            records = sorted((r for r in records if r["key"] in words), key=lambda r: order.index(r["key"]))
+            records = [{**r, "case": words[r["key"]]} for r in records]
         names = list(dict.fromkeys(", ".join(filter(None, (r["case"], r["at"]))) for r in records))
         figure, axes = plt.subplots(figsize=(8, 0.9 + 0.32 * len(names)))
         kinds = list(dict.fromkeys(r["kind"] for r in records))

@@ -374,16 +374,6 @@ class Tables(InFolder):
         lines = self.lines("<!-- table: structs | efficiency = used (%), then efficiency = the wiki (%) -->", *found)
         self.assertEqual(lines[:3], ["|  | used (%) | the wiki (%) |", "|---|---:|---:|", "| pairs | 0.3333 | 50 |"])
 
-    def test_rows_are_called_by_their_words_where_these_are_saved(self):
-        path = self.folder / "results.csv"
-        path.write_text("topic,experiment,case,parameter,at,kind,metric,unit,value,low,high,repeats,gpu,cc,driver,toolkit,date,words\n"
-                        "04,sum,read_rows,,,measured,time,ms,1,1,1,9,G,9,13,13,2026-11-20,by rows\n"
-                        "04,sum,read_columns,,,measured,time,ms,2,2,2,9,G,9,13,13,2026-11-20,by columns\n")
-        page = self.write("README.md", "<!-- results: results.csv -->\n"
-                          "<!-- table: sum | time | read_columns = down; read_rows -->\n<!-- end -->\n")
-        self.assertEqual(run("pages.py", page).returncode, 0)
-        self.assertEqual(page.read_text(encoding="utf-8").splitlines()[4:6], ["| down | 2 |", "| by rows | 1 |"])
-
 
 class Figures(InFolder):
     svg = "{http://www.w3.org/2000/svg}"
