@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 """Draws an experiment of a saved CSV, as SVG or PNG by the name of the output file. Needs matplotlib.
 
+In words: --name "KEY = words" for a case or a metric, and with bars only the cases that are named; --direct puts these words
+beside the curves, draws what was measured as points and predictions as thin lines; --mark "8 = words" marks a place of the
+axis; --line "copy_engine = words" draws a case's value across the bars. "=" has a space on either side.
+
     tools/plot.py results.csv latency -o latency.svg
     tools/plot.py results.csv transpose --metric rate -o transpose.png
     tools/plot.py results.csv in_flight --over "bytes in flight" --metric rate --metric "rate by latency" -o in_flight.svg
@@ -8,10 +12,6 @@
 
 A sweep (rows with a numeric `at`) becomes a line for each case, with its 10-90% band; predictions are dashed. Other rows
 become bars. Axes carry the parameter and the metric with its unit. Several metrics of one unit share the figure.
-
-In words: --name "KEY = words" for a case or a metric, and with bars only the cases that are named; --direct puts these words
-beside the curves, draws what was measured as points and predictions as thin lines; --mark "8 = words" marks a place of the
-axis; --line "copy_engine = words" draws a case's value across the bars. "=" has a space on either side.
 """
 import argparse
 import csv
