@@ -8,6 +8,7 @@ A page says beside a figure what it is drawn from: the file, the results, and pl
 
     <!-- figure: results/latency-nvidia-h200.svg = results/nvidia-h200.csv latency -->
     <!-- figure: results/memories-nvidia-h200.svg = results/nvidia-h200.csv draw_memories.py -->
+    <!-- figure: drawings/tile.svg = draw_ideas.py tile -->      of an idea: no results
 
 With --results DIR, where DIR holds a file for each topic (01_memory_model.csv), figures go to DIR/01_memory_model-latency.svg.
 """
@@ -24,16 +25,18 @@ TOOLS = pathlib.Path(__file__).parent
 
 
 def command(results, arguments, output):
-    """What draws a figure: a script that the arguments name, or else plot.py."""
+    """What draws a figure: a script that the arguments name, or else plot.py. A drawing of an idea has no results."""
+    if not results:
+        return [sys.executable, TOOLS / arguments[0], *arguments[1:], "-o", output]
     script, rest = ("plot.py", arguments) if not arguments[0].endswith(".py") else (arguments[0], arguments[1:])
     return [sys.executable, TOOLS / script, results, *rest, "-o", output]
 
 
 def figures(page):
-    """(output, results, arguments) of each figure of the page, paths as the page has them."""
+    """(output, results, arguments) of each figure of the page, paths as the page has them; no results of an idea."""
     for output, words in re.findall(r"<!-- figure: (\S+) = (.*?) -->", page.read_text(encoding="utf-8"), flags=re.S):
         results, *arguments = shlex.split(words)
-        yield output, results, arguments
+        yield (output, "", [results, *arguments]) if results.endswith(".py") else (output, results, arguments)
 
 
 def drawn_from(folder, topic, output):
@@ -50,10 +53,12 @@ def main():
     for page in args.pages:
         topic = page.resolve().parent.name
         for output, results, arguments in figures(page):
+            if args.results and not results:
+                continue  # an idea looks the same on every GPU
             if args.results:
                 results, output = args.results / f"{topic}.csv", drawn_from(args.results, topic, output)
             else:
-                results, output = page.parent / results, page.parent / output
+                results, output = results and page.parent / results, page.parent / output
             if output not in [job[0] for job in jobs]:  # a page may show two GPUs' figures; a run has one
                 jobs.append((output, command(results, arguments, output)))
     run = lambda job: subprocess.run(job[1], capture_output=True, text=True)

@@ -4,8 +4,9 @@ checks that they agree.
 
     tools/pages.py 01_memory_model/README.md             rewrite the page
     tools/pages.py --check 01_memory_model/README.md     exit with 1 where it differs, and name the place
-    tools/pages.py --commands build/01_memory_model ...  run the page's commands on a sample, with --quick
-    tools/pages.py --experiments build/01_memory_model ...  the page has those that the sample lists, and no other
+    tools/pages.py --numbers 01_memory_model/README.md   rewrite it, and the numbers of its sentences, and name these
+    tools/pages.py --commands build/01_memory_model ...  run the pages' commands on a sample, with --quick
+    tools/pages.py --experiments build/01_memory_model ...  the pages have those that the sample lists, and no other
 
 A page names a result file, which holds up to the next one that it names, and says what stands where:
 
@@ -16,6 +17,8 @@ A page names a result file, which holds up to the next one that it names, and sa
     <!-- table: latency @ footprint | cycles -->  rows of the sweep over that parameter only ("@ -": rows of no sweep)
     <!-- table: sum @ - | time | rows = by rows; random -->  these cases only, in that order, named in words after "="
     <!-- table: transfer @ bytes | time | at = 1024 = 1 KiB; 65536 -->  these values of the sweep only, also in words
+    <!-- table: sum | time = time of a sum (ms) | first = kernel -->  headings in words; that of the first column, which
+                                             has the values of the sweep alone if there is one case
     <!-- claims: latency -->                 the experiment's claims with their verdicts (all of them without a name)
     <!-- findings: latency -->               the experiment's findings as a list (all of them without a name)
     <!-- code: transpose.cu | column_to_row -->  what stands in that file, beside the page, between its lines
@@ -25,18 +28,22 @@ A page names a result file, which holds up to the next one that it names, and sa
     <!-- end -->                             ends each of these
 
 and in a sentence <!-- v latency | case | at | metric | .1f -->31.9<!-- /v -->, where `at` may be empty and the last
-part is a format as in Python. A metric that was both predicted and measured becomes three columns: predicted, measured,
-and measured over predicted. Needs Python's own library only.
+part is a format as in Python. Where page_checks.py names a page or a section as moved, numbers stand in sentences as
+plain text, with a list behind the paragraph, and --check looks at the prose as well: page_checks.py says how. A metric
+that was both predicted and measured becomes three columns: predicted, measured, and measured over predicted. Needs
+Python's own library only.
 """
 import argparse
 import difflib
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import textwrap
 
+import page_checks
 import records
 
 
@@ -107,8 +114,9 @@ def choose_values(rows, wanted):
 class Columns:
     """The columns of a table from what its rows hold: {(kind, metric): record} each."""
 
-    def __init__(self, units, rows):
+    def __init__(self, units, rows, headings=None):
         self.units = units  # of each (kind, metric)
+        self.headings = headings or {}  # of a metric, where the page has its own
         self.ratios = set()  # metrics that become predicted, measured, ratio
         for row in rows:
             self.ratios |= {m for _, m in row if {("predicted", m), ("measured", m)} <= row.keys()}
@@ -125,14 +133,16 @@ class Columns:
         for column in self.units:
             kind, metric = column
             if metric not in self.ratios or kind not in ("predicted", "measured"):
-                heading = marks.get(kind, "") + metric + self.unit(column)
+                own = self.headings.get("then " + metric if kind == "then" else metric)
+                heading = own or marks.get(kind, "") + metric + self.unit(column)
                 columns.append((heading, lambda row, column=column: self.text(row, column)))
             elif metric not in done:
                 done.add(metric)
-                unit = self.unit(("measured", metric))
-                columns.append((f"{metric}{unit}: predicted", lambda row, metric=metric: self.predicted(row, metric)))
+                heading = self.headings.get(metric) or metric + self.unit(("measured", metric))
+                ratio = "measured / predicted" if metric in self.headings else "ratio"
+                columns.append((f"{heading}: predicted", lambda row, metric=metric: self.predicted(row, metric)))
                 columns.append(("measured", lambda row, column=("measured", metric): self.text(row, column)))
-                columns.append(("ratio", lambda row, metric=metric: self.ratio(row, metric)))
+                columns.append((ratio, lambda row, metric=metric: self.ratio(row, metric)))
         return columns
 
     def text(self, row, column):
@@ -141,8 +151,8 @@ class Columns:
             return ""
         kind, metric = column
         text = row[column]["value"]
-        beside = kind == "predicted" and metric in self.ratios  # with the digits of the measured one
-        if kind == "predicted" and float(text) != int(float(text)):
+        beside = kind == "predicted" and (metric in self.ratios or metric in self.headings)  # with the digits of a measured one
+        if kind == "predicted" and metric not in self.headings and float(text) != int(float(text)):
             text = f"{float(text):.5g}"
         exact = kind != "measured" and not beside
         return number(text, exact) + (" " + row[column]["unit"] if len(self.units[column]) > 1 else "")
@@ -177,7 +187,10 @@ def in_tables(r):
     return r["kind"] not in records.NOT_IN_TABLES and r["metric"] != "reported"
 
 
-def table(found, experiment, parameter, metrics, wanted, values=""):
+def table(found, experiment, parameter, columns, wanted, values="", first=""):
+    """`columns`: the metrics, each with its heading ("": its own name), and "then <metric>" with that of what a text
+    reports; `first`: the heading of the rows' names."""
+    metrics = [metric for metric in columns if not metric.startswith("then ")]  # a heading only
     chosen = [r for r in found if r["experiment"] == experiment and in_tables(r)]
     if parameter is not None:
         chosen = [r for r in chosen if r["parameter"] == ("" if parameter == "-" else parameter)]
@@ -195,11 +208,13 @@ def table(found, experiment, parameter, metrics, wanted, values=""):
 
     def label(case, parameter, at):
         at = places[at]
+        if first and at and len({case for case, _, _ in rows}) == 1:
+            return at
         return ", ".join(filter(None, [names[case], at])) if case or not parameter else f"{at} {parameter}"
 
-    columns = Columns(units, rows.values()).shown()
-    lines = rule_off([""] + [heading for heading, _ in columns],
-                     [[label(*key)] + [text(row) for _, text in columns] for key, row in rows.items()])
+    shown = Columns(units, rows.values(), {metric: words for metric, words in columns.items() if words}).shown()
+    lines = rule_off([first] + [heading for heading, _ in shown],
+                     [[label(*key)] + [text(row) for _, text in shown] for key, row in rows.items()])
     return lines + source_line(chosen)
 
 
@@ -310,7 +325,7 @@ def unjudged(page):
     """Of a page of all topics: the claims that stand in the samples' code or in the result files but not in both, or
     that are not judged without a reason."""
     named = re.search(r"<!-- results: (\S*\*\S*) -->", page.read_text(encoding="utf-8"))
-    if not named:
+    if not named or named[1].startswith("../"):  # a page of a topic may name other topics' results
         return []
     results = [r for path in result_files(page, named[1]) for r in records.load(path)]
     judged = {r["case"] for r in results if r["kind"] == "claim" and (r["metric"] != "not judged" or r["at"])}
@@ -323,13 +338,14 @@ def unjudged(page):
 
 
 def table_of(found, spec):
-    """What a table's marker asks for: "experiment @ parameter | metrics | rows | at = values"."""
+    """What a table's marker asks for: "experiment @ parameter | metrics | rows | at = values | first = heading"."""
     what, metrics, *rest = [part.strip() for part in (spec + "|").split("|")]
     experiment, _, parameter = [part.strip() for part in what.partition("@")]
-    values = [part[len("at ="):].strip() for part in rest if part.startswith("at =")]
-    rows = [part for part in rest if part and not part.startswith("at =")]
-    return table(found, experiment, parameter or None, [m.strip() for m in metrics.split(",") if m.strip()],
-                 "".join(rows[:1]), "".join(values[:1]))
+    named = {name: part[len(name) + 2:].strip() for part in rest for name in ("at", "first") if part.startswith(name + " =")}
+    rows = [part for part in rest if part and not re.match("(at|first) =", part)]
+    columns = dict([part.strip() for part in (m + " = ").split(" = ")[:2]] for m in metrics.split(",") if m.strip())
+    return table(found, experiment, parameter or None, columns, "".join(rows[:1]), named.get("at", ""),
+                 named.get("first", ""))
 
 
 def rewrite(page):
@@ -382,30 +398,23 @@ def rewrite(page):
     return done
 
 
-# ---- the rest of a page ----------------------------------------------------------------------------------------------
+# ---- checking, commands, experiments ---------------------------------------------------------------------------------
 
 
-def broken_links(page):
-    """Links and figures of the page to files that do not exist."""
-    text = page.read_text(encoding="utf-8")
-    targets = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'(?:src|href)="([^"]+)"', text)
-    return [t for t in targets if not re.match(r"[a-z]+:|#", t) and not (page.parent / t.split("#")[0]).exists()]
+def results_at(page, text):
+    """A function of a line that gives the records of the results that the page names before it."""
+    named = [(text.count("\n", 0, match.start()) + 1, match[1]) for match in re.finditer(r"<!-- results: (\S+) -->", text)]
+    loaded = {}
 
+    def found_at(line):
+        patterns = [pattern for at, pattern in named if at <= line]
+        if not patterns:
+            raise LookupError("numbers are listed before the page names its results")
+        if patterns[-1] not in loaded:
+            loaded[patterns[-1]] = [r for path in result_files(page, patterns[-1]) for r in records.load(path)]
+        return loaded[patterns[-1]]
 
-def commands(page, topic):
-    """The command lines in the page's code blocks that call the sample, as lists of arguments."""
-    blocks = re.findall(r"^```(?:sh|console)\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.S | re.M)
-    lines = [line.removeprefix("$ ").split("#")[0].split() for block in blocks for line in block.splitlines()]
-    return [line[1:] for line in lines if line and pathlib.PurePath(line[0]).name == topic]
-
-
-def experiments(page, topic):
-    """Those that the page has: a topic's page in its headings, the collection's in the topic's row of the table."""
-    text = page.read_text(encoding="utf-8")
-    if page.resolve().parent.name == topic:
-        return re.findall(r"^## ([a-z0-9_]+): ", text, flags=re.M)
-    row = next((line for line in text.splitlines() if line.startswith(f"| [`{topic}`]")), "")
-    return re.findall(r"`([a-z0-9_]+)`", row.rpartition(" | ")[2])
+    return found_at
 
 
 def check(page, new):
@@ -422,42 +431,65 @@ def check(page, new):
         if re.match(r"\s*([-*] )?<!-- v ", line):
             wrong.append(f"line {n}: a line that begins with a comment ends the paragraph before it; "
                          "put a word before the number")
-    wrong += [f"{target} does not exist" for target in broken_links(page)]
-    return wrong
+    wrong += [f"{target} does not exist" for target in page_checks.broken_links(page)]
+    return wrong + page_checks.check_prose(page, old, results_at(page, old))
 
 
-def run_commands(page, sample):
-    """Runs the page's commands on a sample, quickly. Whether one failed."""
-    found = commands(page, sample.name)
+def like_the_root(folder, sample):
+    """Makes a folder a copy of the repository's root, which commands may write to, where that sample has been built as the
+    page says."""
+    shutil.copytree(page_checks.ROOT, folder, dirs_exist_ok=True, ignore=lambda path, names: {".git", "build", "__pycache__"} & {*names})
+    built = folder / page_checks.BUILT / sample.name / sample.name
+    built.parent.mkdir(parents=True)
+    built.symlink_to(sample)
+
+
+def run_commands(pages, sample):
+    """Runs the pages' commands on a sample, quickly: as printed, in what looks like the repository's root, those that
+    name the sample by its path. Whether one failed."""
+    found = [(page, words) for page in pages for words in page_checks.commands(page, sample.name)]
     if not found:
-        sys.exit(f"{page}: no command calls {sample.name}")
+        sys.exit(f"{', '.join(map(str, pages))}: no command calls {sample.name}")
     failed = False
-    with tempfile.TemporaryDirectory() as folder:  # for the files that they write
-        for words in found:
+    with tempfile.TemporaryDirectory() as folder:  # for the files that they write, too
+        like_the_root(pathlib.Path(folder), sample)
+        for page, (name, *words) in found:
+            program = name if "/" in name else sample
             words = [w for w in words if w != "--full"]
             is_quick = {"--quick", "--self-check", "--list", "--help"} & {w.split("=")[0] for w in words}
-            quick = [] if is_quick else ["--quick"]
-            print(sample.name, *words, *quick, flush=True)
-            code = subprocess.run([sample.resolve(), *words, *quick], cwd=folder, stdout=subprocess.DEVNULL).returncode
+            words += [] if is_quick else ["--quick"]
+            print(name, *words, flush=True)
+            try:
+                code = subprocess.run([program, *words], cwd=folder, stdout=subprocess.DEVNULL).returncode
+            except OSError as error:
+                code = error.strerror
             if code not in (0, 77):
-                print(f"{page}: exit code {code}")
+                print(f"{page}: exit code {code}" if isinstance(code, int) else f"{page}: {name}: {code}")
                 failed = True
     return failed
 
 
-def compare_experiments(page, sample):
-    """Whether the page has other experiments than the sample lists."""
+def compare_experiments(pages, sample):
+    """Whether the pages have other experiments than the sample lists, or a page has them in another order."""
     listed = subprocess.run([sample, "--list"], capture_output=True, text=True, check=True).stdout.split()
-    there = experiments(page, sample.name)
-    if listed != there:
-        print(f"{page}: has the experiments {there}, {sample.name} --list has {listed}")
-    return listed != there
+    there = [page_checks.experiments(page, sample.name) for page in pages]
+    in_order = all(names == [name for name in listed if name in names] for names in there)
+    if not in_order or sorted(listed) != sorted(name for names in there for name in names):
+        said = "; ".join(f"{page} has the experiments {names}" for page, names in zip(pages, there))
+        print(f"{said}; {sample.name} --list has {listed}")
+        return True
+    return False
 
 
-def update(page, only_check):
+def update(page, only_check, numbers):
     """Rewrites or checks a page. Whether that failed."""
     try:
         new = rewrite(page)
+        if numbers:
+            sections = page_checks.moved_sections(page, new)
+            new, changed = page_checks.with_new_numbers(new, sections, results_at(page, new))
+            for line, was, now in changed:
+                print(f"{page}: line {line}: {was} is now {now}: read the sentence again")
         wrong = check(page, new) if only_check else []
     except (LookupError, OSError, ValueError) as error:
         print(f"{page}: {error}", file=sys.stderr)
@@ -472,20 +504,20 @@ def update(page, only_check):
 def main():
     parser = argparse.ArgumentParser(description=" ".join(__doc__.split("\n\n")[0].split()))
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where a page differs")
-    parser.add_argument("--commands", metavar="SAMPLE", help="run the page's commands on this executable")
+    parser.add_argument("--numbers", action="store_true", help="rewrite also the numbers of sentences, and name them")
+    parser.add_argument("--commands", metavar="SAMPLE", help="run the pages' commands on this executable")
     parser.add_argument("--experiments", metavar="SAMPLE",
-                        help="the page has the experiments of this executable's --list, in that order")
+                        help="the pages have the experiments of this executable's --list, in that order")
     parser.add_argument("pages", nargs="+", type=pathlib.Path, metavar="PAGE")
     args = parser.parse_args()
-    failed = False
-    for page in args.pages:
-        if args.experiments:
-            failed |= compare_experiments(page, pathlib.Path(args.experiments).resolve())
-        elif args.commands:
-            failed |= run_commands(page, pathlib.Path(args.commands).resolve())
-        else:
-            failed |= update(page, args.check)
-    sys.exit(failed)
+    if args.check and args.numbers:
+        parser.error("--check writes nothing, --numbers does")
+    if args.experiments:
+        sys.exit(compare_experiments(args.pages, pathlib.Path(args.experiments).resolve()))
+    if args.commands:
+        sys.exit(run_commands(args.pages, pathlib.Path(args.commands).resolve()))
+    failed = [page for page in args.pages if update(page, args.check, args.numbers)]
+    sys.exit(bool(failed))
 
 
 if __name__ == "__main__":

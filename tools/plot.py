@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 """Draws an experiment of a saved CSV, as SVG or PNG by the name of the output file. Needs matplotlib.
 
+In words: --name "KEY = words" for a case or a metric, and with bars only the cases that are named; --direct puts these words
+beside the curves, draws what was measured as points and predictions as thin lines; --mark "8 = words" marks a place of the
+axis; --line "copy_engine = words" draws a case's value across the bars. "=" has a space on either side.
+
     tools/plot.py results.csv latency -o latency.svg
     tools/plot.py results.csv transpose --metric rate -o transpose.png
     tools/plot.py results.csv in_flight --over "bytes in flight" --metric rate --metric "rate by latency" -o in_flight.svg
@@ -19,6 +23,14 @@ import drawing
 from records import load, names
 
 
+def in_words(text):
+    """("8", "a sector per lane") of "8 = a sector per lane"."""
+    key, equals, words = text.partition(" = ")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"'{text}' is no 'KEY = WORDS'")
+    return key.strip(), words.strip()
+
+
 def numeric(text):
     try:
         float(text)
@@ -29,7 +41,7 @@ def numeric(text):
 
 def choose(records, args):
     """The records to draw, their metric, and the parameter of the sweep (empty for bars)."""
-    shown = [r for r in records if r["experiment"] == args.experiment and r["kind"] in ("measured", "counted", "predicted") and r["value"]]
+    shown = [{**r, "key": r["case"]} for r in records if r["experiment"] == args.experiment and r["kind"] in ("measured", "counted", "predicted") and r["value"]]
     if not shown:
         sys.exit(f"plot.py: {args.csv} has no numbers of '{args.experiment}'")
     sweeps = {r["parameter"] for r in shown if r["parameter"] and numeric(r["at"])}
@@ -84,13 +96,54 @@ def bytes_text(value, _=None):
         value /= 1024
 
 
+def spread_out(places, apart):
+    """Places from low to high, moved as little as keeps each so far above the one before."""
+    moved = []
+    for place in places:
+        moved.append(max(place, moved[-1] + apart) if moved else place)
+    return moved
+
+
+def draw_direct(axes, records, args):
+    """The curves of a sweep: points for what was measured, thin lines for predictions, and words at their right ends."""
+    words = dict(args.name)
+    series = {}
+    for r in records:
+        series.setdefault((r["kind"], r["key"], r["metric"]), []).append((float(r["at"]), float(r["value"])))
+        if r.get("calibrates"):  # the prediction goes through it
+            series.setdefault(("predicted", r["key"], r["metric"]), []).append((float(r["at"]), float(r["value"])))
+    of_kind = [kind for kind, _, _ in series]
+    cases, metrics = ({key[k] for key in series} for k in (1, 2))
+    ends = []
+    for (kind, case, metric), points in series.items():
+        x, y = zip(*sorted(points))
+        name = ", ".join(words.get(name, name) for name, several in ((case, len(cases) > 1), (metric, len(metrics) > 1)) if several)
+        measured = kind != "predicted"
+        said = (name if of_kind.count(kind) > 1 else "measured") if measured else f"predicted {name}".strip()
+        colour = "C0" if measured and len(cases) == 1 else f"C{sorted(cases).index(case)}" if measured else "#606060"
+        axes.plot(x, y, linestyle="none" if measured else "-" if of_kind[:len(ends)].count("predicted") == 0 else "--", marker="o" if measured else None, markersize=4.5,
+                  linewidth=0.9, color=colour, zorder=3 if measured else 2)
+        ends.append((y[-1], x[-1], said, colour))
+    return ends
+
+
+def label_ends(axes, ends):
+    """Writes each curve's words to the right of its last point, none over another."""
+    to_pixels = axes.transData.transform
+    ends = sorted(ends)
+    heights = spread_out([to_pixels((x, y))[1] for y, x, _, _ in ends], 13)
+    for (y, x, said, colour), height in zip(ends, heights):
+        shift = (height - to_pixels((x, y))[1]) * 72 / axes.figure.dpi
+        axes.annotate(said, (x, y), xytext=(8, shift), textcoords="offset points", va="center", color=colour, fontsize=9)
+
+
 def draw(records, metrics, parameter, args):
     import matplotlib
 
     matplotlib.use("Agg")
     matplotlib.rcParams.update({"svg.hashsalt": "cuda memory", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
     import matplotlib.pyplot as plt
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
     unit = next(r["unit"] for r in records)
     label = unit if len(metrics) > 1 and unit else metrics[0] if not unit or unit == metrics[0] else f"{metrics[0]} ({unit})"
@@ -102,7 +155,8 @@ def draw(records, metrics, parameter, args):
         with_case = not several or len(named) > 1
         return ", ".join(filter(None, [r["case"] if with_case else "", r["metric"] if with_metric else ""]))
 
-    records = [{**r, "case": name_of(r)} for r in records]
+    if not (args.direct and parameter):
+        records = [{**r, "case": name_of(r)} for r in records]
     cases = list(dict.fromkeys((r["case"], r["kind"]) for r in records))
     if parameter:
         figure, axes = plt.subplots(figsize=(8, 4.5))
@@ -110,7 +164,8 @@ def draw(records, metrics, parameter, args):
         xs = sorted({float(r["at"]) for r in records})
         wide = xs[0] > 0 and xs[-1] / xs[0] > 50 and not args.linear_x
         position = math.log if wide else float
-        for case, kind in cases:
+        ends = draw_direct(axes, records, args) if args.direct else []
+        for case, kind in cases if not args.direct else []:
             points = sorted((float(r["at"]), float(r["value"]), float(r["low"] or r["value"]), float(r["high"] or r["value"]))
                             for r in records if (r["case"], r["kind"]) == (case, kind))
             x, y, _, _ = zip(*points)
@@ -137,10 +192,22 @@ def draw(records, metrics, parameter, args):
             axes.yaxis.set_minor_formatter(plain if high < 30 * low else NullFormatter())
         else:
             axes.set_ylim(bottom=0)
-        axes.set_xlabel(parameter)
-        axes.set_ylabel(label)
+        if args.ticks:
+            axes.xaxis.set_major_locator(FixedLocator([float(tick) for tick in args.ticks.split(",")]))
+            axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_xlabel(args.xlabel or parameter)
+        axes.set_ylabel(args.ylabel or label)
         axes.grid(alpha=0.25)
-        if len(cases) > 1 or cases[0][0]:
+        if args.log_y and args.direct:  # 1, 2 and 5 of each power, in digits
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_minor_locator(NullLocator())
+        for place, words in args.mark:
+            axes.axvline(float(place), color="#a0a0a0", linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
+            axes.annotate(words, (float(place), 1), xycoords=("data", "axes fraction"), xytext=(-3, -2), textcoords="offset points",
+                          rotation=90, va="top", ha="right", fontsize=8, color="#606060")
+        if args.direct:
+            label_ends(axes, ends)
+        elif len(cases) > 1 or cases[0][0]:
             axes.legend(frameon=False, fontsize=9)
     elif args.grouped:
         groups = list(dict.fromkeys(r["at"] for r in records))
@@ -158,6 +225,16 @@ def draw(records, metrics, parameter, args):
         below = 0.45 / (0.77 * height)  # of the axes' height: under their label
         axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -below), ncol=2)
     else:
+        words = dict(args.name)
+        limit = next((float(r["value"]) for r in records if args.line and r["key"] == args.line[0]), None)
+        if args.line and limit is None:
+            sys.exit(f"plot.py: --line: no case '{args.line[0]}'")
+        if args.measured:
+            records = [r for r in records if r["kind"] != "predicted"]
+        if words:
+            order = list(words)
+            records = sorted((r for r in records if r["key"] in words), key=lambda r: order.index(r["key"]))
+            records = [{**r, "case": words[r["key"]]} for r in records]
         names = list(dict.fromkeys(", ".join(filter(None, (r["case"], r["at"]))) for r in records))
         figure, axes = plt.subplots(figsize=(8, 0.9 + 0.32 * len(names)))
         kinds = list(dict.fromkeys(r["kind"] for r in records))
@@ -167,12 +244,22 @@ def draw(records, metrics, parameter, args):
             values = [float(r["value"]) for r in rows]
             errors = [[v - float(r["low"] or v) for v, r in zip(values, rows)], [float(r["high"] or v) - v for v, r in zip(values, rows)]]
             bars = axes.barh(at, values, 0.8 / len(kinds), xerr=errors, label=kind, error_kw={"elinewidth": 0.8}, alpha=0.45 if kind == "predicted" else 1)
-            axes.bar_label(bars, [f" {v:.4g}" for v in values], fontsize=8)
+            if limit is None:
+                axes.bar_label(bars, [f" {v:.4g}" for v in values], fontsize=8)
+            else:  # within the bar where there is room: the line may pass behind its end
+                for v, place in zip(values, at):
+                    inside = v > 0.2 * limit
+                    axes.annotate(f"{v:.4g}", (v, place), xytext=(-6 if inside else 4, 0), textcoords="offset points", va="center",
+                                  ha="right" if inside else "left", color="white" if inside else "black", fontsize=8)
         axes.set_yticks(range(len(names)), names)
         axes.invert_yaxis()
         if args.log_y:
             axes.set_xscale("log")
-        axes.set_xlabel(label)
+        axes.set_xlabel(args.xlabel or label)
+        if limit is not None:
+            axes.axvline(limit, color="#c00000", linewidth=1)
+            axes.annotate(f"{args.line[1]}: {limit:.4g}", (limit, 1), xycoords=("data", "axes fraction"), xytext=(0, 2),
+                          textcoords="offset points", ha="center", color="#c00000", fontsize=9)
         if len(kinds) > 1:
             axes.legend(frameon=False, fontsize=9)
     r = records[0]
@@ -193,6 +280,15 @@ def main():
     parser.add_argument("--case", action="append", help="draw these cases only; may be given several times")
     parser.add_argument("--at", action="append", help="draw what was measured at this value of the parameter only; may be given several times")
     parser.add_argument("--log-y", action="store_true", help="logarithmic axis of the metric")
+    parser.add_argument("--name", action="append", default=[], type=in_words, metavar="KEY = WORDS",
+                        help="what a case or a metric is called; with bars, cases in this order and no others")
+    parser.add_argument("--direct", action="store_true", help="labels beside the curves, measured points, predictions as thin lines")
+    parser.add_argument("--mark", action="append", default=[], type=in_words, metavar="PLACE = WORDS", help="a place of the horizontal axis")
+    parser.add_argument("--ticks", help="of the horizontal axis: 1,2,4,8")
+    parser.add_argument("--line", type=in_words, metavar="CASE = WORDS", help="a case's value as a line across the bars")
+    parser.add_argument("--measured", action="store_true", help="no predictions")
+    parser.add_argument("--xlabel", help="of the horizontal axis")
+    parser.add_argument("--ylabel", help="of the vertical axis")
     parser.add_argument("--title")
     args = parser.parse_args()
     args.output = args.output or pathlib.Path(args.experiment + ".svg")
@@ -202,7 +298,7 @@ def main():
         records = load(args.csv)
         for record in records:
             if record["kind"] == "calibration":  # what it calibrated a model for was measured like the rest
-                record["kind"] = "measured"
+                record["kind"], record["calibrates"] = "measured", True
         draw(*choose(records, args), args)
     except (OSError, KeyError) as error:
         sys.exit(f"plot.py: {args.csv}: {error}")

@@ -109,8 +109,8 @@ TEST_CASE("batching: a list carries every byte beside a kernel") {
   Memory memory(65537);
   Pieces pieces = memory.lay_out(31);
   const Beside beside = beside_a_kernel(run, memory, pieces, 0.05);  // throws unless it does
-  CHECK(beside.plain.ms.size() == 15);
-  CHECK(beside.preferring.ms.size() == 15);
+  CHECK(beside.plain.ms.size() == 18);
+  CHECK(beside.preferring.ms.size() == 18);
   pieces.bytes.back() -= 1;
   CHECK_THROWS_AS(beside_a_kernel(run, memory, pieces, 0.05), WrongResult);
 }

@@ -9,7 +9,7 @@ void check_plausible(const Function<void(const Run&)>& experiment) {
   Report report("plausible", &printed);
   report.heading(&device, "");
   Run run{report, &device, {}, true, false};
-  run.measuring.rounds = 6;
+  run.measuring.rounds = Measuring::quick_rounds;
   run.measuring.budget_ms = 50;
   experiment(run);
   CHECK(!report.predictions().empty());

@@ -614,7 +614,7 @@ TEST_CASE("predictions: which rows are held to a factor, and to which") {
   if (skip_without_gpu()) return;
   check_plausible([](const Run& run) {
     CHECK(run.quick);
-    CHECK(run.measuring.rounds == 6);
+    CHECK(run.measuring.rounds == Measuring::quick_rounds);
     run.report.begin("experiment", "3 bytes");
     Table table(run.report, "row",
                 {compared("ms", "time", "ms", 2), compared("us", "time", "us", 2)});

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Draws the ideas of the pages that no measurement is needed for. Needs Python's own library only.
+
+    tools/draw_ideas.py layouts -o 03_access_patterns/drawings/layouts.svg
+    tools/draw_ideas.py tile -o 04_bandwidth/drawings/tile.svg
+
+    layouts  what a warp's requests take from the sectors of an array of structures, a structure of arrays, and an array
+             of aligned structures
+    tile     a column of a tile in shared memory, in rows of 32 words and of 33
+"""
+import argparse
+import pathlib
+import sys
+from xml.sax.saxutils import escape
+
+LANES, BANKS, SECTOR = 32, 32, 8  # words of 4 bytes in a sector
+WANTED = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#76b7b2", "#e15759", "#9c755f", "#8c8c2b"]  # of each sector, or warp
+LEFT_OVER = ["#d5e0ec", "#fbe0c4", "#d8ead5", "#e8dce5", "#dcedec", "#f8d8d8", "#e6dcd6", "#e4e4c8"]
+
+
+def text(x, y, words, **style):
+    attributes = "".join(f' {name.rstrip("_").replace("_", "-")}="{value}"' for name, value in style.items())
+    return f'<text x="{x}" y="{y}"{attributes}>{escape(words)}</text>'
+
+
+def box(x, y, width, height, fill, **style):
+    attributes = "".join(f' {name.rstrip("_").replace("_", "-")}="{value}"' for name, value in style.items())
+    return f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{fill}"{attributes}/>'
+
+
+def svg(width, height, parts):
+    return "\n".join([
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+        ' font-family="DejaVu Sans, Verdana, Helvetica, Arial, sans-serif" font-size="9" text-anchor="middle" role="img">',
+        "<style>.title { font-size: 13px; font-weight: bold; text-anchor: start } .said { font-size: 12px; text-anchor: start }",
+        ".on { fill: #fff } rect { stroke: #fff; stroke-width: 0.7 }</style>",
+        f'<rect width="{width}" height="{height}" fill="#fff"/>', *parts, "</svg>", ""])
+
+
+# ---- layouts ---------------------------------------------------------------------------------------------------------
+
+
+def sectors_of(words):
+    return {word // SECTOR for word in words}
+
+
+def request_said(lanes_words):
+    """What a request costs: its sectors, and the share of their words that it uses."""
+    wanted = {word for words in lanes_words for word in words}
+    sectors = sectors_of(wanted)
+    share = 100 * len(wanted) / (SECTOR * len(sectors))
+    return f"{len(sectors)} sectors, {share:.0f}% used"
+
+
+def strip(x, y, cell, lanes_words, first, count):
+    """`count` words from `first` on, by sectors; those that a lane wants are strong and carry its number."""
+    high, parts = 24, []
+    lane_of = {word: lane for lane, words in enumerate(lanes_words) for word in words}
+    for word in range(first, first + count):
+        colour = (WANTED if word in lane_of else LEFT_OVER)[(word // SECTOR) % len(WANTED)]
+        parts.append(box(x + cell * (word - first), y, cell, high, colour))
+    for lane, words in enumerate(lanes_words):
+        here = [word for word in words if first <= word < first + count]
+        if here:
+            middle = x + cell * (sum(here) / len(here) - first + 0.5)
+            parts.append(text(middle, y + 15.5, str(lane), class_="on"))
+    for edge in range(first, first + count + 1, SECTOR):
+        at = x + cell * (edge - first)
+        parts.append(f'<path d="M{at} {y - 4}v{high + 8}" stroke="#303030" stroke-width="1.2"/>')
+    return parts
+
+
+def draw_layouts():
+    cell, left, y = 14, 16, 54
+    both = 2 * LANES
+    x_of_pairs = [[2 * lane] for lane in range(LANES)]
+    y_of_pairs = [[2 * lane + 1] for lane in range(LANES)]
+    x_alone = [[lane] for lane in range(LANES)]
+    y_alone = [[both + lane] for lane in range(LANES)]  # of another array, behind the first
+    whole = [[2 * lane, 2 * lane + 1] for lane in range(LANES)]
+    parts = [text(left, 20, "What a warp's requests take from the sectors, by lane", class_="title"),
+             text(left, 36, "a cell is a word of 4 bytes; a colour is a sector of 32 bytes; strong: wanted by the lane with that number", class_="said")]
+    rows = [("AoS, load of x", x_of_pairs, 0, both),
+            ("AoS, load of y, which finds the same sectors in cache", y_of_pairs, 0, both),
+            ("SoA, load of x", x_alone, 0, LANES), ("SoA, load of y", y_alone, both, LANES),
+            ("AoS aligned to 8 bytes, one load of x and y", whole, 0, both)]
+    below = y
+    for k, (name, lanes_words, first, count) in enumerate(rows):
+        beside = name == "SoA, load of y"  # right of the x of the same structure
+        x = left + LANES * cell if beside else left
+        if not beside:
+            y = below
+        parts.append(text(x + (8 if beside else 0), y + 14, f"{name}: {request_said(lanes_words)}", class_="said"))
+        parts += strip(x + (8 if beside else 0), y + 24, cell, lanes_words, first, count)
+        below = y + 68
+    return svg(left + both * cell + 24, below, parts)
+
+
+# ---- tile ------------------------------------------------------------------------------------------------------------
+
+
+WARPS = 8  # of a block of 32 x 8 threads
+
+
+def banks_of(column, row_words):
+    """The banks of a column's words, from the first row down."""
+    return [(row * row_words + column) % BANKS for row in range(LANES)]
+
+
+def grid(x, y, cell, row_words, column):
+    parts = []
+    for row in range(LANES):
+        at = y + cell * row
+        parts.append(box(x, at, cell * LANES, cell, LEFT_OVER[row % WARPS]))
+        parts.append(box(x + cell * column, at, cell, cell, WANTED[row % WARPS]))
+        if row_words > LANES:
+            parts.append(box(x + cell * LANES, at, cell * (row_words - LANES), cell, "#ececec"))
+    lines = "".join(f"M{x + cell * c} {y}v{cell * LANES}" for c in range(row_words + 1))
+    parts.append(f'<path d="{lines}" stroke="#fff" stroke-width="0.7"/>')
+    for row in range(LANES):  # where the other words of the column's first bank are
+        for c in range(LANES):
+            if c != column and (row * row_words + c) % BANKS == column:
+                parts.append(f'<circle cx="{x + cell * (c + 0.5)}" cy="{y + cell * (row + 0.5)}" r="2.5" fill="#505050"/>')
+        parts.append(text(x + cell * (column + 0.5), y + cell * row + 9.5, str(banks_of(column, row_words)[row]), class_="on"))
+    return parts
+
+
+def draw_tile():
+    cell, left, top, column = 13, 16, 62, 5
+    parts, x = [text(left, 20, "A tile of 32 x 32 words in shared memory: who stores a row, and which banks a column wants",
+                     class_="title"),
+                text(left, 36, "a colour is the warp that stores the row (8 warps, 4 rows each); numbers: the banks of column 5, "
+                     "which one warp loads; dots: bank 5 elsewhere", class_="said")], left
+    for row_words in (BANKS, BANKS + 1):
+        banks = banks_of(column, row_words)
+        wavefronts = max(map(banks.count, banks))
+        name = f"{row_words} words per row" + (", the last one unused" if row_words > BANKS else "")
+        said = f"column {column}: " + (f"all 32 words in bank {banks[0]}: {wavefronts} wavefronts" if wavefronts > 1 else
+                                       f"banks {banks[0]}, {banks[1]}, {banks[2]} .. {banks[-1]}, each once: {wavefronts} wavefront")
+        parts += [text(x, top - 8, name, class_="said"), *grid(x, top, cell, row_words, column),
+                  text(x, top + cell * LANES + 18, said, class_="said")]
+        x += cell * row_words + 32
+    return svg(x - 16, top + cell * LANES + 30, parts)
+
+
+DRAWINGS = {"layouts": draw_layouts, "tile": draw_tile}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("drawing", choices=DRAWINGS)
+    parser.add_argument("-o", "--output", type=pathlib.Path, help="default: DRAWING.svg")
+    args = parser.parse_args()
+    output = args.output or pathlib.Path(args.drawing + ".svg")
+    if output.suffix != ".svg":
+        parser.error("the output's name ends in .svg")
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(DRAWINGS[args.drawing](), encoding="utf-8")
+    except OSError as error:
+        sys.exit(f"draw_ideas.py: {error}")
+
+
+if __name__ == "__main__":
+    main()
