@@ -307,11 +307,11 @@ Task transpose_by_cublas(const Shared<Matrices>& x) {
     check_cublas(cublasSgeam(handle.get(), CUBLAS_OP_T, CUBLAS_OP_N, ny, nx, &one, x->in.data(), nx,
                              &zero, x->out.data(), ny, x->out.data(), ny));
   };
-  return x->task("cublas_geam", launch, true);
+  return x->task("cublas_sgeam", launch, true);
 }
 std::string no_cublas(const Device&, Shape) { return ""; }
 #else
-Task transpose_by_cublas(const Shared<Matrices>& x) { return x->task("cublas_geam", {}, true); }
+Task transpose_by_cublas(const Shared<Matrices>& x) { return x->task("cublas_sgeam", {}, true); }
 /// A made-up or recorded GPU (its number is negative) has its rows whatever was built.
 std::string no_cublas(const Device& device, Shape) {
   return device.number < 0 ? "" : "built without cuBLAS";
@@ -337,7 +337,7 @@ const Variant variants[] = {
                  .pattern = &tile_of_quads,
                  .order = by_columns,
                  .resident = 5}),
-    {.key = "cublas_geam",
+    {.key = "cublas_sgeam",
      .words = "cublasSgeam",
      .task = transpose_by_cublas,
      .missing = no_cublas},
@@ -357,7 +357,7 @@ const Variant variants[] = {
      .missing = no_tensor_copies},
 };
 const std::string_view calibrating[] = {"copy_engine", "copy_rows", "copy_columns"};
-const std::string_view at_other_sizes[] = {"copy_engine", "best", "cublas_geam", "turn_tensor",
+const std::string_view at_other_sizes[] = {"copy_engine", "best", "cublas_sgeam", "turn_tensor",
                                            "copy_tiles"};
 
 const Variant& variant(const Ref& ref) { return *with_key(variants, ref); }
@@ -489,8 +489,9 @@ Shown sectors(Column column, bool loads, Shape m, dim3 block) {
 
 /// All rows of one size in turn, or those that are measured at all sizes.
 void measure_size(const Run& run, Shape m, dim3 block, bool all_rows) {
-  SharedByTasks matrices([m] { return Matrices{m}; });
-  const auto row = [m](const char* key) { return row_of(key, m); };
+  const double at = all_rows ? NAN : double(m.nx);
+  const auto row = [at](std::string_view key) { return Ref(key, at); };
+  SharedByTasks matrices([m, at] { return Matrices{m, at}; });
   Sheet sheet(
       run, "kernel, " + sides(m),
       {milliseconds(4), spread(), in_unit(measured("GB/s", "rate", "GB/s", 0), gbs_of),
@@ -502,7 +503,7 @@ void measure_size(const Run& run, Shape m, dim3 block, bool all_rows) {
       "side");
   for (const Variant& v : variants) {
     if (!all_rows && !is_in(at_other_sizes, v.key)) continue;
-    sheet.add({.ref = row_of(v.key, m),
+    sheet.add({.ref = row(v.key),
                .words = v.words,
                .bytes = bytes_moved(m),
                .calibrates = is_in(calibrating, v.key),
@@ -522,7 +523,7 @@ void measure_size(const Run& run, Shape m, dim3 block, bool all_rows) {
 
 /// What the best kernel is compared with: findings, as no text says anything of them.
 void find_limits(const Run& run, Shape m, bool all_rows) {
-  const auto row = [m](const char* key) { return row_of(key, m); };
+  const auto row = [&](const char* key) { return Ref(key, all_rows ? NAN : double(m.nx)); };
   std::vector<Comparison> pairs{{.slow = row("best"), .fast = row("copy_engine")},
                                 {.slow = row("turn_tensor"), .fast = row("best")},
                                 {.slow = row("best"), .fast = row("copy_tiles")}};
@@ -557,7 +558,7 @@ struct HostMatrices {
 };
 
 Task host_task(const Shared<HostMatrices>& x, const Ref& ref) {
-  const bool rows = ref.key == "host_by_rows";
+  const bool rows = ref.key == "host_rows";
   const auto loops = [x, rows] { rows ? x->read_by_rows() : x->read_by_columns(); };
   const auto poison = [x] { std::fill(x->out.begin(), x->out.end(), NAN); };
   return {text(ref), loops, {poison, [x] { return x->wrong(); }, ""}, true};
@@ -568,7 +569,7 @@ void measure_on_host(const Run& run, Shape m) {
   Sheet sheet(run, "host, one core, " + sides(m),
               {milliseconds(2), spread(), in_unit(measured("GB/s", "rate", "GB/s", 2), gbs_of)},
               "side");
-  const Ref rows = row_of("host_by_rows", m), columns = row_of("host_by_columns", m);
+  const Ref rows("host_rows", m.nx), columns("host_columns", m.nx);
   sheet.add({.ref = rows,
              .words = "host, reading by rows",
              .bytes = bytes_moved(m),
@@ -657,9 +658,6 @@ double memory_operations(const Variant& v) {
 
 std::vector<Claim> claims(const Run& run) {
   const Shape m = shape_of(run);
-  const Ref rows = row_of("row_to_column", m), columns = row_of("column_to_row", m);
-  const Ref padded = row_of("padded_tile", m);
-
   const Variant &reads_rows = variant("row_to_column"), &reads_columns = variant("column_to_row");
   const double load = share_used(reads_rows, true), store = share_used(reads_rows, false);
   const double whole = share_used(reads_columns, false);
@@ -671,7 +669,7 @@ std::vector<Claim> claims(const Run& run) {
       {.part = {"04.8", "column -> row transposes beat row -> column", "faster, no figure",
                 "the wiki"},
        .rule = beats(),
-       .pairs = {{.slow = rows, .fast = columns}},
+       .pairs = {{.slow = "row_to_column", .fast = "column_to_row"}},
        .unless = in_cache(run, m)},
       {.part = {"04.10a",
                 "row -> column uses 100% of what it loads, 12.5% of what it stores",
@@ -699,10 +697,10 @@ std::vector<Claim> claims(const Run& run) {
                 "in some cases more memory operations, through shared memory, take less time",
                 "less time, no figure", "a vendor's guide"},
        .rule = beats(),
-       .pairs = {{.slow = rows, .fast = padded}},
+       .pairs = {{.slow = "row_to_column", .fast = "padded_tile"}},
        .some = true,
        .unless = more ? in_cache(run, m) : "the tile takes no more memory operations",
-       .found = {{.slow = columns, .fast = padded}}},
+       .found = {{.slow = "column_to_row", .fast = "padded_tile"}}},
   };
 }
 

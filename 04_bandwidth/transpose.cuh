@@ -16,9 +16,6 @@ inline std::string sides(Shape m) { return std::to_string(m.ny) + " x " + std::t
 /// Each word is read once and written once.
 inline double bytes_moved(Shape m) { return 8.0 * double(m.elements()); }
 
-/// The row of that key for a square matrix: its side is the value of the sweep.
-inline samples::Ref row_of(std::string_view key, Shape m) { return {key, double(m.nx)}; }
-
 // ---- cache hints ----
 
 // 16 bytes that are used once, accessed only if they are `there`: L1 does not keep them, and L2
@@ -98,12 +95,12 @@ struct RightOutput {
 /// A matrix on the device, and room for its transpose.
 struct Matrices {
   Shape m;
+  double at = NAN;  ///< of the rows that it serves
   DeviceBuffer<float> in = samples::filled<float>(m.elements(), Input{});
   samples::Output<float> out{m.elements()};
 
   Task task(std::string_view key, Function<void()> launch, bool transposed) {
-    return {samples::text(row_of(key, m)), std::move(launch),
-            out.check(RightOutput{m, transposed})};
+    return {samples::text({key, at}), std::move(launch), out.check(RightOutput{m, transposed})};
   }
 };
 

@@ -43,7 +43,8 @@ constexpr unsigned turning = 256;        // threads, each of which transposes 4 
 // eight quads of line l by l % 8 (^). For rows 4 * down + k that is 2 * k and 2 * k + 1, the same
 // for all lanes of a warp that are in the same half of a row. Shared memory serves eight lanes at a
 // time: they take eight 4 x 4 squares of a diagonal (`down` below), so that they reach all 32 banks
-// when they read rows, and again when they write what will be rows of the output. [turn_tensor]
+// when they read rows, and again when they write what will be rows of the output.
+// [turn_tensor]
 __global__ void __launch_bounds__(turning)
     turn_tensor(const __grid_constant__ CUtensorMap in, const __grid_constant__ CUtensorMap out) {
   __shared__ alignas(1024) float4 tile[side][quads];  // line 0 lies where swapping begins
