@@ -21,7 +21,7 @@
 //   8  padded_tile             7 without bank conflicts
 //   9  quad_tile               8 in 16-byte words
 //  10  best                    9 down the columns, with cache hints
-// transpose_tensor.cu: 11 to 13, a transpose by tensor copies, and tiles that are only copied.
+// transpose_tensor.cu: a transpose by tensor copies, and tiles that are only copied.
 #ifdef HAVE_CUBLAS
 #include <cublas_v2.h>
 
