@@ -3,8 +3,7 @@
 // column, and the book behind it speeds up row -> column by ordering the blocks along diagonals.
 // Two things to look at:
 //   - The sectors of the stores. With 4 per request a kernel takes about a millisecond, with 32
-//   about
-//     four, whatever it loads.
+//     about four, whatever it loads.
 //   - The tiles. A tile in shared memory makes both accesses coalesced. It takes twice as many
 //     memory operations, and less time [KP]. Wider accesses then reach the rate of a copy.
 //
