@@ -3,8 +3,7 @@
 // column, and the book behind it speeds up row -> column by ordering the blocks along diagonals.
 // Two things to look at:
 //   - The sectors of the stores. With 4 per request a kernel takes about a millisecond, with 32
-//   about
-//     four, whatever it loads.
+//     about four, whatever it loads.
 //   - The tiles. A tile in shared memory makes both accesses coalesced. It takes twice as many
 //     memory operations, and less time [KP]. Wider accesses then reach the rate of a copy.
 //
@@ -21,14 +20,12 @@
 //   8  padded_tile             7 without bank conflicts
 //   9  quad_tile               8 in 16-byte words
 //  10  best                    9 down the columns, with cache hints
-// transpose_tensor.cu: 11 to 13, a transpose by tensor copies, and tiles that are only copied.
+// transpose_tensor.cu: a transpose by tensor copies, and tiles that are only copied.
 #ifdef HAVE_CUBLAS
 #include <cublas_v2.h>
 
 #include <memory>
 #endif
-
-#include <span>
 
 #include "../common/experiment.hpp"
 #include "options.hpp"
@@ -360,9 +357,10 @@ const std::string_view calibrating[] = {"copy_engine", "copy_rows", "copy_column
 const std::string_view at_other_sizes[] = {"copy_engine", "best", "cublas_sgeam", "turn_tensor",
                                            "copy_tiles"};
 
-const Variant& variant(const Ref& ref) { return *with_key(variants, ref); }
-bool is_in(std::span<const std::string_view> keys, std::string_view key) {
-  return std::find(keys.begin(), keys.end(), key) != keys.end();
+const Variant& variant(const Ref& ref) {
+  const Variant* v = with_key(variants, ref);
+  if (!v) throw std::logic_error("no row of transpose is '" + ref.key + "'");
+  return *v;
 }
 
 // ---- launching them ----
@@ -487,7 +485,8 @@ Shown sectors(Column column, bool loads, Shape m, dim3 block) {
   });
 }
 
-/// All rows of one size in turn, or those that are measured at all sizes.
+/// All rows of one size in turn, or those that are measured at other sizes; below them, as no text
+/// says anything of it, what the best kernel is compared with.
 void measure_size(const Run& run, Shape m, dim3 block, bool all_rows) {
   const double at = all_rows ? NAN : double(m.nx);
   const auto row = [at](std::string_view key) { return Ref(key, at); };
@@ -502,11 +501,11 @@ void measure_size(const Run& run, Shape m, dim3 block, bool all_rows) {
        bar_against(run, row("copy_engine"))},
       "side");
   for (const Variant& v : variants) {
-    if (!all_rows && !is_in(at_other_sizes, v.key)) continue;
+    if (!all_rows && !std::ranges::count(at_other_sizes, v.key)) continue;
     sheet.add({.ref = row(v.key),
                .words = v.words,
                .bytes = bytes_moved(m),
-               .calibrates = is_in(calibrating, v.key),
+               .calibrates = std::ranges::count(calibrating, v.key) > 0,
                .model = model_of(v, run.device),
                .missing = run.device && v.missing ? v.missing(*run.device, m) : ""});
   }
@@ -519,11 +518,9 @@ void measure_size(const Run& run, Shape m, dim3 block, bool all_rows) {
     return run.device ? predicted_ms(variant(r.ref), m, block, c, *run.device) : double(NAN);
   });
   sheet.print();
-}
+  if (!in_cache(run, m).empty())
+    return run.report.note("less than four times the L2: these are the cache's rates");
 
-/// What the best kernel is compared with: findings, as no text says anything of them.
-void find_limits(const Run& run, Shape m, bool all_rows) {
-  const auto row = [&](const char* key) { return Ref(key, all_rows ? NAN : double(m.nx)); };
   std::vector<Comparison> pairs{{.slow = row("best"), .fast = row("copy_engine")},
                                 {.slow = row("turn_tensor"), .fast = row("best")},
                                 {.slow = row("best"), .fast = row("copy_tiles")}};
@@ -620,28 +617,20 @@ void keep_gain_of_cache(const Run& run) {
 void run_transpose(const Run& run) {
   const Shape m = shape_of(run);
   const dim3 block = block_of(run);
-  const std::string cached = in_cache(run, m);
   run.report.begin("transpose", sides(m) + " float, " + bytes_text(bytes_moved(m) / 2) +
                                     ", block " + std::to_string(block.x) + " x " +
-                                    std::to_string(block.y) +
-                                    (cached.empty() ? "" : ", less than four times the L2"));
+                                    std::to_string(block.y));
   measure_on_host(run, square(std::min<size_t>(m.nx, run.quick ? 1024 : 2048)));
   measure_size(run, m, block, true);
   run.report.note("a warp's 32 words fill 4 sectors of 32 bytes, its 32 quads of 4 words fill 16");
   if (!quads_fit(m))
     run.report.note("rows do not begin on 16 bytes: the padded tile stands in for kernels 9, 10");
-  if (cached.empty()) find_limits(run, m, true);
   for (const Shape other : {square(2048), square(2 * size_t(m.nx))}) {
     if (options_of(run).size || run.quick || !run.device) break;
-    if (bytes_moved(other) > 0.9 * run.memory_there()) {
+    if (bytes_moved(other) > 0.9 * run.memory_there())
       run.report.left_out(sides(other), "it does not fit");
-      continue;
-    }
-    measure_size(run, other, block, false);
-    if (in_cache(run, other).empty())
-      find_limits(run, other, false);
     else
-      run.report.note("less than four times the L2: these are the cache's rates");
+      measure_size(run, other, block, false);
   }
   keep_gain_of_cache(run);
 }

@@ -3,14 +3,13 @@
 // beyond the matrix, and lays the tile into shared memory with its quads (16 bytes) swapped. Two
 // questions:
 //   - Does that beat 16-byte loads and stores?
-//   - What do tiles cost that are copied and not transposed? Kernels 12 and 13 move the same bytes
-//   in
+//   - What do tiles cost that are copied and not transposed? Kernels b and c move the same bytes in
 //     the same tiles. They differ in the order in which blocks take them.
 // Built and run with transpose.cu.
 //
-//  11  turn_tensor        a tile arrives, the block's threads transpose it, and it leaves
-//  12  copy_tiles         a tile arrives and leaves; blocks along the rows
-//  13  copy_tiles_down    the same; blocks down the columns
+//  a  turn_tensor        a tile arrives, the block's threads transpose it, and it leaves
+//  b  copy_tiles         a tile arrives and leaves; blocks along the rows
+//  c  copy_tiles_down    the same; blocks down the columns
 #include <cuda.h>
 
 #include "transpose.cuh"

@@ -43,6 +43,17 @@ TEST_CASE("transpose: the text's loops agree with what counts as right") {
     }
 }
 
+TEST_CASE("transpose: no two rows do the same work") {
+  for (const Variant& a : variants)
+    for (const Variant& b : variants) {
+      if (&a == &b) continue;
+      CAPTURE(std::string(a.key));
+      CHECK(a.key != b.key);
+      CHECK((!a.kernel || a.kernel != b.kernel));
+      CHECK((!a.task || a.task != b.task));
+    }
+}
+
 TEST_CASE("transpose: every kernel loads and stores every element once") {
   for (const Shape m : awkward) {
     if (m.elements() > 150000) continue;  // the host walks through every access of every thread

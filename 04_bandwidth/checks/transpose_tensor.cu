@@ -58,7 +58,7 @@ TEST_CASE("transpose: tensor copies: the kernel finds each quad where the copy l
   for (unsigned row = 0; row < side; ++row)
     for (unsigned quad = 0; quad < quads; ++quad) tile[laid(row, quad)] = row * quads + quad;
   std::vector<int> read(side * quads), written(side * quads);
-  for (unsigned tid = 0; tid < turning; ++tid) {  // as kernel 11 has it
+  for (unsigned tid = 0; tid < turning; ++tid) {  // as turn_tensor has it
     const unsigned across = tid % quads;
     const unsigned down = tid / quads ^ across % 8;
     for (unsigned k = 0; k < 4; ++k) {

@@ -59,6 +59,30 @@ TEST_CASE("sheet: a rate is saved with its time, low and high in order") {
   CHECK(predicted == 4);
 }
 
+TEST_CASE("sheet: what is swept may have another name than the first column") {
+  Fixture f;
+  Sheet sheet(f.run, "kernel", {milliseconds(1), share_against(f.run, {"copy", 4}, "of copy")},
+              "side");
+  sheet.add({.ref = {"copy", 4}, .words = "the copy", .bytes = 8});
+  sheet.add({.ref = {"kernel", 5}, .words = "a kernel", .bytes = 8});
+  sheet.measure(Timing::in_turn, task);
+  sheet.print();
+  CHECK(f.printed.find("100.0%") != std::string::npos);
+  CHECK(f.printed.find("80.0%") != std::string::npos);
+  for (const Record& r : f.report.records())
+    if (r.kind == "measured") CHECK(r.parameter == "side");
+
+  // a finding names its rows, and saves their ratio
+  find(f.run, "length", {.slow = {"kernel", 5}, .fast = {"copy", 4}}, "here, ");
+  CHECK(f.printed.find("here, a kernel: 1.25x slower than the copy") != std::string::npos);
+  const Record& last = f.report.records().back();
+  const Record& ratio = last.kind == "ratio" ? last : *(&last - 1);
+  CHECK(ratio.kind == "ratio");
+  CHECK(ratio.name == "kernel");
+  CHECK(ratio.metric == ratio_to({"copy", 4}));
+  CHECK(ratio.value == doctest::Approx(1.25));
+}
+
 TEST_CASE("machine: each group has memory of its own, which its tasks share") {
   Fixture f;
   Run run = f.run;
