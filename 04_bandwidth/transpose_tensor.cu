@@ -28,9 +28,10 @@ using namespace samples;
 
 namespace {
 
-constexpr unsigned line = 32;            // words: 128 bytes, within which a copy swaps quads
-constexpr unsigned side = 2 * line;      // of a tile
-constexpr unsigned quads = side / 4;     // per row of the tile, 16 bytes each
+constexpr unsigned line = 32;        // words: 128 bytes, within which a copy swaps quads
+constexpr unsigned side = 2 * line;  // of a tile
+// 16-byte quads per row of the tile; GPUs before 9.0 have no tensor copies, and do not use it
+[[maybe_unused]] constexpr unsigned quads = side / 4;
 constexpr unsigned lines = side / line;  // per row of the tile
 constexpr unsigned turning = 256;        // threads, each of which transposes 4 x 4 words
 
