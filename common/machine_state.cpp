@@ -136,7 +136,9 @@ std::vector<Record> host_records() {
 }  // namespace
 
 std::string hypervisor() {
-  const std::string flags = " " + cpuinfo_field(contents_of("/proc/cpuinfo"), "flags") + " ";
+  std::string flags = cpuinfo_field(contents_of("/proc/cpuinfo"), "flags");
+  flags.insert(flags.begin(), ' ');  // GCC 12 warns wrongly of " " + flags at -O3
+  flags += ' ';
   return flags.find(" hypervisor ") == std::string::npos ? "" : name_by_cpuid();
 }
 
