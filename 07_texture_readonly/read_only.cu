@@ -317,11 +317,6 @@ struct Work {
     return {std::string(v.name) + ", " + order_names[order],
             [this, &v, order] { launch(v, order); }, std::move(check)};
   }
-  bool canaries_stand() const {
-    std::vector<unsigned> behind(canaries);
-    device_memory::to_host(behind.data(), out.data() + right.size(), canaries * sizeof(unsigned));
-    return std::count(behind.begin(), behind.end(), ~0u) == long(canaries);
-  }
 };
 
 // ---- which loads they became ----

@@ -634,11 +634,6 @@ std::string count_text(size_t off, size_t readings, const std::string& what) {
 /// upper edge. That is half a texel from the row's centre, so where y too has border mode, half of
 /// every blend is border.
 constexpr Sampling border_linear{border, linear, false};
-Image row_as_image() {
-  Image image = shown_row();
-  image.dims = 2;
-  return image;
-}
 /// What a row is read as at `x` in that mode, set for so many dimensions.
 double read_with_border(float x, int dims) {
   return read_once(shown_row(), border_linear, std::vector<Place>{Place{x, 0, 0}}, dims)[0];

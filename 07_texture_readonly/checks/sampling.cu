@@ -20,6 +20,13 @@ size_t count_undocumented(const Image& image, const Sampling& s, const std::vect
   return compare(image, s, places, values).undocumented;
 }
 
+/// The row as an image of two dimensions, one texel high.
+Image row_as_image() {
+  Image image = shown_row();
+  image.dims = 2;
+  return image;
+}
+
 }  // namespace
 
 TEST_CASE("sampling: the address modes by hand") {
