@@ -16,7 +16,7 @@
 [[gnu::weak]] void stores(const Run&);
 [[gnu::weak]] void reverse(const Run&);
 [[gnu::weak]] void work_split(const Run&);
-[[gnu::weak]] void matmul(const Run&);
+[[gnu::weak]] extern const samples::Experiment matmul_experiment;
 [[gnu::weak]] void unroll(const Run&);
 [[gnu::weak]] void compare(const Run&);
 [[gnu::weak]] void dictionary(const Run&, const Options&);
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
                {"reverse", "an array reversed in global memory, and through shared memory",
                 &reverse},
                {"work_split", "a chunk for each thread, or threads interleaved", &work_split},
-               {"matmul", "A x B, and A x the transposed B", &matmul},
+               listed(&matmul_experiment),
                {"unroll", "1 to 8 elements a thread, words of 4 to 16 bytes", &unroll},
                {"compare", "every X against every Y, and what storing the results costs", &compare},
                {"dictionary", "where each of 16384 words first occurs in a text",
