@@ -2,7 +2,7 @@
 // 1.5 million X with 100,000 Y, "bitwise, by a tricky algorithm". It took 20 minutes with the
 // results stored, and one without. The author replied: store 4-byte words side by side; but the
 // bottleneck will be carrying the results back to the host. Three things to look at:
-//   - What the order of the stores costs. It decides, whatever the comparison is.
+//   - What the order of the stores costs, for comparisons of three costs.
 //   - How little is left of that cost once neighbouring lanes write neighbouring words: some warps
 //     store while others compare.
 //   - How long the same results take to the host.
@@ -10,16 +10,14 @@
 //   cmake -S 03_access_patterns -B build/compare -DEXPERIMENTS=compare
 //   cmake --build build/compare && build/compare/03_access_patterns
 //
-//   1  count_only          compares, and stores only a sum per thread and 64 pairs
-//   2  store_scattered     most likely the reader's: each thread writes a row of its own
-//   3  store_words         neighbouring threads write neighbouring words
-//   4  store_bytes         neighbouring bytes
-//   5  store_bits          a warp packs 32 answers into a word
-//   6  scatter_only        the stores of kernel 2 without the comparisons
-//   7  count_bits_apart    kernels 1 and 2 with a cheaper comparison ...
-//   8  scatter_bits_apart
-//   9  count_longest_of_four    ... and with a dearer one
-//  10  scatter_longest_of_four
+//   1  store_scattered  most likely the reader's: each thread writes a row of its own
+//   2  store_words      neighbouring threads write neighbouring words
+//   3  store_bytes      neighbouring bytes
+//   4  store_bits       a warp packs 32 answers into a word
+//   5  count_only       compares, and stores only a sum per thread
+//   6  scatter_only     the stores of kernel 1 without the comparison
+//   7  count_xor        kernel 5 without it
+//   8  count_longest_of_four, scatter_longest_of_four: kernels 5 and 1 with a dearer comparison
 #include <algorithm>
 #include <cstdint>
 
@@ -31,7 +29,7 @@ using namespace samples;
 namespace {
 
 constexpr unsigned block_threads = 256;
-constexpr unsigned y_of_block = 64;  // Y that a thread compares its X with: X is loaded once
+constexpr unsigned y_of_block = 64;         // Y that a thread compares its X with: X is loaded once
 constexpr unsigned packed_y_of_block = 16;  // where a lane has 32 X: so there are enough blocks
 
 // ---- comparisons ----
@@ -47,9 +45,6 @@ __device__ unsigned longest_run(unsigned x, unsigned y) {
 // [/longest_run]
 constexpr unsigned alike = 6;  // a run of so many makes two numbers alike: one pair in five
 
-// Cheaper: in how many bits they differ.
-__device__ unsigned bits_apart(unsigned x, unsigned y) { return __popc(x ^ y); }
-
 // Dearer: the longest run at four rotations of y.
 __device__ unsigned longest_of_four(unsigned x, unsigned y) {
   unsigned longest = 0;
@@ -58,18 +53,12 @@ __device__ unsigned longest_of_four(unsigned x, unsigned y) {
   return longest;
 }
 
-// ---- kernels 1 to 6: nx X, a multiple of 1024, and ny Y ----
+// As good as none: one instruction.
+__device__ unsigned exclusive_or(unsigned x, unsigned y) { return x ^ y; }
 
-// Stores a sum for every 64 pairs; without it the compiler would drop the comparisons.
-__global__ void count_only(unsigned* sums, const unsigned* xs, const unsigned* ys, size_t nx,
-                           size_t ny) {
-  const size_t ix = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-  const unsigned x = xs[ix];
-  const size_t end = min((blockIdx.y + size_t(1)) * y_of_block, ny);
-  unsigned sum = 0;
-  for (size_t iy = blockIdx.y * size_t(y_of_block); iy < end; ++iy) sum += longest_run(x, ys[iy]);
-  sums[blockIdx.y * nx + ix] = sum;
-}
+using Compare = unsigned (*)(unsigned x, unsigned y);
+
+// ---- kernels 1 to 4: nx X, a multiple of 1024, and ny Y ----
 
 // [store_scattered]
 // Result [ix][iy]: a thread fills a row of its own. The lanes of a warp are ny words apart: 32
@@ -132,20 +121,9 @@ __global__ void store_bits(unsigned* results, const unsigned* xs, const unsigned
 }
 // [/store_bits]
 
-// The stores of store_scattered alone: what is stored costs one instruction.
-__global__ void scatter_only(unsigned* results, const unsigned* xs, const unsigned* ys, size_t nx,
-                             size_t ny) {
-  const size_t ix = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-  const unsigned x = xs[ix];
-  const size_t end = min((blockIdx.y + size_t(1)) * y_of_block, ny);
-  for (size_t iy = blockIdx.y * size_t(y_of_block); iy < end; ++iy)
-    results[ix * ny + iy] = x ^ ys[iy];
-}
+// ---- the other kernels differ in the comparison ----
 
-// ---- kernels 7 to 10: kernels 1 and 2 with other comparisons ----
-
-using Compare = unsigned (*)(unsigned x, unsigned y);
-
+// Stores a sum for every 64 pairs: without it the compiler would drop the comparisons.
 template <Compare compare>
 __device__ void count(unsigned* sums, const unsigned* xs, const unsigned* ys, size_t nx,
                       size_t ny) {
@@ -156,9 +134,9 @@ __device__ void count(unsigned* sums, const unsigned* xs, const unsigned* ys, si
   for (size_t iy = blockIdx.y * size_t(y_of_block); iy < end; ++iy) sum += compare(x, ys[iy]);
   sums[blockIdx.y * nx + ix] = sum;
 }
+// As store_scattered.
 template <Compare compare>
-__device__ void scatter(unsigned* results, const unsigned* xs, const unsigned* ys, size_t,
-                        size_t ny) {
+__device__ void scatter(unsigned* results, const unsigned* xs, const unsigned* ys, size_t ny) {
   const size_t ix = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   const unsigned x = xs[ix];
   const size_t end = min((blockIdx.y + size_t(1)) * y_of_block, ny);
@@ -166,21 +144,26 @@ __device__ void scatter(unsigned* results, const unsigned* xs, const unsigned* y
     results[ix * ny + iy] = compare(x, ys[iy]);
 }
 
-__global__ void count_bits_apart(unsigned* sums, const unsigned* xs, const unsigned* ys, size_t nx,
-                                 size_t ny) {
-  count<bits_apart>(sums, xs, ys, nx, ny);
+__global__ void count_only(unsigned* sums, const unsigned* xs, const unsigned* ys, size_t nx,
+                           size_t ny) {
+  count<longest_run>(sums, xs, ys, nx, ny);
 }
-__global__ void scatter_bits_apart(unsigned* results, const unsigned* xs, const unsigned* ys,
-                                   size_t nx, size_t ny) {
-  scatter<bits_apart>(results, xs, ys, nx, ny);
+__global__ void count_xor(unsigned* sums, const unsigned* xs, const unsigned* ys, size_t nx,
+                          size_t ny) {
+  count<exclusive_or>(sums, xs, ys, nx, ny);
+}
+// The stores of store_scattered alone.
+__global__ void scatter_only(unsigned* results, const unsigned* xs, const unsigned* ys, size_t,
+                             size_t ny) {
+  scatter<exclusive_or>(results, xs, ys, ny);
 }
 __global__ void count_longest_of_four(unsigned* sums, const unsigned* xs, const unsigned* ys,
                                       size_t nx, size_t ny) {
   count<longest_of_four>(sums, xs, ys, nx, ny);
 }
 __global__ void scatter_longest_of_four(unsigned* results, const unsigned* xs, const unsigned* ys,
-                                        size_t nx, size_t ny) {
-  scatter<longest_of_four>(results, xs, ys, nx, ny);
+                                        size_t, size_t ny) {
+  scatter<longest_of_four>(results, xs, ys, ny);
 }
 
 // ---- what is right: a comparison bit by bit, and from a stored word to its pairs ----
@@ -194,7 +177,8 @@ struct Y {  // other numbers than X
   }
 };
 
-enum class Comparison { exclusive_or, bits_apart, longest_run, longest_of_four };
+/// What a comparison gives.
+enum class Answer { exclusive_or, run, run_of_four };
 
 /// The longest run of bits in which x and y, rotated to the left by `rotated` bits, agree.
 __host__ __device__ unsigned right_run(unsigned x, unsigned y, unsigned rotated = 0) {
@@ -207,25 +191,16 @@ __host__ __device__ unsigned right_run(unsigned x, unsigned y, unsigned rotated 
   return longest;
 }
 
-__host__ __device__ unsigned right_result(Comparison comparison, size_t ix, size_t iy) {
+__host__ __device__ unsigned right_result(Answer answer, size_t ix, size_t iy) {
   const unsigned x = X{}(ix), y = Y{}(iy);
-  unsigned result = 0;
-  switch (comparison) {
-    case Comparison::exclusive_or:
-      return x ^ y;
-    case Comparison::bits_apart:
-      for (unsigned bit = 0; bit < 32; ++bit) result += (x >> bit & 1) != (y >> bit & 1);
-      return result;
-    case Comparison::longest_run:
-      return right_run(x, y);
-    case Comparison::longest_of_four:
-      for (unsigned rotated = 0; rotated < 32; rotated += 8) {
-        const unsigned run = right_run(x, y, rotated);
-        result = run > result ? run : result;
-      }
-      return result;
+  if (answer == Answer::exclusive_or) return x ^ y;
+  const unsigned rotations = answer == Answer::run_of_four ? 4 : 1;
+  unsigned longest = 0;
+  for (unsigned k = 0; k < rotations; ++k) {
+    const unsigned run = right_run(x, y, 8 * k);
+    longest = run > longest ? run : longest;
   }
-  return 0;
+  return longest;
 }
 
 /// What is stored of a comparison, and where: `scattered` is [ix][iy], the others [iy][ix].
@@ -240,7 +215,7 @@ double bytes_per_pair(Format format) {
 /// The words that a kernel stores; what is behind them stays poisoned.
 struct Right {
   Format format;
-  Comparison comparison;
+  Answer answer;
   size_t nx, ny;
 
   size_t words() const {
@@ -248,7 +223,7 @@ struct Right {
     return size_t(double(nx * ny) * bytes_per_pair(format) / 4);
   }
   __host__ __device__ unsigned pair(size_t ix, size_t iy) const {
-    return right_result(comparison, ix, iy);
+    return right_result(answer, ix, iy);
   }
   /// Rows of results are whole words.
   __host__ __device__ unsigned word(size_t i) const {
@@ -313,18 +288,18 @@ struct Kernel {
   std::string_view key = {};  ///< its name
   const char* words = "";
   Format format = Format::sums;
-  Comparison comparison = Comparison::longest_run;
+  Answer answer = Answer::run;
   double then_seconds = NAN;  ///< what the reader's took
   void (*launch)(const Pairs&, dim3 grid) = nullptr;
 
-  Right right(size_t nx, size_t ny) const { return {format, comparison, nx, ny}; }
+  Right right(size_t nx, size_t ny) const { return {format, answer, nx, ny}; }
 };
 
 template <class Word>
-void launch(void (*kernel)(Word*, const unsigned*, const unsigned*, size_t, size_t),
-            const Pairs& p, dim3 grid) {
-  kernel<<<grid, block_threads>>>(reinterpret_cast<Word*>(p.results.data()), p.x.data(),
-                                  p.y.data(), p.nx, p.ny);
+void launch(void (*kernel)(Word*, const unsigned*, const unsigned*, size_t, size_t), const Pairs& p,
+            dim3 grid) {
+  kernel<<<grid, block_threads>>>(reinterpret_cast<Word*>(p.results.data()), p.x.data(), p.y.data(),
+                                  p.nx, p.ny);
 }
 template <auto kernel>
 Kernel named(Kernel k) {
@@ -333,31 +308,30 @@ Kernel named(Kernel k) {
   return k;
 }
 
-using enum Comparison;
-
 const Kernel kernels[] = {
     named<count_only>({.words = "not stored", .then_seconds = 60}),
     named<scatter_only>({.words = "scattered words, not compared",
                          .format = Format::scattered,
-                         .comparison = exclusive_or}),
+                         .answer = Answer::exclusive_or}),
     named<store_scattered>(
         {.words = "scattered words", .format = Format::scattered, .then_seconds = 20 * 60}),
     named<store_words>({.words = "words side by side", .format = Format::words}),
     named<store_bytes>({.words = "bytes side by side", .format = Format::bytes}),
     named<store_bits>({.words = "bits packed by the warp", .format = Format::bits}),
 };
-/// The same pair of kernels with comparisons of three costs.
+/// Stored as the reader did, and not stored: comparisons of three costs.
 const Kernel by_cost[] = {
-    named<count_bits_apart>({.words = "bits apart, not stored", .comparison = bits_apart}),
-    named<scatter_bits_apart>(
-        {.words = "bits apart, scattered", .format = Format::scattered, .comparison = bits_apart}),
+    named<count_xor>({.words = "exclusive or, not stored", .answer = Answer::exclusive_or}),
+    named<scatter_only>({.words = "exclusive or, scattered words",
+                         .format = Format::scattered,
+                         .answer = Answer::exclusive_or}),
     named<count_only>({.words = "longest run, not stored"}),
-    named<store_scattered>({.words = "longest run, scattered", .format = Format::scattered}),
+    named<store_scattered>({.words = "longest run, scattered words", .format = Format::scattered}),
     named<count_longest_of_four>(
-        {.words = "longest of four, not stored", .comparison = longest_of_four}),
-    named<scatter_longest_of_four>({.words = "longest of four, scattered",
+        {.words = "longest of four, not stored", .answer = Answer::run_of_four}),
+    named<scatter_longest_of_four>({.words = "longest of four, scattered words",
                                     .format = Format::scattered,
-                                    .comparison = longest_of_four}),
+                                    .answer = Answer::run_of_four}),
 };
 
 dim3 grid_of(Format format, size_t nx, size_t ny) {
@@ -368,9 +342,9 @@ dim3 grid_of(Format format, size_t nx, size_t ny) {
               unsigned((ny + down - 1) / down));
 }
 
-Task task_of(const Shared<Pairs>& p, const Kernel& k, const Ref& ref) {
+Task task_of(const Shared<Pairs>& p, const Kernel& k, double at = NAN) {
   const Right right = k.right(p->nx, p->ny);
-  return {text(ref), [p, &k] { k.launch(*p, grid_of(k.format, p->nx, p->ny)); },
+  return {text(Ref(k.key, at)), [p, &k] { k.launch(*p, grid_of(k.format, p->nx, p->ny)); },
           p->results.check(RightWords{right, right.words()})};
 }
 
@@ -404,7 +378,7 @@ struct Carried {
 };
 
 Task carry_task(const Shared<Pairs>& p, const Shared<PinnedBuffer<unsigned>>& host,
-                const Carrying& c, const Ref& ref) {
+                const Carrying& c, double at = NAN) {
   const size_t count = size_t(double(p->nx * p->ny) * bytes_per_pair(c.format) / 4);
   const size_t bytes = count * sizeof(unsigned);
   const auto launch = [p, host, bytes] {
@@ -420,7 +394,7 @@ Task carry_task(const Shared<Pairs>& p, const Shared<PinnedBuffer<unsigned>>& ho
     CUDA_CHECK(cudaMemcpy(p->results.data(), host->data(), bytes, cudaMemcpyHostToDevice));
     return p->results.wrong(Carried{count});
   };
-  return {text(ref), launch, {poison, wrong, ""}};
+  return {text(Ref(c.key, at)), launch, {poison, wrong, ""}};
 }
 
 // ---- prediction ----
@@ -464,7 +438,226 @@ Sizes smaller_sizes(const Run& run) { return fitted(sizes_over(48), run.device);
 /// Seconds that all of the reader's pairs would take.
 Shown time_of_all(const Run& run, Sizes sizes) {
   return number(predicted("all: here s", "time of all", "s", 2), [&run, sizes](const Row& row) {
-    if (std::isnan(row.bytes) && row.ref.key != "count_only") return double(NAN);
+    const Kernel* k = with_key(kernels, row.ref);
+    if (row.ref.key == "memset" || (k && k->answer == Answer::exclusive_or)) return double(NAN);
     return whole_x * whole_y / sizes.pairs() * (*run.results)(row.ref).time.ms.median * 1e-3;
   });
 }
+
+std::string pairs_text(const Sizes& sizes) {
+  return std::to_string(sizes.nx) + " X, " + std::to_string(sizes.ny) + " Y";
+}
+Shown comparisons_per_s(const Sizes& sizes) {
+  return in_unit(
+      measured("1e9 pairs/s", "comparisons", "1e9/s", 0), [sizes](const Row& row, double ms) {
+        const Kernel* k = with_key(kernels, row.ref);
+        return k && k->answer != Answer::exclusive_or ? sizes.pairs() * 1e-6 / ms : double(NAN);
+      });
+}
+Shown stored_gbs() {
+  return in_unit(measured("GB/s stored", "result bandwidth", "GB/s", 0), gbs_of);
+}
+
+/// All formats, in turn.
+void measure_formats(const Run& run, const Sizes& sizes) {
+  SharedByTasks pairs([sizes] { return Pairs(sizes); });
+  const auto of_kernel = [](Column column, double (*value)(const Kernel&)) {
+    return number(std::move(column), [value](const Row& row) {
+      const Kernel* k = with_key(kernels, row.ref);
+      return k ? value(*k) : double(NAN);
+    });
+  };
+  Sheet sheet(run, "result",
+              {of_kernel(predicted("sectors/store", "sectors a store request", "", 0),
+                         [](const Kernel& k) {
+                           return k.format == Format::sums ? NAN : sectors_per_store(k.format);
+                         }),
+               milliseconds(3), spread(), comparisons_per_s(sizes), stored_gbs(),
+               of_kernel(then("all: then s", "time of all", "s", 0),
+                         [](const Kernel& k) { return k.then_seconds; }),
+               time_of_all(run, sizes)});
+  sheet.add({.ref = "memset",
+             .words = "memset, as many words",
+             .bytes = 4 * sizes.pairs(),
+             .calibrates = true});
+  for (const Kernel& k : kernels)
+    sheet.add({.ref = k.key,
+               .words = k.words,
+               .bytes = bytes_per_pair(k.format) * sizes.pairs(),
+               .calibrates = k.key == "count_only" || k.key == "scatter_only"});
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    const Kernel* k = with_key(kernels, row.ref);
+    return k ? task_of(pairs(), *k) : memset_task(pairs());
+  });
+  const Calibrated c{sheet.ms("count_only"), sheet.ms("scatter_only"), sheet.ms("memset")};
+  sheet.predict([&](const Row& row) { return predicted_ms(*with_key(kernels, row.ref), c); });
+  sheet.print({"the model: comparing alone or storing alone, whichever takes longer",
+               "all: 1500000 x 100000 pairs, 600 GB of words"});
+  if (run.device && !beyond_l2(*run.device, sizes.pairs() / 8))
+    run.report.note("the bits are " + bytes_text(sizes.pairs() / 8) +
+                    ": the L2 may hold a part of them");
+}
+
+/// What the reader's order of stores costs, for comparisons of three costs. No model.
+void measure_comparisons(const Run& run, const Sizes& sizes) {
+  SharedByTasks pairs([sizes] { return Pairs(sizes); });
+  Sheet sheet(run, "comparison, " + pairs_text(sizes),
+              {in_unit(measured("ms", "time", "ms", 3), [](const Row&, double ms) { return ms; }),
+               spread()},
+              "reader's arrays over");
+  for (const Kernel& k : by_cost)
+    sheet.add({.ref = Ref(k.key, double(sizes.shrink)), .words = k.words});
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    return task_of(pairs(), *with_key(by_cost, row.ref), row.ref.at);
+  });
+  sheet.print();
+}
+
+const Format written[] = {Format::words, Format::bytes, Format::bits};
+
+/// The same results, written and carried to the host. The host and the place in memory decide: six
+/// groups with memory allocated anew.
+void measure_carrying(const Run& run, const Sizes& sizes) {
+  SharedByTasks pairs([sizes] { return Pairs(sizes); });
+  SharedByTasks host([sizes] { return PinnedBuffer<unsigned>(sizes.nx * sizes.ny); });
+  Sheet sheet(run, "written, carried, " + pairs_text(sizes),
+              {milliseconds(3), spread(), stored_gbs(), time_of_all(run, sizes)},
+              "reader's arrays over");
+  const double at = double(sizes.shrink);
+  for (const Kernel& k : kernels)
+    if (std::ranges::count(written, k.format))
+      sheet.add({.ref = Ref(k.key, at),
+                 .words = k.words,
+                 .bytes = bytes_per_pair(k.format) * sizes.pairs(),
+                 .model = Model::host});
+  for (const Carrying& c : carryings)
+    sheet.add({.ref = Ref(c.key, at),
+               .words = c.words,
+               .bytes = bytes_per_pair(c.format) * sizes.pairs(),
+               .calibrates = c.format == Format::words,
+               .model = Model::host});
+  sheet.measure(Timing::regrouped, [&](const Row& row) {
+    const Carrying* c = with_key(carryings, row.ref);
+    if (!c) return task_of(pairs(), *with_key(kernels, row.ref), at);
+    return carry_task(pairs(), host(), *c, at);
+  });
+  // the link takes a time in proportion to the bytes
+  sheet.predict([&](const Row& row) {
+    if (!with_key(carryings, row.ref)) return double(NAN);
+    return sheet.ms({"carry_words", at}) * row.bytes / (4 * sizes.pairs());
+  });
+  sheet.print();
+}
+
+void run_compare(const Run& run) {
+  const Sizes sizes = sizes_of(run);
+  run.report.begin("compare", pairs_text(sizes) + " (the reader's over " +
+                                  std::to_string(sizes.shrink) + "), " +
+                                  bytes_text(4 * sizes.pairs()) + " as 4-byte words");
+  measure_formats(run, sizes);
+  measure_comparisons(run, smaller_sizes(run));
+  measure_carrying(run, smaller_sizes(run));
+}
+
+// ---- claims ----
+
+std::vector<Claim> claims(const Run& run) {
+  const double smaller = double(smaller_sizes(run).shrink);
+  const auto at = [smaller](const char* key) { return Ref(key, smaller); };
+  const auto in_cache = [&](const Sizes& sizes) {
+    return run.device && !beyond_l2(*run.device, 4 * sizes.pairs())
+               ? "the words are less than four times the L2"
+               : "";
+  };
+  return {
+      {.part = {"03.12", "storing the results dominates a comparison of all pairs",
+                "20x slower: 20 minutes, 1 without", "8800 GTX"},
+       .rule = much_beats(),  // the reader's 20 depend on a comparison that nobody knows
+       .pairs = {{.slow = "store_scattered", .fast = "count_only"}},
+       .here = "stored as most likely the reader did",
+       .unless = in_cache(sizes_of(run)),
+       .found = {{.slow = "store_words", .fast = "count_only"},
+                 {.slow = "store_bytes", .fast = "count_only"},
+                 {.slow = "store_bits", .fast = "count_only"},
+                 {.slow = at("scatter_only"), .fast = at("count_xor")},
+                 {.slow = at("store_scattered"), .fast = at("count_only")},
+                 {.slow = at("scatter_longest_of_four"), .fast = at("count_longest_of_four")}}},
+      {.part = {"03.17", "the bottleneck is not writing the results but carrying them to the host",
+                "tens of GB/s against about 1, expected", "the reply"},
+       .rule = beats(),
+       .pairs = {{.slow = at("carry_words"), .fast = at("store_words")}},
+       .unless = in_cache(smaller_sizes(run)),
+       .found = {{.slow = at("carry_bytes"), .fast = at("store_bytes")},
+                 {.slow = at("carry_bits"), .fast = at("store_bits")}}},
+  };
+}
+
+// ---- what it declares ----
+
+Needs needs(const Run& run) {
+  const double bytes = 4 * sizes_of(run).pairs();
+  return {.allocated = bytes, .touched = bytes};
+}
+
+/// Sizes that are no multiple of anything but 1024 X.
+Sizes awkward_sizes(size_t n) {
+  const size_t nx = multiple_of_x * (1 + n % 3);
+  return {0, nx, n / nx + 1};
+}
+
+std::vector<Checked> tasks(size_t n) {
+  const Sizes sizes = awkward_sizes(n);
+  std::vector<Checked> all;
+  const auto add = [&](const Kernel& k) {
+    const Shared pairs{Pairs(sizes)};
+    all.push_back({.task = task_of(pairs, k),
+                   .elements = k.right(sizes.nx, sizes.ny).words(),
+                   .change_one = [pairs] { pairs->results.change(0); }});
+  };
+  for (const Kernel& k : kernels) add(k);
+  for (const Kernel& k : by_cost) add(k);
+  for (const Carrying& c : carryings) {
+    const Shared pairs{Pairs(sizes)};
+    const Shared host(PinnedBuffer<unsigned>(sizes.nx * sizes.ny));
+    const Task task = carry_task(pairs, host, c);
+    all.push_back({.task = task,
+                   .elements = size_t(double(sizes.nx * sizes.ny) * bytes_per_pair(c.format) / 4),
+                   .change_one = [host] { (*host)[0] += 1; }});
+  }
+  return all;
+}
+
+/// A thread loads its X, and then all lanes of a warp one Y per row of results.
+CountedLaunch counted_launch_of(const Kernel& k, size_t nx, size_t ny) {
+  const double rows = double(nx) / 32 * double(ny);  // of warps
+  const double warps = double(nx) / 32 * std::ceil(double(ny) / y_of_block);
+  Requested loads{warps + rows, 4 * warps + rows}, stores{rows, rows * sectors_per_store(k.format)};
+  if (k.format == Format::sums) stores = {warps, 4 * warps};
+  if (k.format == Format::bits) {  // a lane loads 32 X, and a row is 32 times as short
+    const double packing = double(nx) / 1024 * std::ceil(double(ny) / packed_y_of_block);
+    loads = {32 * packing + rows / 32, 4 * 32 * packing + rows / 32};
+    stores = {rows / 32, 4 * rows / 32};
+  }
+  return counted_launch(std::string(k.key), std::to_string(nx) + " X " + std::to_string(ny) + " Y",
+                        loads, stores, [&k, nx, ny] {
+                          return task_of(Shared(Pairs({0, nx, ny})), k);
+                        });
+}
+
+std::vector<CountedLaunch> counted() {
+  std::vector<CountedLaunch> all;
+  for (const Kernel& k : kernels)  // two whole blocks of Y, and one of two
+    all.push_back(counted_launch_of(k, 4096, 130));
+  return all;
+}
+
+}  // namespace
+
+extern const Experiment compare_experiment{
+    .name = "compare",
+    .about = "every X against every Y, and what storing the results costs",
+    .run = run_compare,
+    .claims = claims,
+    .needs = needs,
+    .tasks = tasks,
+    .counted = counted};

@@ -18,7 +18,7 @@
 [[gnu::weak]] void work_split(const Run&);
 [[gnu::weak]] extern const samples::Experiment matmul_experiment;
 [[gnu::weak]] void unroll(const Run&);
-[[gnu::weak]] void compare(const Run&);
+[[gnu::weak]] extern const samples::Experiment compare_experiment;
 [[gnu::weak]] void dictionary(const Run&, const Options&);
 [[gnu::weak]] void dictionary_fits(const Run&, const Options&);
 
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
                {"work_split", "a chunk for each thread, or threads interleaved", &work_split},
                listed(&matmul_experiment),
                {"unroll", "1 to 8 elements a thread, words of 4 to 16 bytes", &unroll},
-               {"compare", "every X against every Y, and what storing the results costs", &compare},
+               listed(&compare_experiment),
                {"dictionary", "where each of 16384 words first occurs in a text",
                 with(options, dictionary), with(options, dictionary_fits)},
            },
