@@ -19,11 +19,10 @@
 [[gnu::weak]] extern const samples::Experiment matmul_experiment;
 [[gnu::weak]] void unroll(const Run&);
 [[gnu::weak]] extern const samples::Experiment compare_experiment;
-[[gnu::weak]] void dictionary(const Run&, const Options&);
-[[gnu::weak]] void dictionary_fits(const Run&, const Options&);
+[[gnu::weak]] extern const samples::Experiment dictionary_experiment;
 
 int main(int argc, char** argv) {
-  Options options;
+  Options& options = typed_options();
   return run_sample(
       {.topic = "03_access_patterns",
        .about = "Which memory transactions a warp's addresses become, and what they cost",
@@ -49,8 +48,7 @@ int main(int argc, char** argv) {
                listed(&matmul_experiment),
                {"unroll", "1 to 8 elements a thread, words of 4 to 16 bytes", &unroll},
                listed(&compare_experiment),
-               {"dictionary", "where each of 16384 words first occurs in a text",
-                with(options, dictionary), with(options, dictionary_fits)},
+               listed(&dictionary_experiment),
            },
        .options =
            {
