@@ -11,7 +11,7 @@
 [[gnu::weak]] void word_size(const Run&);
 [[gnu::weak]] void yours(const Run&);
 [[gnu::weak]] void caching(const Run&);
-[[gnu::weak]] void l2_window(const Run&);
+[[gnu::weak]] extern const samples::Experiment l2_window_experiment;
 [[gnu::weak]] extern const samples::Experiment structs_experiment;
 [[gnu::weak]] void stores(const Run&);
 [[gnu::weak]] void reverse(const Run&);
@@ -38,8 +38,7 @@ int main(int argc, char** argv) {
                 &word_size},
                {"yours", "your own pattern: drawn, predicted, and measured", &yours},
                {"caching", "the same loads through L1 and past it", &caching},
-               {"l2_window", "an array that is to stay in the L2 while a stream passes by",
-                &l2_window},
+               listed(&l2_window_experiment),
                listed(&structs_experiment),
                {"stores", "stores of one, two and four segments, coalesced and strided", &stores},
                {"reverse", "an array reversed in global memory, and through shared memory",
