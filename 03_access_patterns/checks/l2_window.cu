@@ -84,6 +84,16 @@ TEST_CASE("l2_window: predicted hits, by hand") {
   }
 }
 
+TEST_CASE("l2_window: no two rows do the same work") {
+  for (const Variant& a : variants)
+    for (const Variant& b : variants) {
+      if (&a == &b) continue;
+      CAPTURE(std::string(a.key));
+      CHECK(a.key != b.key);
+      CHECK((a.kernel != b.kernel || a.sets_aside != b.sets_aside || a.window != b.window));
+    }
+}
+
 TEST_CASE("l2_window: times, hits by times, and what holds, by hand") {
   const double ln2 = std::log(2.0);
   const Traffic traffic{100, 200};
