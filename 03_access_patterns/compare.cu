@@ -386,7 +386,7 @@ Task carry_task(const Shared<Pairs>& p, const Shared<PinnedBuffer<unsigned>>& ho
   };
   const auto poison = [p, host, count] {
     fill_kernel<<<1024, 256>>>(p->results.data(), p->results.size(), Carried{count});
-    std::fill_n(host->data(), host->size(), ~0u);
+    std::fill_n(host->data(), count, ~0u);
   };
   const auto wrong = [p, host, bytes, count] {
     CUDA_CHECK(cudaDeviceSynchronize());
