@@ -1334,6 +1334,19 @@ class Keys(InFolder):
                          "<!-- table: stride @ - | cost | read_lines = neither; other = another -->\n"
                          "<!-- v sum | neither | | time | -->")
 
+    def test_numbers_of_pages(self):
+        page = self.folder / "page.md"
+        page.write_text("4 and 2 and 3\n<!-- numbers:\n"
+                        "  4 = stride | from memory | 2 | bandwidth\n"
+                        "  2 = sqrt of ... | 4 | predicted bandwidth / stride | neither | | cost - 1\n"
+                        "  3 = sum | neither | | time; 7 = claim 03.1; 5 = ... | | cost\n-->")
+        for _ in range(2):  # a page that has the new keys stays as it is
+            self.rename(page)
+            self.assertEqual(page.read_text(), "4 and 2 and 3\n<!-- numbers:\n"
+                             "  4 = stride | read_stride | 2 | bandwidth\n"
+                             "  2 = sqrt of ... | 4 | predicted bandwidth / stride | read_lines | | cost - 1\n"
+                             "  3 = sum | neither | | time; 7 = claim 03.1; 5 = ... | | cost\n-->")
+
     def test_only_names_changed(self):
         self.rename(self.after)
         done = run("compare.py", "--keys", self.before, self.after)
