@@ -78,10 +78,10 @@ def draw_layouts():
     x_alone = [[lane] for lane in range(LANES)]
     y_alone = [[both + lane] for lane in range(LANES)]  # of another array, behind the first
     whole = [[2 * lane, 2 * lane + 1] for lane in range(LANES)]
-    parts = [text(left, 20, "What a warp's requests take from the sectors, by lane", class_="title"),
-             text(left, 36, "a cell is a word of 4 bytes; a colour is a sector of 32 bytes; strong: wanted by the lane with that number", class_="said")]
+    parts = [text(left, 20, "Which words of the sectors each request of a warp uses", class_="title"),
+             text(left, 36, "one cell is a word of 4 bytes; one colour is a sector of 32 bytes; a number is the lane that uses the word", class_="said")]
     rows = [("AoS, load of x", x_of_pairs, 0, both),
-            ("AoS, load of y, which finds the same sectors in cache", y_of_pairs, 0, both),
+            ("AoS, load of y (the same sectors, found in the L1 cache)", y_of_pairs, 0, both),
             ("SoA, load of x", x_alone, 0, LANES), ("SoA, load of y", y_alone, both, LANES),
             ("AoS aligned to 8 bytes, one load of x and y", whole, 0, both)]
     below = y
