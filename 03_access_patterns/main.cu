@@ -6,7 +6,7 @@
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] void coalescing(const Run&);
-[[gnu::weak]] void offset(const Run&);
+[[gnu::weak]] extern const samples::Experiment offset_experiment;
 [[gnu::weak]] extern const samples::Experiment stride_experiment;
 [[gnu::weak]] void word_size(const Run&);
 [[gnu::weak]] void yours(const Run&);
@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
                {"coalescing",
                 "a model of five generations, drawn: transactions of one warp's addresses",
                 &coalescing},
-               {"offset", "reading from 0 to 64 words past the alignment", &offset},
+               listed(&offset_experiment),
                listed(&stride_experiment),
                {"word_size",
                 "words of 4, 8, 16 bytes, coalesced and each in 32 or 128 bytes of its own",
