@@ -8,7 +8,7 @@
 [[gnu::weak]] void coalescing(const Run&);
 [[gnu::weak]] extern const samples::Experiment offset_experiment;
 [[gnu::weak]] extern const samples::Experiment stride_experiment;
-[[gnu::weak]] void word_size(const Run&);
+[[gnu::weak]] extern const samples::Experiment word_size_experiment;
 [[gnu::weak]] void yours(const Run&);
 [[gnu::weak]] void caching(const Run&);
 [[gnu::weak]] void l2_window(const Run&);
@@ -34,9 +34,7 @@ int main(int argc, char** argv) {
                 &coalescing},
                listed(&offset_experiment),
                listed(&stride_experiment),
-               {"word_size",
-                "words of 4, 8, 16 bytes, coalesced and each in 32 or 128 bytes of its own",
-                &word_size},
+               listed(&word_size_experiment),
                {"yours", "your own pattern: drawn, predicted, and measured", &yours},
                {"caching", "the same loads through L1 and past it", &caching},
                {"l2_window", "an array that is to stay in the L2 while a stream passes by",
