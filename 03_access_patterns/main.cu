@@ -5,7 +5,7 @@
 #include "options.hpp"
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
-[[gnu::weak]] void coalescing(const Run&);
+[[gnu::weak]] extern const samples::Experiment coalescing_experiment;
 [[gnu::weak]] extern const samples::Experiment offset_experiment;
 [[gnu::weak]] extern const samples::Experiment stride_experiment;
 [[gnu::weak]] extern const samples::Experiment word_size_experiment;
@@ -29,9 +29,7 @@ int main(int argc, char** argv) {
        .about = "Which memory transactions a warp's addresses become, and what they cost",
        .experiments =
            {
-               {"coalescing",
-                "a model of five generations, drawn: transactions of one warp's addresses",
-                &coalescing},
+               listed(&coalescing_experiment),
                listed(&offset_experiment),
                listed(&stride_experiment),
                listed(&word_size_experiment),

@@ -67,6 +67,36 @@ static __global__ void take_away_slots(unsigned* sums, unsigned threads, Slots s
       atomicSub(&sums[i / slots.words % threads], slots.passes * word_at(slots.first + i));
 }
 
+/// Which words the lanes of a warp read in each of `loads` loads, which go round the warps: counted
+/// from where the load begins, `warp_words` after the load before it.
+struct Pattern {
+  size_t warp_words;
+  int word[32];  ///< negative: the lane is idle
+
+  template <class WordOf>
+  static Pattern of(size_t warp_words, const WordOf& word_of) {
+    Pattern pattern{warp_words, {}};
+    for (unsigned lane = 0; lane < 32; ++lane) pattern.word[lane] = int(word_of(lane));
+    return pattern;
+  }
+  Warp warp() const {
+    return warp_of(4, [this](unsigned lane) { return word[lane]; });
+  }
+  size_t last() const { return size_t(*std::max_element(word, word + 32)); }
+  /// Words of an array that ends with the last word that is read.
+  size_t words(size_t loads) const { return (loads - 1) * warp_words + last() + 1; }
+};
+
+/// Takes each word away from the sum of the lane that must have read it.
+static __global__ void take_away_pattern(unsigned* sums, size_t loads, size_t warps, Pattern p) {
+  const size_t step = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < loads * 32; i += step) {
+    const size_t load = i / 32, lane = i % 32;
+    const int word = p.word[lane];
+    if (word >= 0) atomicSub(&sums[load % warps * 32 + lane], word_at(load * p.warp_words + word));
+  }
+}
+
 /// The words that are read, and the sum that each thread writes.
 struct Words {
   using Sums = samples::Output<unsigned>;
@@ -99,6 +129,12 @@ struct Words {
   Task task(std::string name, Function<void()> read, const Slots& slots) {
     return task(std::move(name), std::move(read), [this, slots](unsigned* left) {
       take_away_slots<<<4096, 256>>>(left, grid.threads(), slots);
+      CUDA_CHECK_LAUNCH();
+    });
+  }
+  Task task(std::string name, Function<void()> read, const Pattern& pattern, size_t loads) {
+    return task(std::move(name), std::move(read), [this, pattern, loads](unsigned* left) {
+      take_away_pattern<<<4096, 256>>>(left, loads, grid.threads() / 32, pattern);
       CUDA_CHECK_LAUNCH();
     });
   }
