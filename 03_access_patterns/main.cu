@@ -9,7 +9,7 @@
 [[gnu::weak]] extern const samples::Experiment offset_experiment;
 [[gnu::weak]] extern const samples::Experiment stride_experiment;
 [[gnu::weak]] extern const samples::Experiment word_size_experiment;
-[[gnu::weak]] void yours(const Run&);
+[[gnu::weak]] extern const samples::Experiment yours_experiment;
 [[gnu::weak]] void caching(const Run&);
 [[gnu::weak]] void l2_window(const Run&);
 [[gnu::weak]] extern const samples::Experiment structs_experiment;
@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
                listed(&offset_experiment),
                listed(&stride_experiment),
                listed(&word_size_experiment),
-               {"yours", "your own pattern: drawn, predicted, and measured", &yours},
+               listed(&yours_experiment),
                {"caching", "the same loads through L1 and past it", &caching},
                {"l2_window", "an array that is to stay in the L2 while a stream passes by",
                 &l2_window},
