@@ -220,6 +220,12 @@ double ns_measured(const Run& run, const Ref& ref) {
   return ns_of(run, ref, (*run.results)(ref).time.ms.median);
 }
 
+Calibrated calibrated(const Run& run) {
+  return {.memory_ns = ns_measured(run, memory_row()),
+          .l2_ns = ns_measured(run, l2_row()),
+          .line_ns = run.device ? line_ns(*run.device) : NAN};
+}
+
 Sheet sheet_of(const Run& run, const char* heading) {
   const auto ns = [&run](const Row& row, double ms) { return ns_of(run, row.ref, ms); };
   return Sheet(run, heading,
@@ -268,12 +274,12 @@ void run_yours(const Run& run) {
     return read_task(Shared(Words(32 * loads, resident_grid(*run.device))), row.ref, loads);
   });
 
-  const Calibrated c{ns_measured(run, memory_row()), ns_measured(run, l2_row()),
-                     run.device ? line_ns(*run.device) : NAN};
+  const Calibrated c = calibrated(run);
   from_memory.predict([&](const Row& row) {
     return predicted_ns(cost_of(row.ref), c) * double(loads_of(run, row.ref)) * 1e-9;
   });
-  from_memory.print({"predicted: the slowest of L1 (a line a cycle), L2 and memory"});
+  from_memory.print(
+      {"predicted: the slowest of L1 (a line per cycle), L2 (the row below) and memory"});
   from_l2.print();
   const double moved = bytes_moved() * double(loads_of(run, yours_row()));
   if (run.device && !beyond_l2(*run.device, moved))

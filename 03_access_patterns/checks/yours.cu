@@ -44,6 +44,26 @@ TEST_CASE("yours: the slowest part decides") {
   CHECK(line_ns(device) == doctest::Approx(5));
 }
 
+// Of the pattern as handed out both constants are multiplied by three: a replay sees no exchange.
+TEST_CASE("yours: each constant comes from its row") {
+  std::string printed;
+  Report report("yours", &printed);
+  Device device;
+  device.number = -1;
+  device.prop.multiProcessorCount = 100;
+  device.prop.maxThreadsPerMultiProcessor = 2048;
+  device.prop.l2CacheSize = 60 << 20;
+  device.prop.totalGlobalMem = size_t(64) << 30;
+  Results results;
+  results.keep(Measured{.ref = "read_in_order", .time = {single(8)}});
+  results.keep(Measured{.ref = "read_in_l2", .time = {single(2)}});
+  const Run run{report, &device, {}, false, false, nullptr, &results};
+  const Calibrated c = calibrated(run);
+  CHECK(c.memory_ns == doctest::Approx(8e9 / (1 << 23)));
+  // a quarter of the L2 holds two steps of the grid, of 8 words per thread, and is read 32 times
+  CHECK(c.l2_ns == doctest::Approx(2e9 / (2 * 8 * 204800)));
+}
+
 TEST_CASE("yours: a pattern that cannot be run is refused") {
   const auto all = [](int word) { return [word](unsigned) { return word; }; };
   CHECK_THROWS_WITH_AS(require_possible(Pattern::of(32, all(-1))), "yours: all lanes are idle",
