@@ -197,7 +197,7 @@ struct Arrays {
   unsigned n;  ///< words of 16 bytes in half of the stream
   unsigned blocks;
   DeviceBuffer<unsigned> hot, stream, sums, left;
-  DeviceBuffer<unsigned> wrong_sums{1};
+  DeviceBuffer<unsigned long long> wrong_sums{1};
 
   /// `most_hot`: words of 16 bytes of the largest hot array.
   Arrays(unsigned most_hot, unsigned n, unsigned blocks)
@@ -208,7 +208,7 @@ struct Arrays {
         sums(threads() + canaries),
         left(threads()) {
     fill_hot_words<<<1024, 256>>>(hot.data(), hot.size());
-    fill_words<<<1024, 256>>>(stream.data(), stream.size());
+    samples::fill_kernel<<<1024, 256>>>(stream.data(), stream.size(), WordAt{});
     CUDA_CHECK_LAUNCH();
   }
   unsigned threads() const { return blocks * block_threads; }
@@ -222,7 +222,7 @@ struct Arrays {
     if (hot_words) take_away_hot<<<4096, 256>>>(left.data(), threads(), hot_words, n);
     CUDA_CHECK_LAUNCH();
     wrong_sums.copy_from({0});
-    count_what_is_left<<<256, 256>>>(left.data(), threads(), wrong_sums.data());
+    samples::count_wrong_kernel<<<256, 256>>>(left.data(), threads(), IsZero{}, wrong_sums.data());
     CUDA_CHECK_LAUNCH();
     return wrong_sums.to_host()[0];
   }

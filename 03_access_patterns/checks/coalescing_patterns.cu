@@ -78,9 +78,10 @@ std::vector<Random> patterns() {
 
 /// As in "17 8 bytes: 3 3 - 12 ...": which pattern it is, and what each lane wants.
 std::string parameter(size_t number, const Random& pattern) {
-  std::string text = std::to_string(number) + " " + std::to_string(pattern.bytes) + " bytes:";
+  std::string text = std::to_string(number);
+  text.append(" ").append(std::to_string(pattern.bytes)).append(" bytes:");
   for (const int index : pattern.wanted.index)
-    text += index < 0 ? std::string(" -") : " " + std::to_string(index);
+    text.append(" ").append(index < 0 ? std::string("-") : std::to_string(index));
   return text;
 }
 
