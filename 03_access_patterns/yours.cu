@@ -100,9 +100,9 @@ Pattern your_pattern() { return Pattern::of(warp_words, word_of); }
 /// Whether the pattern is the one that this file was handed out with. A changed one has a key of
 /// its own: recorded times are not those of your pattern.
 bool as_handed_out() {
-  bool same = warp_words == 96;
-  for (unsigned lane = 0; lane < 32; ++lane) same = same && word_of(lane) == int(3 * lane);
-  return same;
+  bool equal = warp_words == 96;
+  for (unsigned lane = 0; lane < 32; ++lane) equal = equal && word_of(lane) == int(3 * lane);
+  return equal;
 }
 Ref yours_row() { return as_handed_out() ? name_of<read_yours>() : "read_yours_changed"; }
 Ref memory_row() { return name_of<read_in_order>(); }
