@@ -11,19 +11,18 @@
 [[gnu::weak]] extern const samples::Experiment word_size_experiment;
 [[gnu::weak]] extern const samples::Experiment yours_experiment;
 [[gnu::weak]] void caching(const Run&);
-[[gnu::weak]] void l2_window(const Run&);
+[[gnu::weak]] extern const samples::Experiment l2_window_experiment;
 [[gnu::weak]] extern const samples::Experiment structs_experiment;
 [[gnu::weak]] void stores(const Run&);
 [[gnu::weak]] void reverse(const Run&);
 [[gnu::weak]] void work_split(const Run&);
-[[gnu::weak]] void matmul(const Run&);
+[[gnu::weak]] extern const samples::Experiment matmul_experiment;
 [[gnu::weak]] void unroll(const Run&);
-[[gnu::weak]] void compare(const Run&);
-[[gnu::weak]] void dictionary(const Run&, const Options&);
-[[gnu::weak]] void dictionary_fits(const Run&, const Options&);
+[[gnu::weak]] extern const samples::Experiment compare_experiment;
+[[gnu::weak]] extern const samples::Experiment dictionary_experiment;
 
 int main(int argc, char** argv) {
-  Options options;
+  Options& options = typed_options();
   return run_sample(
       {.topic = "03_access_patterns",
        .about = "Which memory transactions a warp's addresses become, and what they cost",
@@ -35,18 +34,16 @@ int main(int argc, char** argv) {
                listed(&word_size_experiment),
                listed(&yours_experiment),
                {"caching", "the same loads through L1 and past it", &caching},
-               {"l2_window", "an array that is to stay in the L2 while a stream passes by",
-                &l2_window},
+               listed(&l2_window_experiment),
                listed(&structs_experiment),
                {"stores", "stores of one, two and four segments, coalesced and strided", &stores},
                {"reverse", "an array reversed in global memory, and through shared memory",
                 &reverse},
                {"work_split", "a chunk for each thread, or threads interleaved", &work_split},
-               {"matmul", "A x B, and A x the transposed B", &matmul},
+               listed(&matmul_experiment),
                {"unroll", "1 to 8 elements a thread, words of 4 to 16 bytes", &unroll},
-               {"compare", "every X against every Y, and what storing the results costs", &compare},
-               {"dictionary", "where each of 16384 words first occurs in a text",
-                with(options, dictionary), with(options, dictionary_fits)},
+               listed(&compare_experiment),
+               listed(&dictionary_experiment),
            },
        .options =
            {

@@ -1,26 +1,28 @@
-// transpose: a matrix is read by rows and written by columns, or the other way round. Either way
-// one of the two accesses is scattered. The wiki [LC 4] finds column -> row faster than row ->
-// column, and the book behind it speeds up row -> column by ordering the blocks along diagonals.
+// transpose: a matrix is read by rows and written by columns, or it is read by columns and written
+// by rows. In both cases one of the two accesses is scattered. The wiki [LC 4] finds column -> row
+// faster than row -> column. In the book on which the wiki is based, row -> column becomes faster
+// when the blocks work along diagonals of the matrix.
 // Two things to look at:
-//   - The sectors of the stores. With 4 per request a kernel takes about a millisecond, with 32
-//     about four, whatever it loads.
-//   - The tiles. A tile in shared memory makes both accesses coalesced. It takes twice as many
-//     memory operations, and less time [KP]. Wider accesses then reach the rate of a copy.
+//   - The sectors of the stores. A kernel without a tile takes about one millisecond if its stores
+//     have 4 sectors per request, and about four milliseconds if they have 32.
+//   - The tiles. With a tile in shared memory both accesses are coalesced. The kernel has twice as
+//     many memory operations, and takes less time [KP]. With 16-byte words it nearly reaches the
+//     rate of a copy.
 //
 //   cmake -S 04_bandwidth -B build/transpose -DEXPERIMENTS=transpose
 //   cmake --build build/transpose && build/transpose/04_bandwidth
 //
-//   1  copy_rows               both sides by rows: as fast as one word per thread can be
+//   1  copy_rows               both sides by rows: the limit for one word per thread
 //   2  copy_columns            both sides by columns
-//   3  row_to_column           the text's first: reads by rows, writes by columns
-//   4  column_to_row           the text's second: reads by columns, writes by rows
-//   5  diagonal_row_to_column  3, with the blocks in diagonal order
-//   6  diagonal_column_to_row  4, with the blocks in diagonal order
+//   3  row_to_column           the wiki's first kernel: reads by rows, writes by columns
+//   4  column_to_row           the wiki's second kernel: reads by columns, writes by rows
+//   5  diagonal_row_to_column  row_to_column, with the blocks in diagonal order
+//   6  diagonal_column_to_row  column_to_row, with the blocks in diagonal order
 //   7  shared_tile             reads and writes by rows, transposes in shared memory
-//   8  padded_tile             7 without bank conflicts
-//   9  quad_tile               8 in 16-byte words
-//  10  best                    9 down the columns, with cache hints
-// transpose_tensor.cu: a transpose by tensor copies, and tiles that are only copied.
+//   8  padded_tile             shared_tile without bank conflicts
+//   9  quad_tile               a tile of 64 x 64 words, without bank conflicts, in 16-byte words
+//  10  best                    quad_tile with blocks in the order of the columns, and cache hints
+// transpose_tensor.cu: a transpose by tensor copies, and tiles that are copied and not transposed.
 #ifdef HAVE_CUBLAS
 #include <cublas_v2.h>
 
@@ -35,21 +37,23 @@ using namespace samples;
 
 // ---- kernels: the input has ny rows of nx words, the output nx rows of ny words ----
 
-// A warp reads 32 neighbours of a row and writes 32: 4 sectors of 32 bytes each.
+// A warp reads 32 neighbouring words of a row and writes 32 neighbouring words: 4 sectors of 32
+// bytes on each side.
 __global__ void copy_rows(float* out, const float* in, unsigned nx, unsigned ny) {
   const unsigned ix = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned iy = blockIdx.y * blockDim.y + threadIdx.y;
   if (ix < nx && iy < ny) out[size_t(iy) * nx + ix] = in[size_t(iy) * nx + ix];
 }
 
-// Each lane of a warp is a row further than the one before: 32 sectors to read and 32 to write.
+// Each lane of a warp is one row below the lane before: 32 sectors to read and 32 to write.
 __global__ void copy_columns(float* out, const float* in, unsigned nx, unsigned ny) {
   const unsigned iy = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned ix = blockIdx.y * blockDim.y + threadIdx.y;
   if (ix < nx && iy < ny) out[size_t(iy) * nx + ix] = in[size_t(iy) * nx + ix];
 }
 
-// A warp reads 32 neighbours of a row (4 sectors) and writes each into a row of its own (32).
+// A warp reads 32 neighbouring words of a row (4 sectors) and writes each of them to a different
+// row of the output (32 sectors).
 __global__ void row_to_column(float* out, const float* in, unsigned nx, unsigned ny) {
   const unsigned ix = blockIdx.x * blockDim.x + threadIdx.x;  // column of the input
   const unsigned iy = blockIdx.y * blockDim.y + threadIdx.y;  // its row
@@ -57,8 +61,9 @@ __global__ void row_to_column(float* out, const float* in, unsigned nx, unsigned
 }
 
 // [column_to_row]
-// A warp reads a column (32 sectors) and writes 32 neighbours of a row of the output (4). The rest
-// of each sector waits in L1 for the block's other warps.
+// A warp reads 32 words of a column (32 sectors) and writes 32 neighbouring words of a row of the
+// output (4 sectors). The rest of each sector that it reads stays in L1, for the block's other
+// warps.
 __global__ void column_to_row(float* out, const float* in, unsigned nx, unsigned ny) {
   const unsigned iy = blockIdx.x * blockDim.x + threadIdx.x;  // row of the input
   const unsigned ix = blockIdx.y * blockDim.y + threadIdx.y;  // its column
@@ -66,8 +71,8 @@ __global__ void column_to_row(float* out, const float* in, unsigned nx, unsigned
 }
 // [/column_to_row]
 
-// Kernel 3, but consecutive blocks lie on a diagonal of the grid instead of in a row. (The text's
-// own formula is the same on square grids. On others it leaves blocks out.)
+// row_to_column, but consecutive blocks lie on a diagonal of the grid and not in a row. (The wiki's
+// formula gives the same on square grids. On other grids it does not cover the whole matrix.)
 __global__ void diagonal_row_to_column(float* out, const float* in, unsigned nx, unsigned ny) {
   const unsigned block = blockIdx.y * gridDim.x + blockIdx.x;  // blocks start in this order
   const unsigned block_y = block % gridDim.y;
@@ -77,7 +82,7 @@ __global__ void diagonal_row_to_column(float* out, const float* in, unsigned nx,
   if (ix < nx && iy < ny) out[size_t(ix) * ny + iy] = in[size_t(iy) * nx + ix];
 }
 
-// Kernel 4 in diagonal order.
+// column_to_row in diagonal order.
 __global__ void diagonal_column_to_row(float* out, const float* in, unsigned nx, unsigned ny) {
   const unsigned block = blockIdx.y * gridDim.x + blockIdx.x;
   const unsigned block_y = block % gridDim.y;
@@ -90,8 +95,9 @@ __global__ void diagonal_column_to_row(float* out, const float* in, unsigned nx,
 constexpr unsigned tile_side = 32;    // in words: a warp loads a row of the tile
 constexpr unsigned rows_at_once = 8;  // a block's 32 x 8 threads load a tile in four steps
 
-// A warp reads 32 neighbours and writes 32 neighbours. In between it reads a column of the tile,
-// whose 32 words all lie in one bank of shared memory: they are read one after the other.
+// A warp reads 32 neighbouring words and writes 32 neighbouring words. Between the two it reads a
+// column of the tile. The 32 words of this column lie in one bank of shared memory, so they are
+// read one after the other.
 __global__ void shared_tile(float* out, const float* in, unsigned nx, unsigned ny) {
   __shared__ float tile[tile_side][tile_side];
   const unsigned ix = blockIdx.x * tile_side + threadIdx.x;
@@ -108,8 +114,8 @@ __global__ void shared_tile(float* out, const float* in, unsigned nx, unsigned n
 }
 
 // [padded_tile]
-// Each row of the tile has one more word, so that the 32 words of a column lie in 32 different
-// banks: they are read at once.
+// Each row of the tile has one unused word at its end. So the 32 words of a column lie in 32
+// different banks, and are read at the same time.
 __global__ void padded_tile(float* out, const float* in, unsigned nx, unsigned ny) {
   __shared__ float tile[tile_side][tile_side + 1];
   const unsigned ix = blockIdx.x * tile_side + threadIdx.x;
@@ -131,10 +137,10 @@ constexpr unsigned quads = wide / 4;    // per row
 constexpr unsigned wide_threads = 256;  // each moves four quads
 
 // A thread reads 4 x 4 words as four quads, transposes them in its registers, and writes four
-// quads. This takes a quarter of the requests and has four times as many bytes in flight. Row x of
-// the tile is column x of the input. Shared memory serves eight lanes at a time: the quads of a row
-// are swapped (^) so that eight lanes reach all 32 banks, both when they write a column of quads
-// and when they read a row.
+// quads. So there are a quarter as many requests, and four times as many bytes in flight. Row x of
+// the tile is column x of the input. Shared memory serves eight lanes at the same time. The quads
+// of a row are swapped (^), so that eight lanes use all 32 banks, both when they write a column of
+// quads and when they read a row.
 __global__ void __launch_bounds__(wide_threads)
     quad_tile(float* out, const float* in, unsigned nx, unsigned ny) {
   __shared__ float4 tile[wide][quads];
@@ -163,11 +169,12 @@ __global__ void __launch_bounds__(wide_threads)
   }
 }
 
-// Kernel 9 with three changes. Blocks go down the input's columns (blockIdx.x counts rows of
-// tiles), so that blocks that run at the same time write neighbouring words of the output. Loads
-// and stores say that nothing is used twice (load_once, store_once: transpose.cuh). And the launch
-// leaves room for five blocks per multiprocessor only: 80 KiB in flight are enough, and fewer
-// blocks keep closer to that order.
+// quad_tile with three changes. Blocks follow the columns of the input (blockIdx.x counts rows of
+// tiles), so blocks that run at the same time write neighbouring words of the output. Loads and
+// stores tell the caches that no word is used twice (load_once, store_once: transpose.cuh). And the
+// launch leaves room for only five blocks per multiprocessor: their 80 KiB in flight are enough,
+// and with fewer blocks at the same time the order of their accesses is closer to the order of the
+// columns.
 __global__ void __launch_bounds__(wide_threads)
     best(float* out, const float* in, unsigned nx, unsigned ny) {
   __shared__ float4 tile[wide][quads];
@@ -211,27 +218,43 @@ struct Place {
   unsigned ix, iy;  ///< its column; its row
 };
 
-// Kernels 1 to 6. (Diagonal order changes when a block runs, not what it accesses.)
+// The kernels without a tile. (Diagonal order changes the time at which a block runs. It does not
+// change what the block accesses.)
 Place in_matrix(const Thread& t, bool /*loads*/, Order order) {
   const unsigned across = t.block.x * t.shape.x + t.tid.x;
   const unsigned down = t.block.y * t.shape.y + t.tid.y;
   return order == by_rows ? Place{across, down} : Place{down, across};
 }
 
-// Kernels 7 and 8.
+// shared_tile and padded_tile.
 Place in_tile(const Thread& t, bool loads, Order /*by_rows*/) {
   const unsigned stepping = t.step * rows_at_once + t.tid.y;
   return {t.block.x * tile_side + (loads ? t.tid.x : stepping),
           t.block.y * tile_side + (loads ? stepping : t.tid.x)};
 }
 
-// Kernels 9 and 10: the first word of a quad.
+// quad_tile and best: the first word of a quad.
 Place in_quads(const Thread& t, bool loads, Order order) {
   const unsigned tile_x = order == by_rows ? t.block.x : t.block.y;
   const unsigned tile_y = order == by_rows ? t.block.y : t.block.x;
   const unsigned across = t.tid.x % quads, down = t.tid.x / quads;
   return {tile_x * wide + (loads ? 4 * across : quads * t.step + down),
           tile_y * wide + (loads ? 4 * down + t.step : 4 * across)};
+}
+
+// The word of the tile in shared memory that a thread writes or reads. Rows of shared_tile have 32
+// words, rows of padded_tile 33.
+template <unsigned row_words>
+unsigned in_shared_tile(const Thread& t, bool writes) {
+  const unsigned stepping = t.step * rows_at_once + t.tid.y;
+  return writes ? stepping * row_words + t.tid.x : t.tid.x * row_words + stepping;
+}
+
+// The first word of a quad.
+unsigned in_swapped_quads(const Thread& t, bool writes) {
+  const unsigned across = t.tid.x % quads, down = t.tid.x / quads;
+  const unsigned x = writes ? 4 * across + t.step : quads * t.step + down;
+  return 4 * (x * quads + (writes ? down ^ across % 8 : across ^ x / 4 % 8));
 }
 
 /// How a block accesses its part of the matrix.
@@ -255,11 +278,11 @@ const dim3 default_block(32, 8);
 struct Variant {
   std::string_view key = {};  ///< the kernel's name, or what the row is
   const char* words = "";
-  bool transposes = true;    ///< false: it copies
-  double shared_passes = 0;  ///< through shared memory per request to global memory, both ways
+  bool transposes = true;  ///< false: it copies
 
   void (*kernel)(float*, const float*, unsigned, unsigned) = nullptr;
   const Pattern* pattern = &one_word;
+  unsigned (*slot)(const Thread&, bool writes) = nullptr;  ///< nullptr: no tile in shared memory
   Order order = by_rows;
   unsigned resident = 0;  ///< blocks per multiprocessor that the launch leaves room for; 0: any
 
@@ -324,14 +347,15 @@ const Variant variants[] = {
     named<diagonal_row_to_column>({.words = "row -> column, diagonal"}),
     named<diagonal_column_to_row>({.words = "column -> row, diagonal", .order = by_columns}),
     named<shared_tile>(
-        {.words = "shared tile, 32 x 32", .shared_passes = 1 + 32, .pattern = &tile}),
-    named<padded_tile>({.words = "padded tile, 32 x 33", .shared_passes = 1 + 1, .pattern = &tile}),
+        {.words = "shared tile, 32 x 32", .pattern = &tile, .slot = in_shared_tile<32>}),
+    named<padded_tile>(
+        {.words = "padded tile, 32 x 33", .pattern = &tile, .slot = in_shared_tile<33>}),
     named<quad_tile>({.words = "16-byte words, tile 64 x 64",
-                      .shared_passes = 4 + 4,
-                      .pattern = &tile_of_quads}),
+                      .pattern = &tile_of_quads,
+                      .slot = in_swapped_quads}),
     named<best>({.words = "best: down columns, used once",
-                 .shared_passes = 4 + 4,
                  .pattern = &tile_of_quads,
+                 .slot = in_swapped_quads,
                  .order = by_columns,
                  .resident = 5}),
     {.key = "cublas_sgeam",
@@ -412,6 +436,26 @@ Traffic traffic(const Variant& wanted, bool loads, Shape m, dim3 block) {
                        [&](const Thread& t) { return word_of(v, t, loads, m); });
 }
 
+/// Passes through shared memory per request to global memory, to write the tile or to read it. A
+/// pass serves 32 words in 32 different banks: 32 lanes, or 8 lanes that access quads. Lanes that
+/// share a bank are served one after the other.
+double passes(const Variant& v, bool writes) {
+  if (!v.slot) return 0;
+  const Pattern& p = *v.pattern;
+  const unsigned lanes = 32 / p.words, block_threads = p.threads.x * p.threads.y;
+  double all = 0;
+  for (unsigned step = 0; step < p.steps; ++step)
+    for (unsigned first = 0; first < block_threads; first += lanes) {
+      unsigned most = 0, in_bank[32] = {};
+      for (unsigned tid = first; tid < first + lanes; ++tid) {
+        const Thread t{{}, dim3(tid % p.threads.x, tid / p.threads.x), p.threads, step};
+        most = std::max(most, ++in_bank[v.slot(t, writes) % 32]);
+      }
+      all += most;
+    }
+  return all / (p.steps * block_threads / 32);
+}
+
 /// Measured in the same run at the same size; milliseconds.
 struct Calibrated {
   double copy_engine = NAN;   ///< all bytes at the memory's rate
@@ -433,7 +477,8 @@ double predicted_ms(const Variant& wanted, Shape m, dim3 block, const Calibrated
   }
   // L1 and shared memory share one data path. Each line loaded, each sector stored and each pass
   // through shared memory takes it for a cycle.
-  const double cycles = loads.lines + stores.sectors + v.shared_passes * loads.requests;
+  const double shared_passes = passes(v, true) + passes(v, false);
+  const double cycles = loads.lines + stores.sectors + shared_passes * loads.requests;
   const double cycles_per_ms = double(gpu.sm_clock_khz) * gpu.prop.multiProcessorCount;
   return cycles_per_ms > 0 ? std::max(ms, cycles / cycles_per_ms) : ms;
 }
@@ -519,7 +564,7 @@ void measure_size(const Run& run, Shape m, dim3 block, bool all_rows) {
   });
   sheet.print();
   if (!in_cache(run, m).empty())
-    return run.report.note("less than four times the L2: these are the cache's rates");
+    return run.report.note("less than four times the L2: these rates are rates of the cache");
 
   std::vector<Comparison> pairs{{.slow = row("best"), .fast = row("copy_engine")},
                                 {.slow = row("turn_tensor"), .fast = row("best")},
@@ -622,9 +667,11 @@ void run_transpose(const Run& run) {
                                     std::to_string(block.y));
   measure_on_host(run, square(std::min<size_t>(m.nx, run.quick ? 1024 : 2048)));
   measure_size(run, m, block, true);
-  run.report.note("a warp's 32 words fill 4 sectors of 32 bytes, its 32 quads of 4 words fill 16");
+  run.report.note("32 words of a warp fill 4 sectors of 32 bytes, 32 quads of 4 words fill 16");
   if (!quads_fit(m))
-    run.report.note("rows do not begin on 16 bytes: the padded tile stands in for kernels 9, 10");
+    run.report.note(
+        "not all rows begin at a multiple of 16 bytes: padded_tile stands in for quad_tile and "
+        "best");
   for (const Shape other : {square(2048), square(2 * size_t(m.nx))}) {
     if (options_of(run).size || run.quick || !run.device) break;
     if (bytes_moved(other) > 0.9 * run.memory_there())
@@ -642,7 +689,7 @@ void run_transpose(const Run& run) {
 double memory_operations(const Variant& v) {
   const double global = traffic(v, true, counted_shape, default_block).requests +
                         traffic(v, false, counted_shape, default_block).requests;
-  return v.shared_passes > 0 ? 2 * global : global;
+  return v.slot ? 2 * global : global;
 }
 
 std::vector<Claim> claims(const Run& run) {
@@ -735,7 +782,7 @@ std::vector<CountedLaunch> counted() {
 
 extern const Experiment transpose_experiment{
     .name = "transpose",
-    .about = "from one element per thread to the best that can be made",
+    .about = "transposes, from one element per thread to a tile in 16-byte words",
     .run = run_transpose,
     .check_typed = require_grid_of_run,
     .claims = claims,

@@ -575,6 +575,12 @@ class Pages(InFolder):
         self.assertEqual(pages.unjudged(page), ["04.2b", "04.3", "04.5c"])
         self.assertEqual(run("pages.py", "--check", page).returncode, 1)
 
+    def test_claims_that_are_newer_than_the_results_are_named_on_the_page_and_no_others(self):
+        self.write("04_bandwidth/a.cu", 'Part a{"04.1"}, b{"04.2a"}, c{"04.3"};')
+        self.save("04_bandwidth/results/x.csv", claim("04.1", "holds"))
+        page = self.write("README.md", "<!-- results: 0?_*/results/x.csv -->\n\nNot measured yet: 04.1, 04.2a. Soon.\n")
+        self.assertEqual(pages.unjudged(page), ["04.1", "04.3"])
+
 
 class Gpus(InFolder):
     def setUp(self):
