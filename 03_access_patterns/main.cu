@@ -5,11 +5,11 @@
 #include "options.hpp"
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
-[[gnu::weak]] void coalescing(const Run&);
-[[gnu::weak]] void offset(const Run&);
+[[gnu::weak]] extern const samples::Experiment coalescing_experiment;
+[[gnu::weak]] extern const samples::Experiment offset_experiment;
 [[gnu::weak]] extern const samples::Experiment stride_experiment;
-[[gnu::weak]] void word_size(const Run&);
-[[gnu::weak]] void yours(const Run&);
+[[gnu::weak]] extern const samples::Experiment word_size_experiment;
+[[gnu::weak]] extern const samples::Experiment yours_experiment;
 [[gnu::weak]] void caching(const Run&);
 [[gnu::weak]] extern const samples::Experiment l2_window_experiment;
 [[gnu::weak]] extern const samples::Experiment structs_experiment;
@@ -28,15 +28,11 @@ int main(int argc, char** argv) {
        .about = "Which memory transactions a warp's addresses become, and what they cost",
        .experiments =
            {
-               {"coalescing",
-                "a model of five generations, drawn: transactions of one warp's addresses",
-                &coalescing},
-               {"offset", "reading from 0 to 64 words past the alignment", &offset},
+               listed(&coalescing_experiment),
+               listed(&offset_experiment),
                listed(&stride_experiment),
-               {"word_size",
-                "words of 4, 8, 16 bytes, coalesced and each in 32 or 128 bytes of its own",
-                &word_size},
-               {"yours", "your own pattern: drawn, predicted, and measured", &yours},
+               listed(&word_size_experiment),
+               listed(&yours_experiment),
                {"caching", "the same loads through L1 and past it", &caching},
                listed(&l2_window_experiment),
                listed(&structs_experiment),
