@@ -29,7 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # to these. An empty list: the whole page.
 MOVED = {
     "01_memory_model/GLOSSARY.md": [],
-    "03_access_patterns/README.md": ["coalescing", "stride", "structs"],
+    "03_access_patterns/README.md": ["coalescing", "stride", "structs", "matmul", "offset"],
     "04_bandwidth/README.md": ["transpose"],
     "04_bandwidth/BEYOND.md": [],
 }
