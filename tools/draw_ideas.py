@@ -251,10 +251,10 @@ def grid(x, y, cell, row_words, column):
 
 def draw_tile():
     cell, left, top, column = 13, 16, 62, 5
-    parts, x = [text(left, 20, "A tile of 32 x 32 words in shared memory: who stores a row, and which banks a column wants",
+    parts, x = [text(left, 20, "A tile of 32 x 32 words in shared memory: which warp writes each row, and in which banks a column lies",
                      class_="title"),
-                text(left, 36, "a colour is the warp that stores the row (8 warps, 4 rows each); numbers: the banks of column 5, "
-                     "which one warp loads; dots: bank 5 elsewhere", class_="said")], left
+                text(left, 36, "a colour is the warp that writes the row into the tile (8 warps, 4 rows each); numbers: the banks "
+                     "of column 5, which one warp reads; dots: bank 5 elsewhere", class_="said")], left
     for row_words in (BANKS, BANKS + 1):
         banks = banks_of(column, row_words)
         wavefronts = max(map(banks.count, banks))
