@@ -14,7 +14,7 @@
 [[gnu::weak]] void l2_window(const Run&);
 [[gnu::weak]] extern const samples::Experiment structs_experiment;
 [[gnu::weak]] void stores(const Run&);
-[[gnu::weak]] void reverse(const Run&);
+[[gnu::weak]] extern const samples::Experiment reverse_experiment;
 [[gnu::weak]] void work_split(const Run&);
 [[gnu::weak]] void matmul(const Run&);
 [[gnu::weak]] void unroll(const Run&);
@@ -43,8 +43,7 @@ int main(int argc, char** argv) {
                 &l2_window},
                listed(&structs_experiment),
                {"stores", "stores of one, two and four segments, coalesced and strided", &stores},
-               {"reverse", "an array reversed in global memory, and through shared memory",
-                &reverse},
+               listed(&reverse_experiment),
                {"work_split", "a chunk for each thread, or threads interleaved", &work_split},
                {"matmul", "A x B, and A x the transposed B", &matmul},
                {"unroll", "1 to 8 elements a thread, words of 4 to 16 bytes", &unroll},
