@@ -234,6 +234,21 @@ Place in_quads(const Thread& t, bool loads, Order order) {
           tile_y * wide + (loads ? 4 * down + t.step : 4 * across)};
 }
 
+// The word of the tile in shared memory that a thread writes or reads. Rows of shared_tile have 32
+// words, rows of padded_tile 33.
+template <unsigned row_words>
+unsigned in_shared_tile(const Thread& t, bool writes) {
+  const unsigned stepping = t.step * rows_at_once + t.tid.y;
+  return writes ? stepping * row_words + t.tid.x : t.tid.x * row_words + stepping;
+}
+
+// The first word of a quad.
+unsigned in_swapped_quads(const Thread& t, bool writes) {
+  const unsigned across = t.tid.x % quads, down = t.tid.x / quads;
+  const unsigned x = writes ? 4 * across + t.step : quads * t.step + down;
+  return 4 * (x * quads + (writes ? down ^ across % 8 : across ^ x / 4 % 8));
+}
+
 /// How a block accesses its part of the matrix.
 struct Pattern {
   Place (*place)(const Thread&, bool loads, Order) = nullptr;
@@ -255,11 +270,11 @@ const dim3 default_block(32, 8);
 struct Variant {
   std::string_view key = {};  ///< the kernel's name, or what the row is
   const char* words = "";
-  bool transposes = true;    ///< false: it copies
-  double shared_passes = 0;  ///< through shared memory per request to global memory, both ways
+  bool transposes = true;  ///< false: it copies
 
   void (*kernel)(float*, const float*, unsigned, unsigned) = nullptr;
   const Pattern* pattern = &one_word;
+  unsigned (*slot)(const Thread&, bool writes) = nullptr;  ///< nullptr: no tile in shared memory
   Order order = by_rows;
   unsigned resident = 0;  ///< blocks per multiprocessor that the launch leaves room for; 0: any
 
@@ -324,14 +339,15 @@ const Variant variants[] = {
     named<diagonal_row_to_column>({.words = "row -> column, diagonal"}),
     named<diagonal_column_to_row>({.words = "column -> row, diagonal", .order = by_columns}),
     named<shared_tile>(
-        {.words = "shared tile, 32 x 32", .shared_passes = 1 + 32, .pattern = &tile}),
-    named<padded_tile>({.words = "padded tile, 32 x 33", .shared_passes = 1 + 1, .pattern = &tile}),
+        {.words = "shared tile, 32 x 32", .pattern = &tile, .slot = in_shared_tile<32>}),
+    named<padded_tile>(
+        {.words = "padded tile, 32 x 33", .pattern = &tile, .slot = in_shared_tile<33>}),
     named<quad_tile>({.words = "16-byte words, tile 64 x 64",
-                      .shared_passes = 4 + 4,
-                      .pattern = &tile_of_quads}),
+                      .pattern = &tile_of_quads,
+                      .slot = in_swapped_quads}),
     named<best>({.words = "best: down columns, used once",
-                 .shared_passes = 4 + 4,
                  .pattern = &tile_of_quads,
+                 .slot = in_swapped_quads,
                  .order = by_columns,
                  .resident = 5}),
     {.key = "cublas_sgeam",
@@ -412,6 +428,26 @@ Traffic traffic(const Variant& wanted, bool loads, Shape m, dim3 block) {
                        [&](const Thread& t) { return word_of(v, t, loads, m); });
 }
 
+/// Passes through shared memory per request to global memory, to write the tile or to read it. A
+/// pass serves 32 words in 32 different banks: 32 lanes, or 8 lanes that access quads. Lanes that
+/// share a bank are served one after the other.
+double passes(const Variant& v, bool writes) {
+  if (!v.slot) return 0;
+  const Pattern& p = *v.pattern;
+  const unsigned lanes = 32 / p.words, block_threads = p.threads.x * p.threads.y;
+  double all = 0;
+  for (unsigned step = 0; step < p.steps; ++step)
+    for (unsigned first = 0; first < block_threads; first += lanes) {
+      unsigned most = 0, in_bank[32] = {};
+      for (unsigned tid = first; tid < first + lanes; ++tid) {
+        const Thread t{{}, dim3(tid % p.threads.x, tid / p.threads.x), p.threads, step};
+        most = std::max(most, ++in_bank[v.slot(t, writes) % 32]);
+      }
+      all += most;
+    }
+  return all / (p.steps * block_threads / 32);
+}
+
 /// Measured in the same run at the same size; milliseconds.
 struct Calibrated {
   double copy_engine = NAN;   ///< all bytes at the memory's rate
@@ -433,7 +469,8 @@ double predicted_ms(const Variant& wanted, Shape m, dim3 block, const Calibrated
   }
   // L1 and shared memory share one data path. Each line loaded, each sector stored and each pass
   // through shared memory takes it for a cycle.
-  const double cycles = loads.lines + stores.sectors + v.shared_passes * loads.requests;
+  const double shared_passes = passes(v, true) + passes(v, false);
+  const double cycles = loads.lines + stores.sectors + shared_passes * loads.requests;
   const double cycles_per_ms = double(gpu.sm_clock_khz) * gpu.prop.multiProcessorCount;
   return cycles_per_ms > 0 ? std::max(ms, cycles / cycles_per_ms) : ms;
 }
@@ -624,7 +661,7 @@ void run_transpose(const Run& run) {
   measure_size(run, m, block, true);
   run.report.note("a warp's 32 words fill 4 sectors of 32 bytes, its 32 quads of 4 words fill 16");
   if (!quads_fit(m))
-    run.report.note("rows do not begin on 16 bytes: the padded tile stands in for kernels 9, 10");
+    run.report.note("rows do not begin on 16 bytes: padded_tile stands in for quad_tile and best");
   for (const Shape other : {square(2048), square(2 * size_t(m.nx))}) {
     if (options_of(run).size || run.quick || !run.device) break;
     if (bytes_moved(other) > 0.9 * run.memory_there())
@@ -642,7 +679,7 @@ void run_transpose(const Run& run) {
 double memory_operations(const Variant& v) {
   const double global = traffic(v, true, counted_shape, default_block).requests +
                         traffic(v, false, counted_shape, default_block).requests;
-  return v.shared_passes > 0 ? 2 * global : global;
+  return v.slot ? 2 * global : global;
 }
 
 std::vector<Claim> claims(const Run& run) {
