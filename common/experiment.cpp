@@ -73,6 +73,7 @@ void judge(const Run& run, const Claim& claim) {
                                   : judge(claim.rule, each.interval));
     if (each.interval.measured()) here += (here.empty() ? "" : ", ") + each.words;
   }
+  if (!here.empty() && !claim.here.empty()) here += "; " + claim.here;
   const Verdict verdict = verdicts.size() == 1 ? verdicts[0] : judge_many(verdicts);
   // of several the least is saved, or why there is none
   const auto least = std::min_element(all.begin(), all.end(), [](const Judged& a, const Judged& b) {

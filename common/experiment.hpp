@@ -35,7 +35,7 @@ struct Claim {
   std::vector<Level> levels = {};
   bool some = false;  ///< the text says "some" or "can"
   Fact fact = Fact::none;
-  std::string here = {};               ///< of a fact: what was found
+  std::string here = {};               ///< of a fact: what was found; else added to what was found
   std::string unless = {};             ///< not empty: the part is not judged, and why
   std::string needs = {};              ///< what to do where a level is missing
   std::vector<Comparison> found = {};  ///< shown below the claim as findings, not judged

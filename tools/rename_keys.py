@@ -9,13 +9,16 @@ that no value changed. A table has fields between tabs; lines that begin with # 
 
     rename   EXPERIMENT  CASE  PARAMETER  AT  KEY  PARAMETER  AT
              The row's old name and its new one. A * stands for any, and on the right for what stood there.
+    gone     EXPERIMENT  CASE  METRIC
+             What the experiment no longer saves: these numbers of the row, which has its new name, go.
     counted  KERNEL  PARAMETER  KERNEL  PARAMETER
              The same for a launch in a counters' file.
     time     EXPERIMENT  KEY  AT  METRIC  FACTOR
              The time of the row in ms, which the second edition did not save: FACTOR x METRIC, or with a / before it
              FACTOR / METRIC. It follows from that value alone.
     ratio    EXPERIMENT  CLAIM  KEY  OVER
-             The claim's figure, saved as the ratio of the two rows whose times it compares.
+             The claim's figure, saved as the ratio of the two rows whose times it compares. Of rows of a sweep KEY and
+             OVER are written as in "multiply at 1024".
     count    EXPERIMENT  KEY  KERNEL  PARAMETER  METRIC
              A count of the counters' file beside the results, which the claims of the experiment rest on.
     machine  GPU  METRIC  UNIT  VALUE
@@ -30,7 +33,7 @@ import pathlib
 import re
 import sys
 
-FIELDS = {"rename": 7, "counted": 4, "time": 5, "ratio": 4, "count": 5, "machine": 4}
+FIELDS = {"rename": 7, "gone": 3, "counted": 4, "time": 5, "ratio": 4, "count": 5, "machine": 4}
 MARKER = re.compile(r"(?<=<!-- )(v|table:) (.*?)(?= -->)")
 
 
@@ -69,6 +72,7 @@ class Results:
         """The whole file as it is to be."""
         for row in self.rows:
             self.rename(row)
+        self.rows = [row for row in self.rows if [row["experiment"], row["case"], row["metric"]] not in self.table["gone"]]
         there = {self.name(row) for row in self.rows}
         kept = [row for row in self.of_the_machine() if self.name(row) not in there]
         for row in self.rows:
@@ -113,9 +117,10 @@ class Results:
         for experiment, claim, key, over in self.table["ratio"]:
             if (experiment, claim, "claim") == (*place, row["kind"]):
                 numbers = {name: row[name] for name in ("value", "low", "high", "repeats")}
-                words = next((r["words"] for r in self.rows if r["case"] == key and r.get("words")), "")
-                yield self.like(row, case=key, kind="ratio", metric="time over that of " + over, unit="x", words=words,
-                                **numbers)
+                key, _, at = key.partition(" at ")
+                words = next((r["words"] for r in self.rows if (r["case"], r["at"]) == (key, at) and r.get("words")), "")
+                yield self.like(row, case=key, at=at, kind="ratio", metric="time over that of " + over, unit="x",
+                                words=words, **numbers)
         for experiment, key, kernel, parameter, metric in self.table["count"]:
             if (experiment, key, "time") == (*place, row["metric"]) and row["kind"] in ("measured", "calibration"):
                 value = self.counts.get((kernel, parameter, metric))

@@ -1265,6 +1265,7 @@ class Keys(InFolder):
 
     TABLE = ("rename\tstride\tfrom memory\t*\t*\tread_stride\t*\t*\n"
              "rename\tstride\tneither\t\t\tread_lines\t\t\n"
+             "gone\tstride\tread_lines\tefficiency\n"
              "counted\told\tsize\tnew\tsize\n"
              "time\tstride\tread_stride\t2\tbandwidth\t/8\n"
              "time\tstride\tread_lines\t\tcost\t0.5\n"
@@ -1307,6 +1308,15 @@ class Keys(InFolder):
         once = self.after.read_text()
         self.rename(self.after)
         self.assertEqual(self.after.read_text(), once)
+
+    def test_a_ratio_of_a_sweep_and_a_number_that_is_gone(self):
+        self.table.write_text(self.TABLE.replace("read_lines\tread_stride", "read_stride at 2\tread_lines"))
+        gone = record(experiment="stride", case="neither", kind="measured", metric="efficiency", value=1)
+        file = self.save("swept.csv", *self.old, gone)
+        self.rename(file)
+        found = records.load(file)
+        self.assertEqual([(r["case"], r["at"]) for r in found if r["kind"] == "ratio"], [("read_stride", "2")])
+        self.assertNotIn("efficiency", [r["metric"] for r in found])
 
     def test_markers_of_pages(self):
         page = self.folder / "page.md"
