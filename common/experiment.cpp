@@ -12,7 +12,7 @@ struct Judged {
   std::string words;
 };
 
-Interval ratio_of(const Run& run, const Measured& slow, const Measured& fast) {
+Interval ratio_of_times(const Run& run, const Measured& slow, const Measured& fast) {
   if (slow.turn == 0 || slow.turn != fast.turn)
     throw std::logic_error("'" + text(slow.ref) + "' and '" + text(fast.ref) +
                            "' were not measured in turn");
@@ -23,13 +23,20 @@ Interval ratio_of(const Run& run, const Measured& slow, const Measured& fast) {
   return run.machine->ratio(slow, fast);
 }
 
+/// The same as the pair says. What is saved is always the ratio of the rows' times.
+Interval as_compared(const Comparison& pair, const Measured& slow, const Measured& fast,
+                     const Interval& of_times) {
+  return pair.per_byte ? scaled(of_times, fast.bytes / slow.bytes) : of_times;
+}
+
 Judged judged(const Run& run, const Comparison& pair) {
   const Measured &slow = (*run.results)(pair.slow), &fast = (*run.results)(pair.fast);
-  const Interval r = ratio_of(run, slow, fast);
-  if (!r.measured()) return {r, ""};
+  const Interval times = ratio_of_times(run, slow, fast);
+  if (!times.measured()) return {times, ""};
   run.report.save({"", slow.ref.key, "", at_text(slow.ref), "ratio", ratio_to(fast.ref), "x",
-                   r.value, r.low, r.high, r.pairs, slow.words});
-  return {r, slower(r, fast.words)};
+                   times.value, times.low, times.high, times.pairs, slow.words});
+  const Interval r = as_compared(pair, slow, fast, times);
+  return {r, slower(r, fast.words) + (pair.per_byte ? ", per byte" : "")};
 }
 
 /// As many decimals as leave three digits.
@@ -101,6 +108,11 @@ void show_recorded(const Experiment& experiment, const Run& run, const std::stri
 }
 
 }  // namespace
+
+Interval ratio_of(const Run& run, const Comparison& pair) {
+  const Measured &slow = (*run.results)(pair.slow), &fast = (*run.results)(pair.fast);
+  return as_compared(pair, slow, fast, ratio_of_times(run, slow, fast));
+}
 
 void find(const Run& run, const std::string& id, const Comparison& pair, const std::string& where) {
   const Judged found = judged(run, pair);

@@ -12,6 +12,7 @@ namespace samples {
 /// Two rows whose times a claim compares: `slow` over `fast`.
 struct Comparison {
   Ref slow, fast;
+  bool per_byte = false;  ///< compares what a byte of each row's work takes
 };
 
 /// A number that a claim judges as it is: one that was kept under this metric or, if `of_ms` is
@@ -40,6 +41,9 @@ struct Claim {
   std::string needs = {};              ///< what to do where a level is missing
   std::vector<Comparison> found = {};  ///< shown below the claim as findings, not judged
 };
+
+/// How many times as long `slow` takes as `fast`, for a table of its own; claims save their ratios.
+Interval ratio_of(const Run& run, const Comparison& pair);
 
 /// Compares two rows beside a claim, or where no text claims anything: a finding, not judged.
 /// `where` stands before it.

@@ -19,12 +19,14 @@ that no value changed. A table has fields between tabs; lines that begin with # 
     ratio    EXPERIMENT  CLAIM  KEY  OVER
              The claim's figure, saved as the ratio of the two rows whose times it compares. Of rows of a sweep KEY and
              OVER are written as in "multiply at 1024".
+    over     EXPERIMENT  KEY  METRIC  OVER  FACTOR
+             FACTOR x METRIC of the row KEY, saved as the ratio of its time to that of the row OVER.
     count    EXPERIMENT  KEY  KERNEL  PARAMETER  METRIC
              A count of the counters' file beside the results, which the claims of the experiment rest on.
     machine  GPU  METRIC  UNIT  VALUE
              A property of the GPU, which the recorded rows are shown and replayed with.
 
-The last four add rows, each once. The words that a row had are kept in the column `words`, where the file has one.
+The last five add rows, each once. The words that a row had are kept in the column `words`, where the file has one.
 """
 import argparse
 import csv
@@ -33,7 +35,7 @@ import pathlib
 import re
 import sys
 
-FIELDS = {"rename": 7, "gone": 3, "counted": 4, "time": 5, "ratio": 4, "count": 5, "machine": 4}
+FIELDS = {"rename": 7, "gone": 3, "counted": 4, "time": 5, "ratio": 4, "over": 5, "count": 5, "machine": 4}
 MARKER = re.compile(r"(?<=<!-- )(v|table:) (.*?)(?= -->)")
 
 
@@ -121,6 +123,9 @@ class Results:
                 words = next((r["words"] for r in self.rows if (r["case"], r["at"]) == (key, at) and r.get("words")), "")
                 yield self.like(row, case=key, at=at, kind="ratio", metric="time over that of " + over, unit="x",
                                 words=words, **numbers)
+        for experiment, key, metric, over, factor in self.table["over"]:
+            if (experiment, key, metric, "measured") == (*place, row["metric"], row["kind"]):
+                yield {**row, "kind": "ratio", "metric": "time over that of " + over, "unit": "x", **times_of(row, factor)}
         for experiment, key, kernel, parameter, metric in self.table["count"]:
             if (experiment, key, "time") == (*place, row["metric"]) and row["kind"] in ("measured", "calibration"):
                 value = self.counts.get((kernel, parameter, metric))

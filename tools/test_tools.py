@@ -127,6 +127,9 @@ class Records(InFolder):
         before = path.read_bytes()
         self.assertEqual(run("upgrade_results.py", path).returncode, 0)
         self.assertEqual(path.read_bytes(), before)
+        open_size = self.save("open.csv", claim("04.2", "holds"), claim("04.3", "holds"), claim("04.4", "too close to call"))
+        self.assertEqual(run("upgrade_results.py", "--size-open", "04.2,04.4", open_size).returncode, 0)
+        self.assertEqual([r["metric"] for r in records.load(open_size)], ["holds, size open", "holds", "too close to call"])
 
     def test_what_is_by_construction_is_counted_apart(self):
         claims = [claim("04.1", "holds"), claim("04.2", "holds", words="by construction"),
@@ -1270,6 +1273,7 @@ class Keys(InFolder):
              "time\tstride\tread_stride\t2\tbandwidth\t/8\n"
              "time\tstride\tread_lines\t\tcost\t0.5\n"
              "ratio\tstride\t03.1\tread_lines\tread_stride\n"
+             "over\tstride\tread_lines\tcost\tread_words\t0.25\n"
              "count\tstride\tread_stride\tnew\tsize\tsectors\n"
              "machine\tSome GPU\tL2\tB\t1000\n")
 
@@ -1303,6 +1307,7 @@ class Keys(InFolder):
         self.assertEqual(only("measured", "read_lines", "time"), ["", "1.5", "1", "2"])
         self.assertEqual(only("counted", "read_stride", "sectors")[1], "64")
         self.assertEqual(only("ratio", "read_lines", "time over that of read_stride")[1:], ["3", "2", "4"])
+        self.assertEqual(only("ratio", "read_lines", "time over that of read_words")[1:], ["0.75", "0.5", "1"])
         self.assertEqual(only("machine", "device", "L2")[1], "1000")
         self.assertEqual([r["case"] for r in found if r["experiment"] == "other"], ["neither"])
         once = self.after.read_text()
@@ -1315,7 +1320,8 @@ class Keys(InFolder):
         file = self.save("swept.csv", *self.old, gone)
         self.rename(file)
         found = records.load(file)
-        self.assertEqual([(r["case"], r["at"]) for r in found if r["kind"] == "ratio"], [("read_stride", "2")])
+        self.assertEqual([(r["case"], r["at"]) for r in found if r["metric"].endswith("of read_lines")],
+                         [("read_stride", "2")])
         self.assertNotIn("efficiency", [r["metric"] for r in found])
 
     def test_markers_of_pages(self):

@@ -253,6 +253,23 @@ TEST_CASE("claims: pairs in order, several of them, and rows that are missing") 
   CHECK(ratios == 2);  // of 1a and of 1c
 }
 
+TEST_CASE("claims: what a byte of each row takes") {
+  Fixture f;
+  Sheet sheet(f.run, "length", {milliseconds(1)});
+  sheet.add({.ref = {"a", 6}, .bytes = 10});
+  sheet.add({.ref = {"a", 2}, .bytes = 40});
+  sheet.measure(Timing::in_turn, task);
+  const Comparison times{.slow = {"a", 6}, .fast = {"a", 2}};
+  const Comparison bytes{.slow = {"a", 6}, .fast = {"a", 2}, .per_byte = true};
+  CHECK(ratio_of(f.run, times).value == doctest::Approx(3));
+  CHECK(ratio_of(f.run, bytes).value == doctest::Approx(12));
+  CHECK(ratio_of(f.run, bytes).low == doctest::Approx(12 * 0.99));
+  find(f.run, "1", bytes);
+  CHECK(f.printed.find("12.0x slower") != std::string::npos);
+  CHECK(f.report.records().back().kind == "finding");
+  CHECK(f.report.records()[f.report.records().size() - 2].value == doctest::Approx(3));
+}
+
 TEST_CASE("claims: rows that were not measured in turn are not compared") {
   Fixture f;
   CHECK_THROWS_AS(carry_out({.run = run_alone, .claims = one_pair}, f.run, f.machine),
