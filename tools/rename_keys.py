@@ -19,6 +19,11 @@ that no value changed. A table has fields between tabs; lines that begin with # 
     ratio    EXPERIMENT  CLAIM  KEY  OVER
              The claim's figure, saved as the ratio of the two rows whose times it compares. Of rows of a sweep KEY and
              OVER are written as in "multiply at 1024".
+    claimed  EXPERIMENT  CLAIM  KEY  OVER  FACTOR
+             The same of FACTOR x the claim's figure, where the claim compares what a byte of each row takes.
+    level    EXPERIMENT  CLAIM  KEY  METRIC  KIND  UNIT
+             The claim's figure, saved as METRIC of the row KEY: of KIND ratio if it follows from the row's time, else
+             counted.
     over     EXPERIMENT  KEY  METRIC  OVER  FACTOR
              FACTOR x METRIC of the row KEY, saved as the ratio of its time to that of the row OVER.
     count    EXPERIMENT  KEY  KERNEL  PARAMETER  METRIC
@@ -26,7 +31,7 @@ that no value changed. A table has fields between tabs; lines that begin with # 
     machine  GPU  METRIC  UNIT  VALUE
              A property of the GPU, which the recorded rows are shown and replayed with.
 
-The last five add rows, each once. The words that a row had are kept in the column `words`, where the file has one.
+The last seven add rows, each once. The words that a row had are kept in the column `words`, where the file has one.
 """
 import argparse
 import csv
@@ -35,7 +40,8 @@ import pathlib
 import re
 import sys
 
-FIELDS = {"rename": 7, "gone": 3, "counted": 4, "time": 5, "ratio": 4, "over": 5, "count": 5, "machine": 4}
+FIELDS = {"rename": 7, "gone": 3, "counted": 4, "time": 5, "ratio": 4, "claimed": 5, "level": 6, "over": 5, "count": 5,
+          "machine": 4}
 MARKER = re.compile(r"(?<=<!-- )(v|table:) (.*?)(?= -->)")
 
 
@@ -109,6 +115,14 @@ class Results:
         return {**row, **{name: "" for name in emptied if name in row},
                 **{name: value for name, value in fields.items() if name in row}}
 
+    def figures_of_claims(self):
+        for *place, over in self.table["ratio"]:
+            yield *place, "time over that of " + over, "ratio", "x", "1"
+        for *place, over, factor in self.table["claimed"]:
+            yield *place, "time over that of " + over, "ratio", "x", factor
+        for line in self.table["level"]:
+            yield *line, "1"
+
     def following(self, row):
         """What a table adds behind a row: what it says in other words."""
         place = row["experiment"], row["case"]
@@ -116,13 +130,12 @@ class Results:
             if (experiment, key, metric) == (*place, row["metric"]) and at in ("*", row["at"]) \
                     and row["kind"] in ("measured", "calibration"):
                 yield {**row, "kind": "measured", "metric": "time", "unit": "ms", **times_of(row, factor)}
-        for experiment, claim, key, over in self.table["ratio"]:
+        for experiment, claim, key, metric, kind, unit, factor in self.figures_of_claims():
             if (experiment, claim, "claim") == (*place, row["kind"]):
-                numbers = {name: row[name] for name in ("value", "low", "high", "repeats")}
                 key, _, at = key.partition(" at ")
                 words = next((r["words"] for r in self.rows if (r["case"], r["at"]) == (key, at) and r.get("words")), "")
-                yield self.like(row, case=key, at=at, kind="ratio", metric="time over that of " + over, unit="x",
-                                words=words, **numbers)
+                yield self.like(row, case=key, at=at, kind=kind, metric=metric, unit=unit, words=words,
+                                repeats=row["repeats"], **times_of(row, factor))
         for experiment, key, metric, over, factor in self.table["over"]:
             if (experiment, key, metric, "measured") == (*place, row["metric"], row["kind"]):
                 yield {**row, "kind": "ratio", "metric": "time over that of " + over, "unit": "x", **times_of(row, factor)}
