@@ -13,7 +13,7 @@
 [[gnu::weak]] void caching(const Run&);
 [[gnu::weak]] void l2_window(const Run&);
 [[gnu::weak]] extern const samples::Experiment structs_experiment;
-[[gnu::weak]] void stores(const Run&);
+[[gnu::weak]] extern const samples::Experiment stores_experiment;
 [[gnu::weak]] extern const samples::Experiment reverse_experiment;
 [[gnu::weak]] void work_split(const Run&);
 [[gnu::weak]] void matmul(const Run&);
@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
                {"l2_window", "an array that is to stay in the L2 while a stream passes by",
                 &l2_window},
                listed(&structs_experiment),
-               {"stores", "stores of one, two and four segments, coalesced and strided", &stores},
+               listed(&stores_experiment),
                listed(&reverse_experiment),
                {"work_split", "a chunk for each thread, or threads interleaved", &work_split},
                {"matmul", "A x B, and A x the transposed B", &matmul},
