@@ -15,7 +15,7 @@
 [[gnu::weak]] extern const samples::Experiment structs_experiment;
 [[gnu::weak]] extern const samples::Experiment stores_experiment;
 [[gnu::weak]] extern const samples::Experiment reverse_experiment;
-[[gnu::weak]] void work_split(const Run&);
+[[gnu::weak]] extern const samples::Experiment work_split_experiment;
 [[gnu::weak]] void matmul(const Run&);
 [[gnu::weak]] void unroll(const Run&);
 [[gnu::weak]] void compare(const Run&);
@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
                listed(&structs_experiment),
                listed(&stores_experiment),
                listed(&reverse_experiment),
-               {"work_split", "a chunk for each thread, or threads interleaved", &work_split},
+               listed(&work_split_experiment),
                {"matmul", "A x B, and A x the transposed B", &matmul},
                {"unroll", "1 to 8 elements a thread, words of 4 to 16 bytes", &unroll},
                {"compare", "every X against every Y, and what storing the results costs", &compare},

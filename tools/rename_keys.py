@@ -11,6 +11,8 @@ that no value changed. A table has fields between tabs; lines that begin with # 
              The row's old name and its new one. A * stands for any, and on the right for what stood there.
     gone     EXPERIMENT  CASE  METRIC
              What the experiment no longer saves: these numbers of the row, which has its new name, go.
+    part     EXPERIMENT  CLAIM  CLAIM
+             A claim's old number and its new one: of its verdict, of what was reported then, and of its findings.
     counted  KERNEL  PARAMETER  KERNEL  PARAMETER
              The same for a launch in a counters' file.
     time     EXPERIMENT  KEY  AT  METRIC  FACTOR
@@ -40,7 +42,7 @@ import pathlib
 import re
 import sys
 
-FIELDS = {"rename": 7, "gone": 3, "counted": 4, "time": 5, "ratio": 4, "claimed": 5, "level": 6, "over": 5, "count": 5,
+FIELDS = {"rename": 7, "gone": 3, "part": 3, "counted": 4, "time": 5, "ratio": 4, "claimed": 5, "level": 6, "over": 5, "count": 5,
           "machine": 4}
 MARKER = re.compile(r"(?<=<!-- )(v|table:) (.*?)(?= -->)")
 
@@ -93,8 +95,10 @@ class Results:
         return tuple(row[name] for name in ("experiment", "case", "parameter", "at", "kind", "metric", "unit"))
 
     def rename(self, row):
-        if row["kind"] in ("claim", "finding", "left out") or row["metric"] == "reported":
-            return  # of a claim: its case is its id
+        if row["kind"] in ("claim", "finding", "left out") or row["metric"] == "reported":  # of a claim: its case is its id
+            new = [new for experiment, old, new in self.table["part"] if (experiment, old) == (row["experiment"], row["case"])]
+            row["case"] = new[0] if new else row["case"]
+            return
         new = renamed(self.table["rename"], [row[name] for name in ("experiment", "case", "parameter", "at")])
         if not new:
             return

@@ -1326,6 +1326,15 @@ class Keys(InFolder):
                          [("read_stride", "2")])
         self.assertNotIn("efficiency", [r["metric"] for r in found])
 
+    def test_a_claim_gets_another_number(self):
+        self.table.write_text(self.TABLE.replace("\t03.1\t", "\t03.1a\t") + "part\tstride\t03.1\t03.1a\n")
+        found = {**record(case="03.1", kind="finding", metric="finding", at="one"), "experiment": "stride"}
+        file = self.save("parts.csv", *self.old, found)
+        self.rename(file)
+        rows = records.load(file)
+        self.assertEqual([r["case"] for r in rows if r["kind"] in ("claim", "finding")], ["03.1a", "03.1a"])
+        self.assertIn("time over that of read_stride", [r["metric"] for r in rows if r["case"] == "read_lines"])
+
     def test_markers_of_pages(self):
         page = self.folder / "page.md"
         page.write_text("<!-- v stride | from memory | 2 | bandwidth | .0f -->4<!-- /v -->\n"
