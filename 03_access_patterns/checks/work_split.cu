@@ -48,11 +48,22 @@ TEST_CASE("work_split: predictions, by hand") {
     return predicted_cycles(kernel(key, loads), 1 << 20, latency);
   };
   CHECK(cycles("squares_by_chunks", 16, 400) == 1);
-  CHECK(predicted_cycles(kernel("chunks_at_once", 1), 256 * 4097, 400) == 1 / 32.0);
+  CHECK(predicted_cycles(kernel("chunks_at_once", 1), 256 * 4097, 400) == 0.5);  // 32 lines
   CHECK(cycles("interleaved_at_once", 1, 498) == doctest::Approx(2));
   CHECK(cycles("interleaved_at_once", 4, 450) == doctest::Approx(0.5));  // of 1024
   CHECK(cycles("interleaved_at_once", 16, 770) == doctest::Approx(0.25));
   CHECK(cycles("squares_interleaved", 16, 770) == doctest::Approx(0.25));
+}
+
+TEST_CASE("work_split: chunks on a whole GPU, by hand") {
+  Device device;
+  device.sm_clock_khz = 1000;  // a cycle is a microsecond
+  device.prop.multiProcessorCount = 4;
+  CHECK(predicted_ms(256, 256 * 4096, 1, device) == doctest::Approx(256 * 4.096 / 4));
+  CHECK(predicted_ms(256, 256 * 4097, 1, device) == doctest::Approx(256 * 4.097 / 8));
+  CHECK(predicted_ms(256, 256 * 4096, 300, device) == 300);  // the memory
+  device.sm_clock_khz = 0;                                   // not reported
+  CHECK_FALSE(std::isfinite(predicted_ms(256, 256 * 4096, 1, device)));
 }
 
 TEST_CASE("work_split: sizes of made-up devices: in L2, and beyond it") {
