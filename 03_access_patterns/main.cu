@@ -17,7 +17,7 @@
 [[gnu::weak]] extern const samples::Experiment reverse_experiment;
 [[gnu::weak]] extern const samples::Experiment work_split_experiment;
 [[gnu::weak]] void matmul(const Run&);
-[[gnu::weak]] void unroll(const Run&);
+[[gnu::weak]] extern const samples::Experiment unroll_experiment;
 [[gnu::weak]] void compare(const Run&);
 [[gnu::weak]] void dictionary(const Run&, const Options&);
 [[gnu::weak]] void dictionary_fits(const Run&, const Options&);
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
                listed(&reverse_experiment),
                listed(&work_split_experiment),
                {"matmul", "A x B, and A x the transposed B", &matmul},
-               {"unroll", "1 to 8 elements a thread, words of 4 to 16 bytes", &unroll},
+               listed(&unroll_experiment),
                {"compare", "every X against every Y, and what storing the results costs", &compare},
                {"dictionary", "where each of 16384 words first occurs in a text",
                 with(options, dictionary), with(options, dictionary_fits)},

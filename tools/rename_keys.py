@@ -8,7 +8,8 @@ Files are rewritten in place; one that has the new keys already stays as it is. 
 that no value changed. A table has fields between tabs; lines that begin with # are remarks. Its lines are
 
     rename   EXPERIMENT  CASE  PARAMETER  AT  KEY  PARAMETER  AT
-             The row's old name and its new one. A * stands for any, and on the right for what stood there.
+             The row's old name and its new one. A * stands for any, and on the right for what stood there. Of two rows
+             with one name the second has " (again)" behind its CASE.
     gone     EXPERIMENT  CASE  METRIC
              What the experiment no longer saves: these numbers of the row, which has its new name, go.
     part     EXPERIMENT  CLAIM  CLAIM
@@ -80,8 +81,11 @@ class Results:
 
     def text(self):
         """The whole file as it is to be."""
+        seen = set()
         for row in self.rows:
-            self.rename(row)
+            old = self.name(row)
+            self.rename(row, " (again)" if old in seen else "")
+            seen.add(old)
         self.rows = [row for row in self.rows if [row["experiment"], row["case"], row["metric"]] not in self.table["gone"]]
         there = {self.name(row) for row in self.rows}
         kept = [row for row in self.of_the_machine() if self.name(row) not in there]
@@ -94,12 +98,12 @@ class Results:
     def name(row):
         return tuple(row[name] for name in ("experiment", "case", "parameter", "at", "kind", "metric", "unit"))
 
-    def rename(self, row):
+    def rename(self, row, again):
         if row["kind"] in ("claim", "finding", "left out") or row["metric"] == "reported":  # of a claim: its case is its id
             new = [new for experiment, old, new in self.table["part"] if (experiment, old) == (row["experiment"], row["case"])]
             row["case"] = new[0] if new else row["case"]
             return
-        new = renamed(self.table["rename"], [row[name] for name in ("experiment", "case", "parameter", "at")])
+        new = renamed(self.table["rename"], [row["experiment"], row["case"] + again, row["parameter"], row["at"]])
         if not new:
             return
         if "words" in row and not row["words"]:

@@ -1363,6 +1363,18 @@ class Keys(InFolder):
         self.assertEqual(done.returncode, 1)
         self.assertIn("both became stride | same", done.stdout)
 
+    def test_the_second_of_two_rows_with_one_name(self):
+        again = {**record(case="neither", kind="calibration", metric="time", value=7), "experiment": "stride"}
+        first = {**again, "value": "5"}
+        before = self.save("twice.csv", *self.old, first, again)
+        after = self.save("once.csv", *self.old, first, again)
+        self.table.write_text(self.TABLE + "rename\tstride\tneither (again)\t\t\tread_again\t\t\n")
+        self.rename(after)
+        rows = [(r["case"], r["value"]) for r in records.load(after) if r["kind"] == "calibration" and not r["at"]]
+        self.assertEqual(rows, [("read_lines", "5"), ("read_again", "7")])
+        done = run("compare.py", "--keys", before, after)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
     def test_a_table_that_is_none(self):
         self.table.write_text("rename\tstride\n")
         self.assertEqual(run("rename_keys.py", self.table, self.after).returncode, 1)
