@@ -10,7 +10,7 @@
 [[gnu::weak]] extern const samples::Experiment stride_experiment;
 [[gnu::weak]] void word_size(const Run&);
 [[gnu::weak]] void yours(const Run&);
-[[gnu::weak]] void caching(const Run&);
+[[gnu::weak]] extern const samples::Experiment caching_experiment;
 [[gnu::weak]] void l2_window(const Run&);
 [[gnu::weak]] extern const samples::Experiment structs_experiment;
 [[gnu::weak]] extern const samples::Experiment stores_experiment;
@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
                 "words of 4, 8, 16 bytes, coalesced and each in 32 or 128 bytes of its own",
                 &word_size},
                {"yours", "your own pattern: drawn, predicted, and measured", &yours},
-               {"caching", "the same loads through L1 and past it", &caching},
+               listed(&caching_experiment),
                {"l2_window", "an array that is to stay in the L2 while a stream passes by",
                 &l2_window},
                listed(&structs_experiment),
