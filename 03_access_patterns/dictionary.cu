@@ -1,30 +1,34 @@
 // dictionary: where each of 16384 words first occurs in a text of 50 MB. A reader of the 2007 study
-// [BW] gave each word a thread that goes through the whole text, and got no answer. Look at how
-// much a block for each word gains, whose warps read 32 neighbouring letters at a time, and how
-// much more a thread for each position gains, since together they read the text once. Why he got no
-// answer is in dictionary_copy.cu.
+// [BW] gave each word a thread that goes through the whole text, and got no answer. Two things to
+// look at:
+//   - How much a block per word gains: it has more threads, and its warps read 32 neighbouring
+//     letters at a time.
+//   - How much more a thread per position gains: all threads together read the text once.
+// Why the reader got no answer is in dictionary_copy.cu.
+//
 //   cmake -S 03_access_patterns -B build/dictionary -DEXPERIMENTS=dictionary
 //   cmake --build build/dictionary && build/dictionary/03_access_patterns --text FILE
 //
-//   1  thread_a_word       the reader's
-//   2  block_a_word        stops at the first hit
-//   3  thread_a_position   asks a hash table for the word that begins there
+//   1  thread_per_word      the reader's
+//   2  block_per_word       stops at the first hit
+//   3  thread_per_position  looks up the word that begins there, in a hash table
 #include <algorithm>
-#include <memory>
 
+#include "../common/checked.cuh"
+#include "../common/experiment.hpp"
 #include "../common/files.hpp"
-#include "../common/report.hpp"
 #include "dictionary.hpp"
 #include "options.hpp"
 
+using namespace samples;
 using namespace vocabulary;
 
-void dictionary_copy(const Run& run);  // the experiment's other file
+void dictionary_copy(const Run& run);  // dictionary_copy.cu
 
 namespace {
 
 constexpr unsigned block_threads = 256;
-constexpr unsigned steps = 16;  // positions a thread of 2 tries before its block asks for a hit
+constexpr unsigned steps = 16;  // positions per thread of kernel 2 before its block asks for a hit
 
 /// The dictionary as a kernel sees it.
 struct Words {
@@ -39,10 +43,10 @@ struct Words {
 // Whether word w stands at this position of the text: see below.
 __device__ bool stands_at(const char* text, size_t at, const Words& words, unsigned w);
 
-// [thread_a_word]
-// Each lane has its own word and goes through the text; while they keep step, a warp reads one
-// letter of the text at a time.
-__global__ void thread_a_word(unsigned* first, const char* text, size_t n, Words words) {
+// [thread_per_word]
+// Each lane has a word of its own and goes through the text. While the lanes keep step, a warp
+// reads one letter of the text at a time.
+__global__ void thread_per_word(unsigned* first, const char* text, size_t n, Words words) {
   const unsigned w = blockIdx.x * blockDim.x + threadIdx.x;
   if (w >= words.count) return;
   for (size_t at = 0; at < n; ++at)
@@ -51,12 +55,12 @@ __global__ void thread_a_word(unsigned* first, const char* text, size_t n, Words
       return;
     }
 }
-// [/thread_a_word]
+// [/thread_per_word]
 
-// [block_a_word]
-// The block has one word; a warp reads 32 neighbouring letters. The block stops behind the first
-// hit.
-__global__ void block_a_word(unsigned* first, const char* text, size_t n, Words words) {
+// [block_per_word]
+// Each block has a word; a warp reads 32 neighbouring letters. The block stops after the step of
+// its first hit.
+__global__ void block_per_word(unsigned* first, const char* text, size_t n, Words words) {
   const unsigned w = blockIdx.x;
   for (size_t from = 0; from < n; from += blockDim.x * steps) {
     unsigned hit = absent;
@@ -68,7 +72,7 @@ __global__ void block_a_word(unsigned* first, const char* text, size_t n, Words 
     if (__syncthreads_or(hit != absent)) return;
   }
 }
-// [/block_a_word]
+// [/block_per_word]
 
 __device__ bool is_letter(char c) {
   return unsigned((c | 32) - 'a') < 26 || static_cast<unsigned char>(c) >= 128;
@@ -88,9 +92,9 @@ __device__ bool stands_at(const char* text, size_t at, const Words& words, unsig
   return !is_letter(text[at + length]) && word_begins(text, at);
 }
 
-// [thread_a_position]
+// [thread_per_position]
 // A warp reads 32 neighbouring letters. The lanes at which a word begins hash it, and look it up.
-__global__ void thread_a_position(unsigned* first, const char* text, size_t n, Words words) {
+__global__ void thread_per_position(unsigned* first, const char* text, size_t n, Words words) {
   const size_t at = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   if (at >= n || !word_begins(text, at)) return;
   unsigned hash = 2166136261u;  // FNV-1a
@@ -100,131 +104,17 @@ __global__ void thread_a_position(unsigned* first, const char* text, size_t n, W
   if (length > longest) return;
   for (unsigned slot = hash & words.mask;; slot = (slot + 1) & words.mask) {
     const unsigned w = words.slots[slot].word;
-    if (w == absent) return;  // a free place: the dictionary does not have the word
+    if (w == absent) return;  // a free slot: the dictionary does not have the word
     if (words.slots[slot].hash != hash || !stands_at(text, at, words, w)) continue;
-    // this may come out of an L1 that is behind: it is then too large, and the atomic sorts it out
+    // L1 may hold an old value, which is too large; the atomic then decides
     if (__ldca(&first[w]) > at) atomicMin(&first[w], unsigned(at));
     return;
   }
 }
-// [/thread_a_position]
+// [/thread_per_position]
 
-// ---- the story in order ----
+// ---- what is searched, and what is right ----
 
-struct Search;
-
-struct Layout {
-  const char* name;
-  bool scaled;  ///< only the beginning is searched: the whole text would take seconds
-  void (*launch)(const Search& s, size_t n);
-};
-
-/// Text and dictionary on the device, and what is right.
-struct Search {
-  static constexpr size_t canaries = 64;  ///< behind the answer
-
-  std::vector<unsigned> answer;
-  DeviceBuffer<char> text, letters;
-  DeviceBuffer<unsigned> begin, first;
-  DeviceBuffer<Slot> slots;
-
-  Search(const Text& host_text, const Dictionary& d, const std::vector<unsigned>& answer)
-      : answer(answer),
-        text(host_text),
-        letters(d.letters),
-        begin(d.begin),
-        first(answer.size() + canaries),
-        slots(d.slots) {}
-  Words words() const {
-    return {letters.data(), begin.data(), slots.data(), unsigned(answer.size()),
-            unsigned(slots.size() - 1)};
-  }
-  /// `absent` stands everywhere until a word is found.
-  void forget() const {
-    CUDA_CHECK(cudaMemsetAsync(first.data(), 0xff, answer.size() * sizeof(unsigned)));
-  }
-  /// Of the first `n` bytes.
-  size_t wrong(size_t n) const {
-    std::vector<unsigned> right = answer_within(answer, n);
-    right.resize(first.size(), absent);
-    const std::vector<unsigned> found = first.to_host();
-    size_t wrong = 0;
-    for (size_t i = 0; i < right.size(); ++i) wrong += found[i] != right[i];
-    return wrong;
-  }
-};
-
-unsigned blocks_for(size_t threads) {
-  return unsigned((threads + block_threads - 1) / block_threads);
-}
-
-const Layout layouts[] = {
-    {"a thread a word", true,
-     [](const Search& s, size_t n) {
-       thread_a_word<<<blocks_for(s.answer.size()), block_threads>>>(s.first.data(), s.text.data(),
-                                                                     n, s.words());
-     }},
-    {"a block a word", true,
-     [](const Search& s, size_t n) {
-       block_a_word<<<unsigned(s.answer.size()), block_threads>>>(s.first.data(), s.text.data(), n,
-                                                                  s.words());
-     }},
-    {"a thread a position", false,
-     [](const Search& s, size_t n) {
-       thread_a_position<<<blocks_for(n), block_threads>>>(s.first.data(), s.text.data(), n,
-                                                           s.words());
-     }},
-};
-enum { by_thread, by_block, by_position };
-
-/// Searches the first n bytes. `first` begins as `absent`, which is a part of the search.
-Task task_of(int layout, Search& s, size_t n) {
-  Check check;
-  // zeros in the answer, which forget() has to remove; canaries behind it
-  check.poison = [&s] {
-    s.first.poison();
-    CUDA_CHECK(cudaMemset(s.first.data(), 0, s.answer.size() * sizeof(unsigned)));
-  };
-  check.wrong = [&s, n] { return s.wrong(n); };
-  return {layouts[layout].name,
-          [&s, layout, n] {
-            s.forget();
-            if (n > 0) layouts[layout].launch(s, n);
-          },
-          std::move(check)};
-}
-
-// ---- what to expect ----
-
-/// Positions of the first `n` bytes at which a layout compares: up to a word's first occurrence;
-/// a block ends at the end of a step.
-double positions_tried(int layout, size_t n, const std::vector<unsigned>& answer) {
-  if (layout == by_position) return double(n);
-  const size_t at_once = layout == by_block ? block_threads * steps : 1;
-  double sum = 0;
-  for (const unsigned first : answer) sum += double(std::min(n, (first / at_once + 1) * at_once));
-  return sum;
-}
-
-/// What the time is proportional to. The slowest threads of a thread a word find nothing, and go
-/// through all of the text.
-double effort(int layout, size_t n, const std::vector<unsigned>& answer) {
-  if (layout != by_thread) return positions_tried(layout, n, answer);
-  size_t longest_way = 0;
-  for (const unsigned first : answer)
-    longest_way = std::max(longest_way, std::min(n, first + size_t(1)));
-  return double(longest_way);
-}
-
-/// The time of a quarter of the part, scaled to the part.
-double predicted_ms(int layout, size_t part, double quarter_ms,
-                    const std::vector<unsigned>& answer) {
-  return quarter_ms * effort(layout, part, answer) / effort(layout, part / 4, answer);
-}
-
-// ---- the experiment ----
-
-/// What is searched, and for which words.
 struct Question {
   Text text;
   std::vector<std::string> words;
@@ -242,77 +132,251 @@ Question question_of(Text text, size_t count) {
   return q;
 }
 
-struct SearchTable {
-  Table table;
-  double slowest_ms = NAN;  ///< of all, by a thread a word
-
-  explicit SearchTable(const Run& run)
-      : table(run.report, "search, bytes searched",
-              {predicted("1e6 positions", "positions tried", "1e6", 1),
-               compared("ms", "time", "ms", 3), shown("spread"),
-               predicted("all ms", "time of all", "ms", 2), shown("faster")}) {}
+/// Where word w stands if only the first n bytes are searched.
+struct Right {
+  const unsigned* answer;
+  size_t n;
+  __device__ bool operator()(size_t w, unsigned found) const {
+    return found == (answer[w] < n ? answer[w] : absent);
+  }
 };
 
-void measure(const Run& run, int layout, const Question& q, Search* search, SearchTable& table) {
-  const size_t n = q.bytes();
-  const size_t most = run.full ? 1 << 20 : 1 << 16;  // of those that would take seconds
-  const size_t part = layouts[layout].scaled ? std::min(n, most) : n;
-  const auto row = [&](size_t bytes, const Cell& time, const Statistics& ms, double all_ms) {
-    table.table.row({layouts[layout].name, "bytes", std::to_string(bytes)},
-                    {positions_tried(layout, bytes, q.answer) * 1e-6, time, spread_text(ms), all_ms,
-                     all_ms > 0 ? times(table.slowest_ms / all_ms) : ""});
-  };
-  if (!search) return row(n, {}, {}, NAN);
-  double expected = NAN;
-  if (part >= 4) {
-    const Statistics quarter = run.time(task_of(layout, *search, part / 4)).statistics();
-    row(part / 4, Calibration{quarter}, quarter, NAN);
-    expected = predicted_ms(layout, part, quarter.median, q.answer);
+/// Text and dictionary on the device.
+struct Search {
+  static constexpr int unsearched = 0x5a;  ///< the bytes of an answer that nobody has given
+
+  Dictionary dictionary;
+  DeviceBuffer<char> text, letters{dictionary.letters};
+  DeviceBuffer<unsigned> begin{dictionary.begin}, answer;
+  DeviceBuffer<Slot> slots{dictionary.slots};
+  Output<unsigned> first{answer.size()};
+
+  explicit Search(const Question& q) : dictionary(q.words), text(q.text), answer(q.answer) {}
+  Words words() const {
+    return {letters.data(), begin.data(), slots.data(), unsigned(answer.size()),
+            unsigned(slots.size() - 1)};
   }
-  const Statistics ms = run.time(task_of(layout, *search, part)).statistics();
-  const double all_ms =
-      n == part ? ms.median
-                : ms.median * effort(layout, n, q.answer) / effort(layout, part, q.answer);
-  if (layout == by_thread) table.slowest_ms = all_ms;
-  row(part, Compared{expected, ms, Model::latency}, ms, all_ms);
+  void set_first(int byte) const {
+    CUDA_CHECK(cudaMemsetAsync(first.data(), byte, first.size() * sizeof(unsigned)));
+  }
+};
+
+// ---- the rows ----
+
+struct Kernel {
+  std::string_view key = {};  ///< its name
+  const char* words = "";
+  bool in_part = false;     ///< only the beginning is searched: all would take seconds
+  bool by_slowest = false;  ///< takes as long as its slowest thread
+  size_t stops_after = 0;   ///< so many positions, if the word stands there; 0: never
+  unsigned (*blocks)(size_t words, size_t n) = nullptr;
+  void (*kernel)(unsigned*, const char*, size_t, Words) = nullptr;
+};
+template <auto kernel>
+Kernel named(Kernel k) {
+  k.key = name_of<kernel>();
+  k.kernel = kernel;
+  return k;
+}
+
+unsigned blocks_for(size_t threads) {
+  return unsigned((threads + block_threads - 1) / block_threads);
+}
+
+const Kernel kernels[] = {
+    named<thread_per_word>({.words = "a thread per word",
+                            .in_part = true,
+                            .by_slowest = true,
+                            .stops_after = 1,
+                            .blocks = [](size_t words, size_t) { return blocks_for(words); }}),
+    named<block_per_word>({.words = "a block per word",
+                           .in_part = true,
+                           .stops_after = block_threads * steps,
+                           .blocks = [](size_t words, size_t) { return unsigned(words); }}),
+    named<thread_per_position>({.words = "a thread per position",
+                                .blocks = [](size_t, size_t n) { return blocks_for(n); }}),
+};
+
+/// Searches the first n bytes. `first` begins as `absent`, which is a part of the search.
+Task task_of(const Shared<Search>& s, const Kernel& k, size_t n) {
+  const auto launch = [s, &k, n] {
+    s->set_first(0xff);
+    if (n == 0) return;
+    k.kernel<<<k.blocks(s->first.size(), n), block_threads>>>(s->first.data(), s->text.data(), n,
+                                                              s->words());
+  };
+  const auto poison = [s] {
+    s->first.poison();  // the canaries, too
+    s->set_first(Search::unsearched);
+  };
+  const auto wrong = [s, n] { return s->first.wrong(Right{s->answer.data(), n}); };
+  return {text(Ref(k.key, double(n))), launch, {poison, wrong, ""}};
+}
+
+// ---- prediction ----
+
+/// Positions of the first n bytes that a word is compared with: up to its first occurrence.
+size_t positions_for(const Kernel& k, size_t n, unsigned first) {
+  return std::min(n, (first / k.stops_after + 1) * k.stops_after);
+}
+
+/// Positions that all threads together try.
+double positions_tried(const Kernel& k, size_t n, const std::vector<unsigned>& answer) {
+  if (!k.stops_after) return double(n);
+  double sum = 0;
+  for (const unsigned first : answer) sum += double(positions_for(k, n, first));
+  return sum;
+}
+
+/// What the time is in proportion to. Of threads that each have a word, the slowest find nothing,
+/// and go through all of the text.
+double effort(const Kernel& k, size_t n, const std::vector<unsigned>& answer) {
+  if (!k.by_slowest) return positions_tried(k, n, answer);
+  size_t most = 0;
+  for (const unsigned first : answer) most = std::max(most, positions_for(k, n, first));
+  return double(most);
+}
+
+/// From the time of `from` bytes.
+double scaled_ms(const Kernel& k, double ms, size_t from, size_t to,
+                 const std::vector<unsigned>& answer) {
+  return ms * effort(k, to, answer) / effort(k, from, answer);
+}
+
+// ---- the experiment ----
+
+constexpr size_t dictionary_words = 16384;
+constexpr size_t whole_bytes = 50000000, quick_bytes = 5000000;
+
+size_t bytes_of(const Run& run) {
+  const Options& options = options_of(run);
+  if (!options.text.empty()) return options.text_bytes.size();
+  return run.quick ? quick_bytes : whole_bytes;
+}
+
+/// Text, words and answer are made once: a self-check asks for them again and again.
+const Question& question(const Run& run) {
+  if (const Options& options = options_of(run); !options.text.empty()) {
+    static const Question typed = question_of(text_of_file(options.text_bytes), dictionary_words);
+    return typed;
+  }
+  if (run.quick) {
+    static const Question shorter = question_of(made_text(quick_bytes, 1), dictionary_words);
+    return shorter;
+  }
+  static const Question whole = question_of(made_text(whole_bytes, 1), dictionary_words);
+  return whole;
+}
+
+/// Bytes that a kernel searches.
+size_t part_of(const Run& run, const Kernel& k) {
+  const size_t most = run.full ? 1 << 20 : 1 << 16;
+  return k.in_part ? std::min(bytes_of(run), most) : bytes_of(run);
+}
+
+/// A row of a kernel stands at the bytes that it searches.
+size_t searched(const Row& row) { return size_t(row.ref.at); }
+
+/// Milliseconds for all of the text, from the part that was searched; the other rows have none.
+double ms_of_all(const Run& run, const Question& q, const Ref& ref) {
+  const Kernel& k = *with_key(kernels, ref);
+  const size_t part = part_of(run, k);
+  if (size_t(ref.at) != part) return NAN;
+  const double ms = (*run.results)(ref).time.ms.median;
+  return part == q.bytes() ? ms : scaled_ms(k, ms, part, q.bytes(), q.answer);
+}
+
+void measure_searches(const Run& run, const Question& q) {
+  SharedByTasks search([&q] { return Search(q); });
+  const Ref slowest(kernels[0].key, double(part_of(run, kernels[0])));
+  const auto faster = [&run, &q, slowest](const Row& row, const Statistics&) {
+    const double times_as_fast = ms_of_all(run, q, slowest) / ms_of_all(run, q, row.ref);
+    return times_as_fast > 1 ? times(times_as_fast) : std::string();
+  };
+  Sheet sheet(run, "search",
+              {number(predicted("1e6 positions", "positions tried", "1e6", 1),
+                      [&q](const Row& row) {
+                        return 1e-6 * positions_tried(*with_key(kernels, row.ref), searched(row),
+                                                      q.answer);
+                      }),
+               milliseconds(3),
+               spread(),
+               number(predicted("all: ms", "time of all", "ms", 2),
+                      [&](const Row& row) { return ms_of_all(run, q, row.ref); }),
+               {shown("faster"), {}, {}, faster}},
+              "bytes");
+  for (const Kernel& k : kernels) {
+    const size_t part = part_of(run, k);
+    for (const size_t of_part : {4, 2, 1}) {
+      if (part < 4 && of_part > 1) continue;
+      sheet.add({.ref = Ref(k.key, double(part / of_part)),
+                 .words = std::string(k.words) + ", " + std::to_string(part / of_part) + " bytes",
+                 .calibrates = of_part == 4,
+                 .model = Model::latency});
+    }
+  }
+  sheet.measure(Timing::alone, [&](const Row& row) {
+    return task_of(search(), *with_key(kernels, row.ref), searched(row));
+  });
+  sheet.predict([&](const Row& row) {
+    const Kernel& k = *with_key(kernels, row.ref);
+    const size_t quarter = part_of(run, k) / 4;
+    if (quarter == 0) return double(NAN);
+    return scaled_ms(k, sheet.ms(Ref(k.key, double(quarter))), quarter, searched(row), q.answer);
+  });
+  sheet.print({"the model: a thread per word takes time by bytes, the others by positions",
+               "all: where only the beginning was searched, scaled likewise"});
+}
+
+void run_dictionary(const Run& run) {
+  const Options& options = options_of(run);
+  const size_t n = bytes_of(run);
+  const std::string name = options.text.empty() ? "made with seed 1" : printable(options.text);
+  run.report.begin("dictionary", std::to_string(dictionary_words) + " words in " +
+                                     std::to_string(n) + " bytes of text (" + name + ")");
+  const Question& q = question(run);
+  run.report.note("a word: a run of at most " + std::to_string(longest) +
+                  " letters: A-Z, a-z, bytes from 128 on");
+  run.report.note("searched for: " + std::to_string(dictionary_words - q.missing()) +
+                  " of the text's " + std::to_string(q.different) +
+                  " words, taken evenly by frequency, and " + std::to_string(q.missing()) +
+                  " that do not occur");
+  measure_searches(run, q);
+  if (run.device && !beyond_l2(*run.device, double(n)))
+    run.report.note("the text is less than four times the L2, and read from there");
+  dictionary_copy(run);
+}
+
+// ---- what it declares ----
+
+Needs needs(const Run& run) {
+  constexpr double dictionary_bytes = 4 << 20;
+  return {.allocated = double(bytes_of(run)) + dictionary_bytes};
+}
+
+void require_text_fits(const Run& run) {
+  require_fits("--text: '" + options_of(run).text + "'", needs(run).allocated, run.memory_there());
+}
+
+std::vector<Checked> tasks(size_t n) {
+  constexpr size_t largest = 100003;  // a thread per word walks through all of it
+  const Question q = question_of(made_text(std::min(n, largest), 2), 1009);
+  std::vector<Checked> all;
+  for (const Kernel& k : kernels) {
+    const Shared search{Search(q)};
+    all.push_back({.task = task_of(search, k, q.bytes()),
+                   .elements = q.words.size(),
+                   .change_one = [search] { search->first.change(0); }});
+  }
+  return all;
 }
 
 }  // namespace
 
-void dictionary_fits(const Run& run, const Options& options) {
-  constexpr double dictionary_bytes = 4 << 20;
-  require_fits("--text: '" + options.text + "'",
-               double(options.text_bytes.size()) + dictionary_bytes, run.memory_there());
-}
-
-void dictionary(const Run& run, const Options& options) {
-  constexpr size_t count = 16384;
-  const bool typed = !options.text.empty();
-  const size_t n = typed ? options.text_bytes.size() : run.quick ? 5000000 : 50000000;
-  run.report.begin("dictionary", std::to_string(count) + " words in " + std::to_string(n) +
-                                     " bytes of text (" +
-                                     (typed ? printable(options.text) : "made with seed 1") + ")");
-  const Question q = question_of(typed ? text_of_file(options.text_bytes) : made_text(n, 1), count);
-  run.report.note("a word: a run of at most " + std::to_string(longest) +
-                  " letters: A-Z, a-z, bytes from 128 on");
-  run.report.note("searched for: " + std::to_string(count - q.missing()) + " of the text's " +
-                  std::to_string(q.different) + " words, taken evenly by frequency, and " +
-                  std::to_string(q.missing()) + " that do not occur");
-  std::unique_ptr<Search> search;
-  if (run.device) search = std::make_unique<Search>(q.text, Dictionary(q.words), q.answer);
-  SearchTable table(run);
-  for (const int layout : {by_thread, by_block, by_position})
-    measure(run, layout, q, search.get(), table);
-  table.table.print();
-  if (run.device) {
-    run.report.note(
-        "calibration: a quarter of the part; a thread a word takes time by bytes, a "
-        "block by positions");
-    run.report.note("all: where only the beginning was searched, scaled likewise");
-    if (!beyond_l2(*run.device, double(n)))
-      run.report.note("the text is less than four times the L2, and read from there");
-  } else {
-    run.report.left_out("the searches");
-  }
-  dictionary_copy(run);
-}
+extern const Experiment dictionary_experiment{
+    .name = "dictionary",
+    .about = "where each of 16384 words first occurs in a text",
+    .run = run_dictionary,
+    .check_typed = require_text_fits,
+    .needs = needs,
+    .tasks = tasks};

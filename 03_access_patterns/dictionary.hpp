@@ -15,7 +15,6 @@ inline constexpr unsigned absent = ~0u;  // -1 as an int, and larger than any in
 
 /// What is searched, and behind it a byte that is no letter.
 using Text = std::vector<char>;
-Text text_of(const std::string& letters);
 Text text_of_file(const std::vector<char>& bytes);
 /// `n` bytes of words out of 65536, of which the k-th is drawn with a probability of about
 /// 1 / (11 k).
@@ -35,8 +34,6 @@ std::vector<std::string> words_for(const Index& index, size_t count);
 
 /// Where each word first occurs, or `absent`.
 std::vector<unsigned> right_answer(const Index& index, const std::vector<std::string>& words);
-/// The answer where only words that begin in the first `n` bytes are found.
-std::vector<unsigned> answer_within(std::vector<unsigned> answer, size_t n);
 
 /// A place in the hash table: free if the word is `absent`.
 struct Slot {
@@ -55,9 +52,5 @@ struct Dictionary {
 
   explicit Dictionary(const std::vector<std::string>& words);
 };
-
-/// Words at both ends, inside of others, too long, of bytes above 127, and two pairs that share a
-/// hash.
-std::vector<Text> awkward_texts();
 
 }  // namespace vocabulary

@@ -22,10 +22,6 @@ std::string some_word(std::mt19937& random) {
 
 }  // namespace
 
-Text text_of(const std::string& letters) {
-  return Text(letters.c_str(), letters.c_str() + letters.size() + 1);
-}
-
 Text text_of_file(const std::vector<char>& bytes) {
   Text text = bytes;
   text.push_back(0);
@@ -88,12 +84,6 @@ std::vector<unsigned> right_answer(const Index& index, const std::vector<std::st
   return first;
 }
 
-std::vector<unsigned> answer_within(std::vector<unsigned> answer, size_t n) {
-  for (unsigned& first : answer)
-    if (first >= n) first = absent;
-  return answer;
-}
-
 unsigned hash_of(const std::string& word) {
   unsigned hash = 2166136261u;
   for (const char c : word) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
@@ -111,18 +101,6 @@ Dictionary::Dictionary(const std::vector<std::string>& words) {
     letters.insert(letters.end(), word.begin(), word.end());
     begin.push_back(unsigned(letters.size()));
   }
-}
-
-std::vector<Text> awkward_texts() {
-  const std::string run(longest, 'x');
-  return {text_of(""),
-          text_of("a"),
-          text_of("ab abc b.ab"),
-          text_of(run + " x" + run),
-          text_of("\xc3\xa4 b\xc3\xa4 b"),
-          text_of("liquid costarring macallums declinate"),
-          made_text(1009, 2),
-          made_text(65537, 3)};
 }
 
 }  // namespace vocabulary

@@ -59,15 +59,16 @@ inline std::vector<std::string> draw_transactions(const Transactions& moved) {
 
 /// What stands above drawings.
 inline void explain_drawing(Report& report) {
+  report.note("memory from an aligned address on; a character is 4 bytes, | begins 32 bytes;");
   report.note(
-      "memory from an aligned address on; | every 32 bytes; a character is 4 bytes, and the");
-  report.note(
-      "lane that takes them; * several lanes; = more of the same word; <---> is moved in one");
-  report.note("piece, by the rules of each compute capability");
+      "0 to 9, a to v: the lane that takes the word; *: several lanes; =: more of this word;");
+  report.note("<--->: one transaction, by the rules of each compute capability");
 }
 
-/// A pattern: its lanes, and under them what each generation moves for one load. Both are saved.
-inline void draw_rules(Report& report, const std::string& name, const Warp& warp) {
+/// A pattern, called `words`: its lanes, and below them what each generation moves for one load.
+/// What it moves is saved under `key`.
+inline void draw_rules(Report& report, const std::string& key, const std::string& words,
+                       const Warp& warp) {
   const auto line = [&](std::string label, const std::string& strip, const std::string& text) {
     label.resize(std::max<size_t>(label.size(), 18), ' ');
     std::string all = label + strip + "  " + text;
@@ -75,7 +76,7 @@ inline void draw_rules(Report& report, const std::string& name, const Warp& warp
     report.note(all);
   };
   const long long last = *std::max_element(warp.address.begin(), warp.address.end()) + warp.word;
-  line(name, "", "");
+  line(words, "", "");
   line("  lanes", draw_lanes(warp), last > drawn_bytes ? "to byte " + std::to_string(last) : "");
   for (const Rule rule : rules) {
     const Transactions moved = under(rule, warp);
@@ -88,9 +89,9 @@ inline void draw_rules(Report& report, const std::string& name, const Warp& warp
       label.clear();  // said once
       text.clear();
     }
-    report.save({"", name, "rules", rule_name(rule), "predicted", "transactions", "",
+    report.save({"", key, "rules", rule_name(rule), "predicted", "transactions", "",
                  double(moved.count())});
-    report.save({"", name, "rules", rule_name(rule), "predicted", "bytes moved", "B",
+    report.save({"", key, "rules", rule_name(rule), "predicted", "bytes moved", "B",
                  double(moved.bytes())});
   }
 }

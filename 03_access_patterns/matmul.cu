@@ -1,35 +1,39 @@
 // matmul: A x B, and A x the transposed B. The guide [KP] gives each element of C a thread, which
-// walks down a column of B, "non-contiguous"; so it transposes B first, and reports 30%. Look at
-// what a warp wants at one step, not at what a thread wants from step to step: 32 neighbours of B,
-// but 32 rows of the transposed B. Where the lanes differ in k, as when a warp makes an element, or
-// where there is but one lane, as on the host, the guide is right: the last rows show it.
+// goes down a column of B, "non-contiguous". So the guide transposes B first, and reports a gain of
+// 30%. Two things to look at:
+//   - What the 32 lanes of a warp read together. In the guide's first version that is 32 neighbours
+//     in a row of B. From the transposed B it is a word of each of 32 rows.
+//   - Where the guide is right. If a warp computes an element, its lanes differ in k, and one core
+//     of the host has one lane only. Both read along k.
+//
 //   cmake -S 03_access_patterns -B build/matmul -DEXPERIMENTS=matmul
 //   cmake --build build/matmul && build/matmul/03_access_patterns
 //
-//   1  multiply                      the text's: block i, thread j
-//   2  multiply_transposed           the text's cure
+//   1  multiply                      the guide's: block i, thread j
+//   2  multiply_transposed           the guide's cure
 //   3  transpose                     makes the transposed B
-//   4  multiply_by_warps             a warp an element, its lanes differ in k
-//   5  multiply_by_warps_transposed  4 from the transposed B
-#include <algorithm>
-#include <memory>
-
-#include "../common/report.hpp"
+//   4  multiply_by_warps             a warp per element: its lanes differ in k
+//   5  multiply_by_warps_transposed  kernel 4 from the transposed B
+//   6  host_multiply, host_multiply_transposed: the guide's thread on one core
+#include "../common/checked.cuh"
+#include "../common/experiment.hpp"
 #include "transactions.hpp"
+
+using namespace samples;
 
 namespace {
 
-/// Steps whose words are under way at once. The compiler unrolls by four unasked; all kernels do.
+/// Steps whose words are in flight together. The compiler unrolls by four unasked; all kernels do.
 constexpr int steps_at_once = 4;
-constexpr unsigned block_warps = 8;  // of a block in which a warp makes an element
+constexpr unsigned block_warps = 8;  // of a block whose warps compute an element each
 /// Words of a row that the lanes of such a warp load before they wait.
-constexpr unsigned warp_turn = 32 * steps_at_once;
+constexpr unsigned warp_words = 32 * steps_at_once;
 
 // ---- kernels: all matrices have n rows of n words ----
 
 // [multiply]
-// Block i, thread j. At each step the lanes want one word of A together (1 sector), and 32
-// neighbours of a row of B (4 sectors).
+// Block i, thread j. At each step the lanes of a warp read one word of A together (1 sector), and
+// 32 neighbours in a row of B (4 sectors).
 __global__ void multiply(unsigned n, const float* a, const float* b, float* c) {
   const unsigned i = blockIdx.x;
   const unsigned j = threadIdx.x;
@@ -41,8 +45,8 @@ __global__ void multiply(unsigned n, const float* a, const float* b, float* c) {
 // [/multiply]
 
 // [multiply_transposed]
-// The same, but a thread's words of B lie side by side, and so those of its lanes lie a row apart:
-// 32 sectors.
+// A thread reads neighbouring words of the transposed B, step after step. So at each step the lanes
+// of a warp read words that lie a row apart: 32 sectors.
 __global__ void multiply_transposed(unsigned n, const float* a, const float* bt, float* c) {
   const unsigned i = blockIdx.x;
   const unsigned j = threadIdx.x;
@@ -60,9 +64,9 @@ __global__ void transpose(unsigned n, const float* b, float* bt) {
   bt[j * n + k] = b[k * n + j];
 }
 
-// Block i; a warp makes every eighth element of the row. Its lanes differ in k: neighbours in A (4
-// sectors), but a row apart in B (32). The inner loop is what has four steps under way: where lanes
-// may end one by one the compiler does not unroll so.
+// Block i; a warp computes every eighth element of the row. Its lanes differ in k: they read
+// neighbours in A (4 sectors), but words of B that lie a row apart (32). The inner loop keeps four
+// steps in flight: the compiler does not unroll a loop that lanes may leave one by one.
 __global__ void multiply_by_warps(unsigned n, const float* a, const float* b, float* c) {
   const unsigned i = blockIdx.x;
   const unsigned lane = threadIdx.x % 32;
@@ -70,20 +74,20 @@ __global__ void multiply_by_warps(unsigned n, const float* a, const float* b, fl
     float sum = 0;
     unsigned k = lane;
 #pragma unroll 1
-    for (; k + warp_turn - 32 < n; k += warp_turn) {
+    for (; k + warp_words - 32 < n; k += warp_words) {
 #pragma unroll
-      for (unsigned more = 0; more < warp_turn; more += 32)
+      for (unsigned more = 0; more < warp_words; more += 32)
         sum += a[i * n + k + more] * b[(k + more) * n + j];
     }
     for (; k < n; k += 32) sum += a[i * n + k] * b[k * n + j];
-    for (int distance = 16; distance > 0; distance /= 2)  // the lanes' sums are added up
+    for (int distance = 16; distance > 0; distance /= 2)  // add up the sums of the lanes
       sum += __shfl_xor_sync(0xffffffffu, sum, distance);
     if (lane == 0) c[i * n + j] = sum;
   }
 }
 
 // [multiply_by_warps_transposed]
-// The same from the transposed B, where lanes that differ in k are neighbours, too: 4 sectors.
+// The same from the transposed B, where lanes that differ in k read neighbours, too: 4 sectors.
 __global__ void multiply_by_warps_transposed(unsigned n, const float* a, const float* bt,
                                              float* c) {
   const unsigned i = blockIdx.x;
@@ -92,9 +96,9 @@ __global__ void multiply_by_warps_transposed(unsigned n, const float* a, const f
     float sum = 0;
     unsigned k = lane;
 #pragma unroll 1
-    for (; k + warp_turn - 32 < n; k += warp_turn) {
+    for (; k + warp_words - 32 < n; k += warp_words) {
 #pragma unroll
-      for (unsigned more = 0; more < warp_turn; more += 32)
+      for (unsigned more = 0; more < warp_words; more += 32)
         sum += a[i * n + k + more] * bt[j * n + k + more];
     }
     for (; k < n; k += 32) sum += a[i * n + k] * bt[j * n + k];
@@ -105,7 +109,7 @@ __global__ void multiply_by_warps_transposed(unsigned n, const float* a, const f
 }
 // [/multiply_by_warps_transposed]
 
-// The text's thread on one core: `rows` rows of C, the innermost loop along k.
+// The guide's thread on one core: `rows` rows of C, the innermost loop along k.
 void host_multiply(unsigned n, unsigned rows, const float* a, const float* b, float* c) {
   for (unsigned i = 0; i < rows; ++i)
     for (unsigned j = 0; j < n; ++j) {
@@ -127,356 +131,360 @@ void host_multiply_transposed(unsigned n, unsigned rows, const float* a, const f
 
 // ---- what is right ----
 
-using Matrix = std::vector<float>;
-
-/// Whole numbers from -8 to 7, other ones in each matrix. A sum of up to 1024 products, each at
-/// most 64, is exact in float in any order, so results are compared for equality.
-Matrix numbers(unsigned n, unsigned matrix) {
-  Matrix m(size_t(n) * n);
-  unsigned x = 12345 + matrix;
-  for (float& value : m) {
-    x = x * 1664525u + 1013904223u;
-    value = float(x >> 28) - 8;
-  }
-  return m;
-}
-
-/// A x B, step by step along rows of B and C, so that the host walks through neighbours.
-Matrix product(unsigned n, const Matrix& a, const Matrix& b) {
-  Matrix c(a.size(), 0.0f);
-  for (unsigned row = 0; row < n; ++row)
-    for (unsigned k = 0; k < n; ++k) {
-      const float factor = a[size_t(row) * n + k];
-      for (unsigned col = 0; col < n; ++col)
-        c[size_t(row) * n + col] += factor * b[size_t(k) * n + col];
-    }
-  return c;
-}
-
-Matrix transposed(unsigned n, const Matrix& b) {
-  Matrix bt(b.size());
-  for (unsigned row = 0; row < n; ++row)
-    for (unsigned col = 0; col < n; ++col) bt[size_t(col) * n + row] = b[size_t(row) * n + col];
-  return bt;
-}
-
-/// The matrices on the host, with what is right.
-struct Host {
+/// Whole numbers from -8 to 7. A sum of up to 1024 products, each at most 64, is exact in float in
+/// any order, so results are compared for equality.
+__host__ __device__ int number_at(size_t i) { return int(scrambled(i) >> 28) - 8; }
+struct A {
+  __host__ __device__ float operator()(size_t i) const { return float(number_at(i)); }
+};
+struct B {  // other numbers than those of A
+  static constexpr size_t first = size_t(1) << 31;
+  __host__ __device__ float operator()(size_t i) const { return float(number_at(first + i)); }
+};
+struct TransposedB {
   unsigned n;
-  Matrix a, b, bt, c;
-
-  explicit Host(unsigned n)
-      : n(n), a(numbers(n, 1)), b(numbers(n, 2)), bt(transposed(n, b)), c(product(n, a, b)) {}
+  __host__ __device__ float operator()(size_t i) const { return B{}(i % n * n + i / n); }
+  __device__ bool operator()(size_t i, float found) const { return found == (*this)(i); }
+};
+/// Element i of C is the sum over k, in whole numbers.
+struct Product {
+  unsigned n;
+  __host__ __device__ bool operator()(size_t i, float found) const {
+    int sum = 0;
+    for (size_t k = 0; k < n; ++k)
+      sum += number_at(i / n * n + k) * number_at(B::first + k * n + i % n);
+    return found == float(sum);
+  }
 };
 
-size_t different(const Matrix& found, const Matrix& right, size_t count) {
-  size_t wrong = 0;
-  for (size_t i = 0; i < count; ++i) wrong += found[i] != right[i];
-  return wrong;
+struct Matrices {
+  unsigned n;
+  size_t elements = size_t(n) * n;
+  DeviceBuffer<float> a = filled<float>(elements, A{});
+  DeviceBuffer<float> b = filled<float>(elements, B{});
+  DeviceBuffer<float> bt = filled<float>(elements, TransposedB{n});
+  Output<float> c{elements};
+  Output<float> made_bt{elements};  ///< by the row that transposes first
+};
+
+// ---- the rows ----
+
+struct Variant {
+  std::string_view key = {};  ///< the kernel's name, or what the row is
+  const char* words = "";
+  bool by_warps = false;    ///< a warp computes an element, not a thread
+  bool transposed = false;  ///< reads the transposed B
+  bool transposes_first = false;
+  void (*kernel)(unsigned, const float*, const float*, float*) = nullptr;
+
+  unsigned threads(unsigned n) const { return by_warps ? 32 * block_warps : n; }  ///< of a block
+};
+template <auto kernel>
+Variant named(Variant v) {
+  v.key = name_of<kernel>();
+  v.kernel = kernel;
+  return v;
 }
 
-/// The matrices on the device.
-struct Matrices {
-  static constexpr size_t canaries = 64;  ///< behind what is written
+const Variant variants[] = {
+    named<multiply>({.words = "a thread per element: A x B"}),
+    named<multiply_transposed>({.words = "a thread per element: A x B^T", .transposed = true}),
+    {.key = "transpose_and_multiply",
+     .words = "a thread per element: B transposed first",
+     .transposed = true,
+     .transposes_first = true,
+     .kernel = multiply_transposed},
+    named<multiply_by_warps>({.words = "a warp per element: A x B", .by_warps = true}),
+    named<multiply_by_warps_transposed>(
+        {.words = "a warp per element: A x B^T", .by_warps = true, .transposed = true}),
+};
 
-  const Host& host;
-  unsigned n = host.n;
-  DeviceBuffer<float> a{host.a}, b{host.b};
-  DeviceBuffer<float> bt{host.c.size() + canaries}, c{host.c.size() + canaries};
+Task task_of(const Shared<Matrices>& m, const Variant& v) {
+  const auto launch = [m, &v] {
+    const unsigned n = m->n;
+    const float* b = m->b.data();
+    if (v.transposed) b = m->bt.data();
+    if (v.transposes_first) {
+      transpose<<<n, n>>>(n, m->b.data(), m->made_bt.data());
+      b = m->made_bt.data();
+    }
+    v.kernel<<<n, v.threads(n)>>>(n, m->a.data(), b, m->c.data());
+  };
+  const auto poison = [m] { m->c.poison(), m->made_bt.poison(); };
+  const auto wrong = [m, &v] {
+    const size_t of_bt = v.transposes_first ? m->made_bt.wrong(TransposedB{m->n}) : 0;
+    return m->c.wrong(Product{m->n}) + of_bt;
+  };
+  return {text(Ref(v.key, m->n)), launch, {poison, wrong, ""}};
+}
 
-  explicit Matrices(const Host& host) : host(host) {}
-  /// Elements of `out` that are not `right`, and canaries that are no longer NaN.
-  size_t wrong(const DeviceBuffer<float>& out, const Matrix& right) const {
-    const Matrix found = out.to_host();
-    size_t wrong = different(found, right, right.size());
-    for (size_t i = right.size(); i < found.size(); ++i) wrong += found[i] == found[i];
+/// On the host, of which a run has time for `rows` rows.
+struct HostMatrices {
+  unsigned n, rows;
+  std::vector<float> a = values(A{}), b = values(B{}), bt = values(TransposedB{n}), c = a;
+
+  template <class Value>
+  std::vector<float> values(Value value) const {
+    std::vector<float> all(size_t(n) * n);
+    for (size_t i = 0; i < all.size(); ++i) all[i] = value(i);
+    return all;
+  }
+  size_t wrong() const {
+    size_t wrong = 0;
+    for (size_t i = 0; i < size_t(rows) * n; ++i) wrong += !Product{n}(i, c[i]);
     return wrong;
   }
 };
+const char* const on_host[] = {"host_multiply", "host_multiply_transposed"};
 
-// ---- the story in order ----
-
-struct Way {
-  const char *name, *symbol;
-  bool by_warps;          ///< a warp makes an element, not a thread
-  bool cured;             ///< from the transposed B
-  bool transposes_first;  ///< the transposed B is made, and timed, too
-  void (*launch)(const Matrices& m);
-};
-
-const Way ways[] = {
-    {"a thread an element: A x B", "multiply", false, false, false,
-     [](const Matrices& m) { multiply<<<m.n, m.n>>>(m.n, m.a.data(), m.b.data(), m.c.data()); }},
-    {"a thread an element: A x B^T", "multiply_transposed", false, true, false,
-     [](const Matrices& m) {
-       multiply_transposed<<<m.n, m.n>>>(m.n, m.a.data(), m.bt.data(), m.c.data());
-     }},
-    {"a thread an element: B transposed first", "", false, true, true,
-     [](const Matrices& m) {
-       transpose<<<m.n, m.n>>>(m.n, m.b.data(), m.bt.data());
-       multiply_transposed<<<m.n, m.n>>>(m.n, m.a.data(), m.bt.data(), m.c.data());
-     }},
-    {"a warp an element: A x B", "multiply_by_warps", true, false, false,
-     [](const Matrices& m) {
-       multiply_by_warps<<<m.n, 32 * block_warps>>>(m.n, m.a.data(), m.b.data(), m.c.data());
-     }},
-    {"a warp an element: A x B^T", "multiply_by_warps_transposed", true, true, false,
-     [](const Matrices& m) {
-       multiply_by_warps_transposed<<<m.n, 32 * block_warps>>>(m.n, m.a.data(), m.bt.data(),
-                                                               m.c.data());
-     }},
-};
-enum { direct, cured, cured_transposing, by_warps, by_warps_cured };
-
-Task task_of(const Way& way, Matrices& m) {
-  Check check;
-  check.poison = [&] {
-    m.c.poison();
-    m.bt.poison();
-    if (!way.transposes_first) m.bt.copy_from(m.host.bt);
-  };
-  check.wrong = [&] { return m.wrong(m.c, m.host.c) + m.wrong(m.bt, m.host.bt); };
-  return {std::string(way.name) + ", n " + std::to_string(m.n), [&] { way.launch(m); },
-          std::move(check)};
-}
-
-/// The first `rows` rows on one core.
-Task host_task(bool cure, unsigned rows, const Host& host, Matrix& out) {
-  Check check;
-  check.poison = [&] { out.assign(host.c.size(), NAN); };
-  check.wrong = [&host, &out, rows] { return different(out, host.c, size_t(rows) * host.n); };
-  const auto work = [&host, &out, cure, rows] {
-    if (cure)
-      host_multiply_transposed(host.n, rows, host.a.data(), host.bt.data(), out.data());
+Task host_task(const Shared<HostMatrices>& m, const Ref& ref) {
+  const auto loops = [m, transposed = ref.key == on_host[1]] {
+    if (transposed)
+      host_multiply_transposed(m->n, m->rows, m->a.data(), m->bt.data(), m->c.data());
     else
-      host_multiply(host.n, rows, host.a.data(), host.b.data(), out.data());
+      host_multiply(m->n, m->rows, m->a.data(), m->b.data(), m->c.data());
   };
-  return {cure ? "host: A x B^T" : "host: A x B", work, std::move(check), true};
+  const auto poison = [m] { std::fill(m->c.begin(), m->c.end(), NAN); };
+  return {text(ref), loops, {poison, [m] { return m->wrong(); }, ""}, true};
 }
 
-// ---- what to expect ----
+// ---- prediction ----
 
-/// The words of A, and of B or the transposed B, that the lanes of a warp want at their first step.
-Warp load_of_a(const Way& way) {
-  return warp_of(4, [&](unsigned lane) { return way.by_warps ? lane : 0; });
+/// The words of A, and of B or the transposed B, that the lanes of a warp read at their first step.
+Warp load_of_a(const Variant& v) {
+  return warp_of(4, [&](unsigned lane) { return v.by_warps ? lane : 0; });
 }
-Warp load_of_b(const Way& way, unsigned n) {
-  const bool neighbours = way.by_warps == way.cured;
+Warp load_of_b(const Variant& v, unsigned n) {
+  const bool neighbours = v.by_warps == v.transposed;
   return warp_of(4, [&](unsigned lane) { return neighbours ? lane : lane * n; });
 }
 
-/// Lines of 128 bytes that a step's two loads look up in L1, which takes a cycle for each.
-double lookups(const Way& way, unsigned n) {
-  return lines(load_of_a(way)) + lines(load_of_b(way, n));
+/// The mean of both loads, of which there are equally many.
+double sectors_per_request(const Variant& v, unsigned n) {
+  return 0.5 * (sectors(load_of_a(v)) + sectors(load_of_b(v, n)));
 }
 
-/// Cycles of a multiprocessor in which `warps` of its warps take one turn of four steps: all words
-/// are looked up, one after the other, and then come.
-double turn_cycles(double lookups, double warps, double latency) {
+/// Lines of 128 bytes in which the words of a step's two loads lie. In this model L1 takes a cycle
+/// for each of them.
+double lookups(const Variant& v, unsigned n) {
+  return lines(load_of_a(v)) + lines(load_of_b(v, n));
+}
+
+/// A multiprocessor looks up the words of four steps of all its warps, one line after the other.
+/// Then the warps wait until the last word has come.
+double cycles_of_four_steps(double lookups, double warps, double latency) {
   return warps * steps_at_once * lookups + latency;
 }
 
-/// Cycles until a word that was shuffled to another lane is there, as for one in shared memory
-/// (01_memory_model latency); the shuffle itself takes L1's data path for one.
-constexpr double shuffle_cycles = 25;
-constexpr double shuffles = 5;  // of a sum of 32 lanes
+double warps_of(const Variant& v, unsigned n) { return std::ceil(v.threads(n) / 32.0); }
 
-/// Turns of a thread, one after the other.
-double turns_of(unsigned n) { return std::ceil(double(n) / steps_at_once); }
-
-/// Cycles of a multiprocessor that has so many of the blocks at once.
-double blocks_cycles(const Way& way, unsigned n, double blocks, double latency) {
-  if (!way.by_warps)
-    return turns_of(n) * turn_cycles(lookups(way, n), blocks * std::ceil(n / 32.0), latency);
-  const double warps = blocks * block_warps;
-  const double turns = std::ceil(n / 32.0 / steps_at_once);
-  const double sum = shuffles * (shuffle_cycles + warps);
-  const double elements = std::ceil(double(n) / block_warps);
-  return elements * (turns * turn_cycles(lookups(way, n), warps, latency) + sum);
+/// Cycles in which a multiprocessor computes so many blocks that it has at the same time.
+double cycles_of_blocks(const Variant& v, unsigned n, double blocks, double latency) {
+  const double warps = blocks * warps_of(v, n);
+  const double steps = std::ceil((v.by_warps ? n / 32.0 : n) / steps_at_once);  // four at a time
+  const double sum = steps * cycles_of_four_steps(lookups(v, n), warps, latency);
+  if (!v.by_warps) return sum;
+  // A sum of 32 lanes takes five shuffles. Each waits as long as a load from shared memory
+  // (01_memory_model latency), and takes L1's data path for a cycle.
+  constexpr double shuffles = 5, shuffle_latency = 25;
+  return std::ceil(double(n) / block_warps) * (sum + shuffles * (shuffle_latency + warps));
 }
 
-/// Blocks that the busiest multiprocessor gets, and how many of them it has at once.
+/// Blocks that the busiest multiprocessor gets, and how many of them it has at the same time.
 struct Blocks {
-  double all, at_once;
+  double all, resident;
 };
-Blocks blocks_of(const Way& way, unsigned n, const cudaDeviceProp& prop) {
-  const unsigned threads = way.by_warps ? 32 * block_warps : n;
-  const double warps = std::ceil(threads / 32.0);
-  const double fit = std::floor(prop.maxThreadsPerMultiProcessor / (32 * warps));
-  return {std::ceil(double(n) / prop.multiProcessorCount),
-          std::clamp<double>(fit, 1, std::max(1, prop.maxBlocksPerMultiProcessor))};
+Blocks blocks_of(const Variant& v, unsigned n, const cudaDeviceProp& gpu) {
+  const double fit = std::floor(gpu.maxThreadsPerMultiProcessor / (32 * warps_of(v, n)));
+  return {std::ceil(double(n) / gpu.multiProcessorCount),
+          std::clamp<double>(fit, 1, std::max(1, gpu.maxBlocksPerMultiProcessor))};
 }
 
-double cycles_a_ms(const Device& device) {
-  return device.sm_clock_khz > 0 ? device.sm_clock_khz : NAN;
-}
+double cycles_per_ms(const Device& gpu) { return gpu.sm_clock_khz > 0 ? gpu.sm_clock_khz : NAN; }
 
-/// The busiest multiprocessor's rounds of blocks.
-double predicted_ms(const Way& way, unsigned n, double latency, const Device& device) {
-  const Blocks blocks = blocks_of(way, n, device.prop);
-  const double rounds = std::floor(blocks.all / blocks.at_once);
-  const double rest = blocks.all - rounds * blocks.at_once;
-  double cycles = rounds * blocks_cycles(way, n, blocks.at_once, latency);
-  if (rest > 0) cycles += blocks_cycles(way, n, rest, latency);
-  if (way.transposes_first)  // a column's 32 lines are looked up, a row's 4 sectors stored
+/// The busiest multiprocessor computes its blocks in rounds, the last of which may be smaller.
+double predicted_ms(const Variant& v, unsigned n, double latency, const Device& gpu) {
+  const Blocks blocks = blocks_of(v, n, gpu.prop);
+  const double rounds = std::floor(blocks.all / blocks.resident);
+  const double rest = blocks.all - rounds * blocks.resident;
+  double cycles = rounds * cycles_of_blocks(v, n, blocks.resident, latency);
+  if (rest > 0) cycles += cycles_of_blocks(v, n, rest, latency);
+  if (v.transposes_first)  // looks up a column's 32 lines, stores a row's 4 sectors
     cycles += blocks.all * std::ceil(n / 32.0) * (32 + 4) + latency;
-  return cycles / cycles_a_ms(device);
+  return cycles / cycles_per_ms(gpu);
 }
 
-/// Cycles that a word takes, L1 or L2, launch included: what A x B took beyond its lookups.
-double latency_of(double ms, unsigned n, const Device& device) {
-  const Blocks blocks = blocks_of(ways[direct], n, device.prop);
-  const double rounds = std::ceil(blocks.all / blocks.at_once);
-  const double looking_up =
-      turns_of(n) * turn_cycles(lookups(ways[direct], n), blocks.all * std::ceil(n / 32.0), 0);
-  return std::max(0.0, (ms * cycles_a_ms(device) - looking_up) / (turns_of(n) * rounds));
+/// The model's constant: cycles until a word has come, from L1 or the L2, launch included. It is
+/// what `multiply` takes beyond its lookups, over the steps for which it waits.
+double latency_of(double ms, unsigned n, const Device& gpu) {
+  const Variant& v = variants[0];
+  const Blocks blocks = blocks_of(v, n, gpu.prop);
+  const double steps = std::ceil(double(n) / steps_at_once);
+  const double waits = steps * std::ceil(blocks.all / blocks.resident);
+  const double looking_up = cycles_of_blocks(v, n, blocks.all, 0);
+  return std::max(0.0, (ms * cycles_per_ms(gpu) - looking_up) / waits);
 }
 
-/// Lookups a cycle were found on compute capability 9.0; a test holds rows to them there only.
-Model model_of(const Way& way, unsigned n, double latency, const Device& device) {
-  if (device.prop.major != 9) return Model::host;
-  const Blocks blocks = blocks_of(way, n, device.prop);
-  const double warps =
-      (way.by_warps ? block_warps : std::ceil(n / 32.0)) * std::min(blocks.at_once, blocks.all);
-  const bool looks_up_longest = turn_cycles(lookups(way, n), warps, 0) > latency;
-  return looks_up_longest ? Model::traffic : Model::latency;
-}
-
-/// The mean of both loads, which are equally many.
-double sectors_a_request(const Way& way, unsigned n) {
-  return 0.5 * (sectors(load_of_a(way)) + sectors(load_of_b(way, n)));
-}
-
-std::string words_text(const Warp& warp) {
-  const auto word = [&](unsigned lane) { return std::to_string(warp.address[lane] / 4); };
-  return word(0) + ", " + word(1) + ", " + word(2) + " .. " + word(31);
+/// A line per cycle was found on compute capability 9.0: a test holds rows to the model there only.
+Model model_of(const Variant& v, unsigned n, const Device* gpu) {
+  if (!gpu || gpu->prop.major != 9) return Model::host;
+  return lookups(v, n) > 2 ? Model::traffic : Model::latency;
 }
 
 // ---- the experiment ----
 
-/// What a warp wants of B. No GPU is needed.
-void draw_loads(const Run& run, unsigned n) {
-  Table table(run.report, "what a warp wants of B, n " + std::to_string(n),
+constexpr unsigned smallest = 256;
+unsigned largest(const Run& run) { return run.quick ? 512 : 1024; }  // a block has up to n threads
+
+unsigned n_of(const Row& row) { return unsigned(row.ref.at); }
+unsigned host_rows(unsigned n) { return std::max(1u, (1u << 21) / (n * n)); }  // some milliseconds
+
+/// What a warp reads of B. No GPU is needed.
+void show_loads(const Run& run, unsigned n) {
+  Table table(run.report, "what a warp reads of B, n " + std::to_string(n),
               {shown("words of lanes 0, 1, 2 .. 31"), shown("next step"),
                predicted("sectors", "sectors a request of B", "", 0),
                predicted("transactions on 1.0", "transactions a request of B on 1.0", "", 0)});
-  for (const Way& way : ways) {
-    if (way.transposes_first) continue;
-    const Warp warp = load_of_b(way, n);
-    const unsigned step = (way.by_warps ? 32 : 1) * (way.cured ? 1 : n);
-    table.row({way.name}, {words_text(warp), "+ " + std::to_string(step), double(sectors(warp)),
-                           double(under(Rule::in_order, warp).count())});
+  for (const Variant& v : variants) {
+    if (v.transposes_first) continue;
+    const Warp warp = load_of_b(v, n);
+    const auto word = [&](unsigned lane) { return std::to_string(warp.address[lane] / 4); };
+    const unsigned step = (v.by_warps ? 32 : 1) * (v.transposed ? 1 : n);
+    table.row(
+        {std::string(v.key), "", "", v.words},
+        {word(0) + ", " + word(1) + ", " + word(2) + " .. " + word(31), "+ " + std::to_string(step),
+         double(sectors(warp)), double(under(Rule::in_order, warp).count())});
   }
   table.print();
 }
 
-/// What the claim compares, at the largest n.
-struct Times {
-  std::vector<Readings> gpu = std::vector<Readings>(std::size(ways));
-  Readings host, host_cured;
-};
-
-struct ProductTable {
-  const Run& run;
-  Table table;
-
-  explicit ProductTable(const Run& run)
-      : run(run),
-        table(run.report, "multiplication, n",
-              {predicted("sectors", "sectors a load request", "", 1),
-               compared("ms", "time", "ms", 4), shown("spread"),
-               measured("products a ns", "products", "a nanosecond", 1), shown("to A x B")}) {}
-
-  /// `products`: multiplications of the row.
-  void add(const Key& key, double sectors, const Cell& time, const Readings& times, double products,
-           const Readings& base) {
-    const Statistics ms = times.statistics();
-    table.row(key, {sectors, time, spread_text(ms), rate(1e-6 * products, ms),
-                    times.ms.empty() ? "" : ::times(base.median() / ms.median)});
-  }
-};
-
-/// All ways at one size, in turn. `latency`: from the first size; not a number: this is it.
-std::vector<Readings> measure(const Run& run, const Host& host, double& latency,
-                              ProductTable& table) {
-  std::vector<Readings> times(std::size(ways));
-  std::unique_ptr<Matrices> m;
-  if (run.device) {
-    m = std::make_unique<Matrices>(host);
-    std::vector<Task> tasks;
-    for (const Way& way : ways) tasks.push_back(task_of(way, *m));
-    times = run.time_in_turn(tasks);
-  }
-  const bool calibrates = std::isnan(latency);
-  if (run.device && calibrates) latency = latency_of(times[direct].median(), host.n, *run.device);
-  for (size_t w = 0; w < std::size(ways); ++w) {
-    const Way& way = ways[w];
-    const Statistics ms = times[w].statistics();
-    Cell time;
-    if (run.device && calibrates && w == direct)
-      time = Calibration{ms};
-    else if (run.device)
-      time = Compared{predicted_ms(way, host.n, latency, *run.device), ms,
-                      model_of(way, host.n, latency, *run.device)};
-    table.add({way.name, "n", std::to_string(host.n)},
-              way.transposes_first ? NAN : sectors_a_request(way, host.n), time, times[w],
-              double(host.n) * host.n * host.n, times[way.by_warps ? by_warps : direct]);
-  }
-  return times;
+Shown products_per_ns() {
+  return in_unit(measured("products/ns", "products", "a nanosecond", 1),
+                 [](const Row& row, double ms) {
+                   const double n = n_of(row);
+                   return n * n * (row.on_host ? host_rows(n_of(row)) : n) * 1e-6 / ms;
+                 });
 }
 
-/// One core makes the rows of 2^21 products, some milliseconds. No model covers it.
-void measure_host(const Run& run, const Host& host, ProductTable& table, Times& times) {
-  const unsigned rows = std::max(1u, (1u << 21) / (host.n * host.n));
-  Matrix out;
-  const std::vector<Readings> both =
-      run.time_in_turn({host_task(false, rows, host, out), host_task(true, rows, host, out)});
-  times.host = both[0];
-  times.host_cured = both[1];
-  const double products = double(rows) * host.n * host.n;
-  const std::string n = std::to_string(host.n);
-  table.add({"host, one core: A x B", "n", n}, NAN, Compared{NAN, both[0].statistics()}, both[0],
-            products, both[0]);
-  table.add({"host, one core: A x B^T", "n", n}, NAN, Compared{NAN, both[1].statistics()}, both[1],
-            products, both[0]);
+void measure(const Run& run, unsigned n) {
+  SharedByTasks matrices([n] { return Matrices{n}; });
+  Sheet sheet(run, "multiplication, n " + std::to_string(n),
+              {number(predicted("sectors/request", "sectors a load request", "", 1),
+                      [n](const Row& row) {
+                        const Variant& v = *with_key(variants, row.ref);
+                        return v.transposes_first ? NAN : sectors_per_request(v, n);
+                      }),
+               milliseconds(4), spread(), products_per_ns()},
+              "n");
+  for (const Variant& v : variants)
+    sheet.add({.ref = Ref(v.key, n),
+               .words = v.words,
+               .calibrates = v.key == "multiply" && n == smallest,
+               .model = model_of(v, n, run.device)});
+  sheet.measure(Timing::in_turn,
+                [&](const Row& row) { return task_of(matrices(), *with_key(variants, row.ref)); });
+  const double ms = sheet.ms({"multiply", smallest});
+  sheet.predict([&](const Row& row) {
+    if (!run.device) return double(NAN);
+    return predicted_ms(*with_key(variants, row.ref), n, latency_of(ms, smallest, *run.device),
+                        *run.device);
+  });
+  sheet.print();
 }
 
-void judge(const Run& run, const Times& times, unsigned n) {
-  const Interval gain = ratio(times.gpu[direct], times.gpu[cured]);
-  run.report.judge(
-      {"03.8", "multiplying by the transposed B is 30% faster", "1.3x faster", "the guide"},
-      beats(1.3), gain,
-      faster(gain) + " at n " + std::to_string(n) +
-          "; against the text's own rule: it is A x B whose warps read B in order");
-  if (!gain.measured()) return;
-  run.report.finding("03.8", "with the transposition counted the transposed B is " +
-                                 faster(ratio(times.gpu[direct], times.gpu[cured_transposing])));
-  run.report.finding("03.8", "where a warp makes an element it is " +
-                                 faster(ratio(times.gpu[by_warps], times.gpu[by_warps_cured])) +
-                                 ", and on one core of the host " +
-                                 faster(ratio(times.host, times.host_cured)));
+void measure_on_host(const Run& run, unsigned n) {
+  SharedByTasks matrices([n] { return HostMatrices{n, host_rows(n)}; });
+  Sheet sheet(
+      run,
+      "host, one core, n " + std::to_string(n) + ", " + std::to_string(host_rows(n)) + " rows of C",
+      {in_unit(measured("ms", "time", "ms", 4), [](const Row&, double ms) { return ms; }), spread(),
+       products_per_ns()},
+      "n");
+  sheet.add({.ref = {on_host[0], double(n)}, .words = "host: A x B", .on_host = true});
+  sheet.add({.ref = {on_host[1], double(n)}, .words = "host: A x B^T", .on_host = true});
+  sheet.measure(Timing::in_turn, [&](const Row& row) { return host_task(matrices(), row.ref); });
+  sheet.print({"no model covers the host"});
+}
+
+void run_matmul(const Run& run) {
+  const unsigned most = largest(run);
+  run.report.begin("matmul", "float matrices n x n, at most " + bytes_text(4.0 * most * most) +
+                                 " each, in the L2: n blocks of n threads");
+  show_loads(run, most);
+  for (unsigned n = smallest; n <= most; n *= 2) measure(run, n);
+  run.report.note(
+      "the model: L1 looks up a line per cycle, and a thread has four steps in flight;");
+  run.report.note("its constant, the latency, comes from A x B at n " + std::to_string(smallest));
+  measure_on_host(run, most);
+}
+
+// ---- claims ----
+
+std::vector<Claim> claims(const Run& run) {
+  const auto at = [n = largest(run)](const char* key) { return Ref(key, n); };
+  return {{.part = {"03.8", "multiplying by the transposed B is 30% faster", "1.3x faster",
+                    "the guide"},
+           .rule = beats(1.3),
+           .pairs = {{.slow = at("multiply"), .fast = at("multiply_transposed")}},
+           .here = "against the text's own rule: it is A x B whose warps read B in order",
+           .found = {{.slow = at("multiply"), .fast = at("transpose_and_multiply")},
+                     {.slow = at("multiply_by_warps"), .fast = at("multiply_by_warps_transposed")},
+                     {.slow = at(on_host[0]), .fast = at(on_host[1])}}}};
+}
+
+// ---- what it declares ----
+
+Needs needs(const Run& run) { return {.allocated = 5 * 4.0 * largest(run) * largest(run) + 1024}; }
+
+std::vector<Checked> tasks(size_t n) {
+  const unsigned side = std::min(1024u, unsigned(std::ceil(std::sqrt(double(n)))));
+  std::vector<Checked> all;
+  for (const Variant& v : variants) {
+    const Shared m(Matrices{side});
+    all.push_back({.task = task_of(m, v),
+                   .elements = (v.transposes_first ? 2 : 1) * m->elements,
+                   .change_one = [m] { m->c.change(0); }});
+  }
+  return all;
+}
+
+constexpr unsigned counted_n = 256;
+constexpr double counted_warps = counted_n * counted_n / 32.0;  // of a thread per element
+
+CountedLaunch counted_product(const Variant& v) {
+  const double loads = 2 * counted_warps * counted_n;
+  const double stores = v.by_warps ? 32 * counted_warps : counted_warps;
+  return counted_launch(std::string(v.key), "n " + std::to_string(counted_n),
+                        {loads, loads * sectors_per_request(v, counted_n)},
+                        {stores, stores * (v.by_warps ? 1 : 4)},
+                        [&v] { return task_of(Shared(Matrices{counted_n}), v); });
+}
+
+CountedLaunch counted_transposition() {
+  return counted_launch("transpose", "n " + std::to_string(counted_n),
+                        {counted_warps, 32 * counted_warps}, {counted_warps, 4 * counted_warps},
+                        [] {
+                          const Shared m(Matrices{counted_n});
+                          const auto launch = [m] {
+                            transpose<<<m->n, m->n>>>(m->n, m->b.data(), m->made_bt.data());
+                          };
+                          return Task{"transpose", launch, m->made_bt.check(TransposedB{m->n})};
+                        });
+}
+
+std::vector<CountedLaunch> counted() {
+  std::vector<CountedLaunch> all{counted_transposition()};
+  for (const Variant& v : variants)
+    if (!v.transposes_first) all.push_back(counted_product(v));
+  return all;
 }
 
 }  // namespace
 
-void matmul(const Run& run) {
-  const unsigned smallest = 256;
-  const unsigned largest = run.quick ? 512 : 1024;  // no more: a block has a thread an element
-  run.report.begin("matmul", "float matrices n x n, at most " +
-                                 bytes_text(4.0 * largest * largest) +
-                                 " each, in the L2: n blocks of n threads");
-  draw_loads(run, largest);
-  ProductTable table(run);
-  Times times;
-  double latency = NAN;
-  for (unsigned n = smallest; n <= largest; n *= 2) {
-    const Host host(n);
-    times.gpu = measure(run, host, latency, table);
-    if (n == largest) measure_host(run, host, table, times);
-  }
-  table.table.print();
-  run.report.note("calibration: cycles until a word comes; all else is lookups in L1, one a cycle");
-  run.report.note("the host's rows, a single thread's, have no model");
-  if (!run.device) run.report.left_out("the times on a GPU");
-  judge(run, times, largest);
-}
+extern const Experiment matmul_experiment{.name = "matmul",
+                                          .about = "A x B, and A x the transposed B",
+                                          .run = run_matmul,
+                                          .claims = claims,
+                                          .needs = needs,
+                                          .tasks = tasks,
+                                          .counted = counted};

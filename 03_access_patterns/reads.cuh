@@ -2,8 +2,7 @@
 // all threads are proved right. Nothing here knows a kernel's index.
 #pragma once
 
-#include <algorithm>
-
+#include "../common/checked.cuh"
 #include "../common/report.hpp"
 #include "sizes.hpp"
 #include "transactions.hpp"
@@ -30,7 +29,7 @@ inline size_t bytes_to_read(const Run& run, size_t by_default, double share) {
 }
 
 /// 4-byte words that a device reads in 32 passes without leaving the L2: a quarter of it, in whole
-/// steps of a grid whose threads have eight loads under way; or one, where the L2 is small for the
+/// steps of a grid whose threads have eight loads in flight; or one, where the L2 is small for the
 /// grid, as a T4's is.
 inline size_t words_within_l2(size_t l2_bytes, Grid grid) {
   const size_t words = l2_bytes / 4 / 4;
@@ -41,24 +40,14 @@ inline size_t words_within_l2(size_t l2_bytes, Grid grid) {
 
 // ---- what is right ----
 
-/// Word i: without pattern, so that no two words stand in for two others.
-__host__ __device__ inline unsigned word_at(size_t i) {
-  unsigned x = unsigned(i) ^ unsigned(i >> 32) * 0x9e3779b1u;
-  x = (x ^ x >> 16) * 0x85ebca6bu;
-  x = (x ^ x >> 13) * 0xc2b2ae35u;
-  return x ^ x >> 16;
-}
-
-static __global__ void fill_words(unsigned* words, size_t n) {
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
-    words[i] = word_at(i);
-}
-
-static __global__ void count_what_is_left(const unsigned* sums, unsigned n, unsigned* wrong) {
-  for (unsigned t = blockIdx.x * blockDim.x + threadIdx.x; t < n; t += gridDim.x * blockDim.x)
-    if (sums[t] != 0) atomicAdd(wrong, 1u);
-}
+/// Word i of every array that is read: without pattern, so that no two words stand in for others.
+__host__ __device__ inline unsigned word_at(size_t i) { return samples::scrambled(i); }
+struct WordAt {
+  __device__ unsigned operator()(size_t i) const { return word_at(i); }
+};
+struct IsZero {
+  __device__ bool operator()(size_t, unsigned word) const { return word == 0; }
+};
 
 /// Which words a launch has to read, as seen from the memory: from word `first` on it is cut into
 /// slots, the first `wide` words of which belong to one thread. Slots go round the threads.
@@ -78,35 +67,58 @@ static __global__ void take_away_slots(unsigned* sums, unsigned threads, Slots s
       atomicSub(&sums[i / slots.words % threads], slots.passes * word_at(slots.first + i));
 }
 
-/// The words that are read, and the sum that each thread writes. The words end where their
-/// allocation does, so that a read beyond is seen by memcheck; behind the sums stand canaries.
+/// Which words the lanes of a warp read in each of `loads` loads, which go round the warps: counted
+/// from where the load begins, `warp_words` after the load before it.
+struct Pattern {
+  size_t warp_words;
+  int word[32];  ///< negative: the lane is idle
+
+  template <class WordOf>
+  static Pattern of(size_t warp_words, const WordOf& word_of) {
+    Pattern pattern{warp_words, {}};
+    for (unsigned lane = 0; lane < 32; ++lane) pattern.word[lane] = int(word_of(lane));
+    return pattern;
+  }
+  Warp warp() const {
+    return warp_of(4, [this](unsigned lane) { return word[lane]; });
+  }
+  size_t last() const { return size_t(*std::max_element(word, word + 32)); }
+  /// Words of an array that ends with the last word that is read.
+  size_t words(size_t loads) const { return (loads - 1) * warp_words + last() + 1; }
+};
+
+/// Takes each word away from the sum of the lane that must have read it.
+static __global__ void take_away_pattern(unsigned* sums, size_t loads, size_t warps, Pattern p) {
+  const size_t step = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < loads * 32; i += step) {
+    const size_t load = i / 32, lane = i % 32;
+    const int word = p.word[lane];
+    if (word >= 0) atomicSub(&sums[load % warps * 32 + lane], word_at(load * p.warp_words + word));
+  }
+}
+
+/// The words that are read, and the sum that each thread writes.
 struct Words {
-  static constexpr size_t canaries = 64;
+  using Sums = samples::Output<unsigned>;
 
   Grid grid;
-  DeviceBuffer<unsigned> in, sums, sums_left, wrong_sums{1};
+  DeviceBuffer<unsigned> in;
+  Sums sums, left;
 
   Words(size_t n, Grid grid)
-      : grid(grid), in(n), sums(grid.threads() + canaries), sums_left(grid.threads()) {
-    fill_words<<<1024, 256>>>(in.data(), n);
-    CUDA_CHECK_LAUNCH();
-  }
+      : grid(grid),
+        in(samples::filled<unsigned>(n, WordAt{})),
+        sums(grid.threads()),
+        left(grid.threads()) {}
 
-  /// Sums that are not what `take_away(sums)` takes from them. The sums themselves stay.
+  /// Sums from which `take_away(sums)` leaves more than zero, and bytes written behind them. The
+  /// sums themselves stay.
   size_t wrong(const Function<void(unsigned*)>& take_away) {
-    CUDA_CHECK(cudaMemcpyAsync(sums_left.data(), sums.data(), sums_left.bytes(),
+    const size_t with_canaries = sums.size() + Sums::canaries;
+    CUDA_CHECK(cudaMemcpyAsync(left.data(), sums.data(), with_canaries * sizeof(unsigned),
                                cudaMemcpyDeviceToDevice));
-    take_away(sums_left.data());
-    wrong_sums.copy_from({0});
-    count_what_is_left<<<256, 256>>>(sums_left.data(), grid.threads(), wrong_sums.data());
-    CUDA_CHECK_LAUNCH();
-    return wrong_sums.to_host()[0] + !canaries_stand();
-  }
-  size_t wrong(const Slots& slots) {
-    return wrong([&](unsigned* left) {
-      take_away_slots<<<4096, 256>>>(left, grid.threads(), slots);
-      CUDA_CHECK_LAUNCH();
-    });
+    take_away(left.data());
+    return left.wrong(IsZero{});
   }
   Task task(std::string name, Function<void()> read, Function<void(unsigned*)> take_away) {
     Check check;
@@ -115,25 +127,22 @@ struct Words {
     return {std::move(name), std::move(read), std::move(check)};
   }
   Task task(std::string name, Function<void()> read, const Slots& slots) {
-    Check check;
-    check.poison = [this] { sums.poison(); };
-    check.wrong = [this, slots] { return wrong(slots); };
-    return {std::move(name), std::move(read), std::move(check)};
+    return task(std::move(name), std::move(read), [this, slots](unsigned* left) {
+      take_away_slots<<<4096, 256>>>(left, grid.threads(), slots);
+      CUDA_CHECK_LAUNCH();
+    });
+  }
+  Task task(std::string name, Function<void()> read, const Pattern& pattern, size_t loads) {
+    return task(std::move(name), std::move(read), [this, pattern, loads](unsigned* left) {
+      take_away_pattern<<<4096, 256>>>(left, loads, grid.threads() / 32, pattern);
+      CUDA_CHECK_LAUNCH();
+    });
   }
   /// Makes one sum wrong, for self-checks.
-  void change_one() {
-    std::vector<unsigned> all = sums.to_host();
-    all[5] += 1;
-    sums.copy_from(all);
-  }
-  /// Whether nothing was written behind the sums.
-  bool canaries_stand() const {
-    const std::vector<unsigned> all = sums.to_host();
-    return std::count(all.end() - canaries, all.end(), ~0u) == long(canaries);
-  }
+  void change_one() { sums.change(5); }
 };
 
-// ---- what to expect ----
+// ---- prediction ----
 
 /// A test holds rows that rest on memory_piece to their predictions only where it was found.
 inline Model model_of_pieces(const Device* device) {

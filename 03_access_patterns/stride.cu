@@ -1,14 +1,17 @@
-// stride: reads every stride-th word of an array. The wiki's worst case [LC 3.4] scatters the 32
-// lanes of a warp over 32 segments. Two things to look at:
-//   - Where the steep loss ends. A warp asks for more sectors up to stride 8. The measured rate
-//     falls steeply up to 16, because the L2 of an H200 fetches 64 bytes at a time.
-//   - What happens beyond. The rate falls slowly, as more and more of these 64 bytes are skipped.
+// stride: reads one word out of every `stride` words of an array. In the wiki's worst case [LC 3.4]
+// the 32 lanes of a warp read words in 32 different segments. Two things to look at:
+//   - Where the steep fall of the rate ends. Up to stride 8, a request touches more and more
+//     sectors. But the measured rate falls steeply up to stride 16, because the L2 cache of an H200
+//     fetches 64 bytes at a time.
+//   - What happens beyond 16. More and more of these 64-byte pieces are skipped, but the rate of
+//     useful words still falls, slowly.
 //
 //   cmake -S 03_access_patterns -B build/stride -DEXPERIMENTS=stride && cmake --build build/stride
 //   build/stride/03_access_patterns stride
 //
 //   1  read_stride  lane i of a warp reads word i * stride
-// stride_locality.cu: what reading a word's neighbours gains, and reading the same words again.
+// stride_locality.cu: how much faster a kernel is if it reads a word's neighbours, or reads the
+// same words again.
 #include "../common/experiment.hpp"
 #include "reads.cuh"
 #include "transactions.hpp"
@@ -23,8 +26,8 @@ namespace {
 // Thread t adds up words t, t + threads, t + 2 threads ... of the n words to read, into out[t].
 
 // [read_stride]
-// Each load of a warp takes 32 words that lie `stride` apart: up to 32 sectors of 32 bytes, of
-// which 4 bytes each are used.
+// The 32 words of a warp's load lie `stride` words apart, in up to 32 sectors of 32 bytes. If there
+// are 32 sectors, 4 bytes of each are used.
 __global__ void read_stride(unsigned* out, const unsigned* in, size_t n, size_t stride) {
   const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   const size_t threads = size_t(gridDim.x) * blockDim.x;
@@ -44,8 +47,8 @@ size_t words_read(size_t words, size_t stride) { return (words + stride - 1) / s
 
 Ref row_of(size_t stride) { return {"read_stride", double(stride)}; }
 
-/// The work of that row. Its check (reads.cuh) goes from words to threads, where the kernel goes
-/// from threads to words.
+/// The work of that row. The kernel finds a thread's words. Its check (reads.cuh) finds the thread
+/// that reads a word.
 Task read_task(const Shared<Words>& memory, size_t stride) {
   const size_t n = words_read(memory->in.size(), stride);
   const auto launch = [memory, n, stride] {
@@ -69,9 +72,10 @@ double share_moved(size_t stride, unsigned bytes) {
 
 constexpr size_t densest = 1, widest = 64;
 
-/// Moving bytes takes time, and so does stepping through the array, however few of its bytes move.
-/// The two overlap in part. The root of the sum of their squares was fitted to an H200's rows: it
-/// lies between the longer of the two times (all overlaps) and their sum (nothing does).
+/// Moving bytes takes time. Stepping through the array takes time, too, even if few of its bytes
+/// move. The two times overlap partly. The root of the sum of their squares was chosen because it
+/// fits the rows of an H200. It lies between the longer of the two times (if they overlap fully)
+/// and their sum (if they do not overlap).
 struct StrideModel {
   double moving_ms = NAN;   ///< to move all bytes of the array
   double passing_ms = NAN;  ///< to step through it
@@ -106,7 +110,8 @@ std::vector<size_t> strides(bool full) {
   return all;
 }
 
-/// At the widest stride an eighth of the array moves: that much is beyond the L2.
+/// At the widest stride an eighth of the array moves. The array is so large that this eighth does
+/// not fit into the L2.
 size_t array_bytes(const Run& run) {
   return bytes_to_read(run, size_t(run.quick ? 1 : 2) << 30, 1.0 / 8);
 }
@@ -128,7 +133,7 @@ void note_fetch_granularity(const Run& run) {
 void run_stride(const Run& run) {
   const size_t bytes = array_bytes(run), words = bytes / 4;
   run.report.begin("stride", bytes_text(double(bytes)) + " in " + std::to_string(words) +
-                                 " words of 4 bytes, one of each `stride` is read");
+                                 " words of 4 bytes, one out of every `stride` is read");
   SharedByTasks memory([&run, words] { return Words(words, resident_grid(*run.device)); });
 
   Sheet sheet(
@@ -156,7 +161,7 @@ void run_stride(const Run& run) {
                "and stepping through the array takes time as well"});
   note_fetch_granularity(run);
   if (run.device && !beyond_l2(*run.device, double(bytes) / 8))
-    run.report.note("at wide strides less than four times the L2 moves: rates of the cache");
+    run.report.note("at wide strides less than four times the L2's size moves: rates of the cache");
   stride_locality(run);
 }
 

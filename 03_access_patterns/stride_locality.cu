@@ -1,7 +1,8 @@
-// stride, locality: memory hierarchies rest on two habits of programs, says the wiki's first page
-// [LC]. Spatial locality: after a word its neighbours are read. Temporal locality: the same word is
-// read again. This table measures what each gains alone, and both together. Look at how far apart
-// the four rows are, though in each the same number of threads reads words of 4 bytes.
+// stride, locality: caches help because of two habits of programs, says the wiki's first page [LC].
+// Spatial locality: after a word, the program reads its neighbours. Temporal locality: the program
+// reads the same word again. This table measures how much each of the two helps, and both together.
+// In all four rows the same number of threads reads words of 4 bytes. Look at how different the
+// times are.
 //
 //   1  read_lines             one word of each line of 128 bytes, once
 //   2  read_neighbours        all words of each line, once
@@ -50,8 +51,9 @@ __global__ void read_neighbours(unsigned* out, const unsigned* in, size_t n) {
 }
 
 // [read_lines_again]
-// Temporal locality. A block reads 64 lines of its own. In each iteration a warp reads one word in
-// each of 32 of them, then moves on by one line. From the second iteration on the lines are in L1.
+// Temporal locality. Each block reads its own 64 lines. In each iteration a warp reads one word in
+// each of 32 lines, and each lane then goes on to the next line. The block's 8 warps together read
+// from all 64 lines in the first iteration, so from the second iteration on these are in L1.
 __global__ void read_lines_again(unsigned* out, const unsigned* in, unsigned turns) {
   const unsigned* own = in + size_t(blockIdx.x) * own_lines * line_words;
   unsigned sum = 0;
@@ -62,7 +64,8 @@ __global__ void read_lines_again(unsigned* out, const unsigned* in, unsigned tur
 }
 // [/read_lines_again]
 
-// Both. In each iteration a warp reads the 32 words of one of these lines, then moves on by one.
+// Both. In each iteration a warp reads the 32 words of one of the block's lines, and in the next
+// iteration the words of the next line.
 __global__ void read_neighbours_again(unsigned* out, const unsigned* in, unsigned turns) {
   const unsigned* own = in + size_t(blockIdx.x) * own_lines * line_words;
   unsigned sum = 0;
@@ -139,8 +142,9 @@ double words_read(const Kernel& k, size_t words, Grid grid, unsigned turns) {
 
 // ---- prediction ----
 
-/// Nanoseconds per 1000 words. From memory, a word without neighbours costs the 64 bytes that the
-/// L2 fetches for it. From L1, a line takes one cycle, whether one of its words is used or all.
+/// Nanoseconds per 1000 words. From memory, a word without neighbours takes the time of the 64
+/// bytes that the L2 fetches for it. From L1, a line takes one cycle, for one of its words or for
+/// all of them.
 double predicted_ns(const Kernel& k, double spatial_ns, const Device& device) {
   const double lines_a_ns = device.prop.multiProcessorCount * device.sm_clock_khz * 1e-6;
   const double line_ns = lines_a_ns > 0 ? 1000 / lines_a_ns : NAN;

@@ -1,21 +1,22 @@
 // structs: pairs of floats as an array of structures (AoS), as a structure of arrays (SoA), and as
-// structures that are aligned to 8 bytes. Of loads and stores of both fields the wiki profiles 50%
-// efficiency for the first and 100% for the others. An operation on x alone, it says, loses half of
-// the bandwidth in an AoS [LC 3]. Two things to look at:
-//   - The 50% hardly shows in the time. Both fields lie in the same sectors: what the access to x
-//     fetches, the access to y finds in the cache.
-//   - With x alone, half of each sector is fetched in vain. And a sector that is written in part
-//     costs more than one that is written as a whole: memory has to complete it.
+// an AoS of structures that are aligned to 8 bytes. If a kernel uses both fields, the wiki's
+// profiler shows an efficiency of 50% for the AoS, and of 100% for the SoA and the aligned AoS. If
+// an operation needs only x, the wiki says, it loses half of the bandwidth with an AoS [LC 3]. Two
+// things to look at:
+//   - The 50% have almost no effect on the time. Both fields lie in the same sectors. The access to
+//     x fetches these sectors, and the access to y finds them in the cache.
+//   - With only x, half of each sector is fetched and not used. If a kernel writes only a part of a
+//     sector, this takes longer than to write the whole sector, because the GPU first reads it.
 //
 //   cmake -S 03_access_patterns -B build/structs -DEXPERIMENTS=structs
 //   cmake --build build/structs && build/structs/03_access_patterns
 //
 //   1  increment_pairs      AoS: two loads and two stores of 4 bytes
-//   2  increment_arrays     SoA: two loads and two stores of 4 bytes, each of neighbours
+//   2  increment_arrays     SoA: two loads and two stores of 4 bytes; lanes use neighbouring words
 //   3  increment_aligned    aligned AoS: one load and one store of 8 bytes
-//   4  increment_pairs_x    kernel 1 for x alone
-//   5  increment_arrays_x   kernel 2 for x alone
-//   6  increment_aligned_x  kernel 3 for x alone
+//   4  increment_pairs_x    kernel 1 for only x
+//   5  increment_arrays_x   kernel 2 for only x
+//   6  increment_aligned_x  kernel 3 for only x
 //   7  read_pairs_x         AoS: only reads x
 //   8  read_arrays_x        SoA: only reads x
 #include "../common/checked.cuh"
@@ -39,8 +40,8 @@ struct Arrays {
 // ---- kernels 1 to 6: one thread per pair ----
 
 // [increment_pairs]
-// A Pair is aligned to 4 bytes only. Each of two loads and two stores of a warp takes every second
-// word: 8 sectors of 32 bytes, for 128 bytes.
+// A Pair is aligned to 4 bytes only, so a warp needs two loads and two stores. Each of them uses
+// every second word: 128 bytes out of 8 sectors of 32 bytes.
 __global__ void increment_pairs(const Pair* in, Pair* out, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   if (i >= n) return;
@@ -51,7 +52,7 @@ __global__ void increment_pairs(const Pair* in, Pair* out, size_t n) {
 }
 // [/increment_pairs]
 
-// Each of two loads and two stores takes 32 neighbours: 4 sectors.
+// Each of the two loads and two stores of a warp uses 32 neighbouring words: 4 sectors.
 __global__ void increment_arrays(Arrays in, Arrays out, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   if (i >= n) return;
@@ -72,21 +73,21 @@ __global__ void increment_aligned(const AlignedPair* in, AlignedPair* out, size_
 }
 
 // [one_field]
-// Every second word: a load takes 8 sectors for 128 bytes, a store writes half of each of 8
+// A load uses every second word: 128 bytes out of 8 sectors. A store writes half of each of 8
 // sectors.
 __global__ void increment_pairs_x(const Pair* in, Pair* out, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   if (i < n) out[i].x = in[i].x + 10.0f;
 }
 
-// 32 neighbours: 4 sectors, all of them used.
+// Each load and store uses 32 neighbouring words: 4 sectors, completely used.
 __global__ void increment_arrays_x(Arrays in, Arrays out, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   if (i < n) out.x[i] = in.x[i] + 10.0f;
 }
 // [/one_field]
 
-// As kernel 4: alignment does not help where one field is left out.
+// The same accesses as kernel 4: alignment does not help if a kernel uses only one field.
 __global__ void increment_aligned_x(const AlignedPair* in, AlignedPair* out, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   if (i < n) out[i].x = in[i].x + 10.0f;
@@ -98,7 +99,8 @@ __global__ void increment_aligned_x(const AlignedPair* in, AlignedPair* out, siz
 __device__ float x_of(const Pair* in, size_t i) { return in[i].x; }  // every second word: 8 sectors
 __device__ float x_of(const float* in, size_t i) { return in[i]; }   // 32 neighbours: 4 sectors
 
-// Four loads are in flight per thread. The bits of the floats are added: such a sum is exact.
+// Four loads are in flight per thread. The kernel adds the floats' bits as integers, because such a
+// sum is exact.
 template <class In>
 __device__ void add_up_x(const In* in, unsigned* sums, size_t n) {
   const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
@@ -146,7 +148,7 @@ struct Kernel {
   std::string_view key = {};  ///< its name
   const char* words = "";
   Layout layout = Layout::pairs;
-  unsigned fields = 2;                          ///< 1: x alone
+  unsigned fields = 2;                          ///< 1: only x
   double then_efficient = NAN;                  ///< share of the sectors' bytes, as profiled then
   void (*increment)(const Buffers&) = nullptr;  ///< launches it: one of these two
   void (*read)(const Words&) = nullptr;
@@ -262,14 +264,14 @@ double efficiency(const Kernel& k) {
 }
 double efficiency_then(const Kernel& k) { return 100 * k.then_efficient; }
 
-/// Whether a warp leaves gaps in the sectors that it writes.
+/// Whether a warp writes only a part of the bytes of a sector.
 bool writes_in_part(const Kernel& k) {
   return k.increment && k.layout != Layout::arrays && k.fields == 1;
 }
 
-/// Bytes that memory moves per pair. The accesses of a warp to one sector meet in the cache. So a
-/// sector is fetched once and, if it was written, goes back once. If it was written in part it has
-/// to be completed, which moves it a third time.
+/// Bytes that memory moves per pair. The accesses of a warp to one sector are combined in the
+/// caches. So each sector of the input is read once, and each sector of the output is written once.
+/// If only a part of an output's sector is written, it is also read first.
 double bytes_moved_per_pair(const Kernel& k) {
   std::vector<long long> touched;
   for (const Warp& warp : accesses(k))
@@ -293,7 +295,7 @@ double predicted_ms(const Kernel& k, const Calibrated& c) {
   return k.read ? memory : std::max(memory, c.increment_arrays_x);
 }
 
-/// That a sector written in part moves a third time was found on compute capability 9.0 only.
+/// We saw only on compute capability 9.0 that a sector is read before a part of it is written.
 Model model_of(const Kernel& k, const Device* device) {
   return !writes_in_part(k) || (device && device->prop.major == 9) ? Model::traffic : Model::host;
 }
@@ -316,7 +318,7 @@ void keep_efficiency(const Run& run, const Kernel& k) {
 
 constexpr double bytes_per_pair = 16 + 8;  ///< for incrementing, and for reading
 
-/// Pairs of which x alone, 4 bytes each, is beyond the L2.
+/// So many pairs that their x alone, 4 bytes each, does not fit into the L2.
 size_t pairs_of(const Run& run) {
   return size_beyond_l2(run, "structs", size_t(1) << (run.quick ? 24 : 26), 4, bytes_per_pair);
 }
@@ -362,7 +364,7 @@ void run_structs(const Run& run) {
   });
   const Calibrated c{sheet.ms(copy_engine), sheet.ms("increment_arrays_x")};
   sheet.predict([&](const Row& row) { return predicted_ms(*with_key(kernels, row.ref), c); });
-  sheet.print({"a sector that is written in part moves three times: memory completes it"});
+  sheet.print({"if only a part of a sector is written, the GPU first reads the whole sector"});
   for (const Kernel& k : kernels)
     if (k.increment && k.fields == 2) keep_efficiency(run, k);
 }

@@ -258,20 +258,22 @@ void run_unroll(const Run& run) {
 
 // ---- claims ----
 
+/// What a byte takes in the text's kernel, and in a copy.
+Comparison over_copy() { return {.slow = {"add_float", 1}, .fast = copy_engine, .per_byte = true}; }
+
 std::vector<Claim> claims(const Run& run) {
   const bool in_cache =
       run.device && !beyond_l2(*run.device, Vectors::bytes_each * double(floats_of(run)));
   const std::string unless = in_cache ? "the vectors are less than four times the L2" : "";
-  const Comparison copied{.slow = {"add_float", 1}, .fast = copy_engine, .per_byte = true};
-  const Interval over_copy = ratio_of(run, copied);
-  const bool limited = holds(judge(costs_as_much(), over_copy));
+  const Interval r = ratio_of(run, over_copy());
+  const bool limited = holds(judge(costs_as_much(), r));
   const auto gain = [](const char* key, double words) {
     return Comparison{.slow = {key, 1}, .fast = {key, words}};
   };
   Claim a{.part = {"03.9a", "bandwidth limits the kernel: a byte takes as long as in a copy",
                    "no figure", "replies in the wiki"},
           .rule = costs_as_much(),
-          .pairs = {copied},
+          .pairs = {over_copy()},
           .unless = unless};
   Claim b{.part = {"03.9b", "then more words per thread gain nothing", "no figure",
                    "replies in the wiki"},
@@ -279,9 +281,9 @@ std::vector<Claim> claims(const Run& run) {
           .pairs = {gain("add_float", 2), gain("add_float", 4), gain("add_float", 8)},
           .unless = unless,
           .found = {gain("add_float", 4), gain("add_float2", 4), gain("add_float4", 4)}};
-  if (unless.empty() && over_copy.measured() && !limited)
+  if (unless.empty() && r.measured() && !limited)
     b.unless = "latency limits one word of 4 bytes per thread: it reaches " +
-               share_text(exactly(1 / over_copy.value)) + " of the copy engine's rate";
+               share_text(exactly(1 / r.value)) + " of the copy engine's rate";
   for (const Comparison& pair : reply_pairs()) b.found.push_back(pair);
   return {a, b};
 }

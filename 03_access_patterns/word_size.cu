@@ -1,22 +1,27 @@
-// word_size: words of 4, 8 and 16 bytes. Dr. Dobb's hands on the rough penalties of 2008 [DD]:
-// where they are not coalesced, words of 32 bits cost 10 times as much, of 64 bits 4 times, of 128
-// twice. Look at how near 8, 4 and 2 the cost is where each lane has 32 bytes, a sector, for
-// itself, as on the G80; and at how it doubles where it has 128 bytes, since memory hands out 64 at
-// a time.
-//   cmake -S 03_access_patterns -B build/words -DEXPERIMENTS=word_size
-//   cmake --build build/words && build/words/03_access_patterns
+// word_size: words of 4, 8 and 16 bytes, coalesced and apart. Dr. Dobb's passes on the rough
+// penalties of 2008 [DD]: uncoalesced words of 32 bits cost 10 times as much, of 64 bits 4 times,
+// of 128 bits twice. Two things to look at:
+//   - Where each word has 32 bytes for itself, as on the G80, the cost is near 8, 4 and 2: the
+//   bytes
+//     of a sector over those of a word.
+//   - Where each word has 128 bytes for itself, the cost more than doubles: on an H100 and an H200
+//     lone sectors come from memory at half the rate of pairs.
+//
+//   cmake -S 03_access_patterns -B build/words -DEXPERIMENTS=word_size && cmake --build build/words
+//   build/words/03_access_patterns word_size
 //
 //   1  read4   words of 4 bytes, side by side or apart
 //   2  read8   words of 8 bytes
 //   3  read16  words of 16 bytes
-#include <algorithm>
-
+#include "../common/experiment.hpp"
 #include "reads.cuh"
 #include "transactions.hpp"
 
+using namespace samples;
+
 namespace {
 
-// ---- kernels: thread t adds up the words t, t + threads, t + 2 threads ... of n, into out[t] ----
+// ---- kernels: thread t adds up words t, t + threads, t + 2 threads ... of n, into out[t] ----
 
 // [read4]
 // Lane i of a warp reads word i * apart: 1 is side by side, 4 sectors of 32 bytes; 8 is a sector a
@@ -26,11 +31,11 @@ __global__ void read4(unsigned* out, const unsigned* in, size_t n, size_t apart)
   const size_t threads = size_t(gridDim.x) * blockDim.x;
   unsigned sum = 0;
   size_t i = tid;
-  for (; i + 3 * threads < n; i += 4 * threads) {  // four loads under way
+  for (; i + 3 * threads < n; i += 4 * threads) {  // four loads in flight
 #pragma unroll
     for (unsigned k = 0; k < 4; ++k) sum += in[(i + k * threads) * apart];
   }
-  for (; i < n; i += threads) sum += in[i * apart];  // what is left
+  for (; i < n; i += threads) sum += in[i * apart];  // the remaining words
   out[tid] = sum;
 }
 // [/read4]
@@ -75,78 +80,88 @@ __global__ void read16(unsigned* out, const uint4* in, size_t n, size_t apart) {
   out[tid] = sum;
 }
 
-// ---- the story in order ----
+// ---- the rows: each kernel with its words side by side, and apart ----
 
-constexpr unsigned word_sizes[] = {4, 8, 16};
+struct Kernel {
+  std::string_view key = {};  ///< its name
+  unsigned word = 4;          ///< bytes
+  double then_cost = NAN;     ///< of an uncoalesced word, as the text states it
+  const char* part = "";      ///< the claim that this is
+  void (*read)(const Words&, size_t n, size_t apart) = nullptr;  ///< launches it
+};
+template <class Word>
+void launch(void (*kernel)(unsigned*, const Word*, size_t, size_t), const Words& words, size_t n,
+            size_t apart) {
+  kernel<<<words.grid.blocks, block_threads>>>(
+      words.sums.data(), reinterpret_cast<const Word*>(words.in.data()), n, apart);
+}
+template <auto kernel>
+Kernel named(Kernel k) {
+  k.key = name_of<kernel>();
+  k.read = [](const Words& words, size_t n, size_t apart) { launch(kernel, words, n, apart); };
+  return k;
+}
+const Kernel kernels[] = {
+    named<read4>({.word = 4, .then_cost = 10, .part = "03.5a"}),
+    named<read8>({.word = 8, .then_cost = 4, .part = "03.5b"}),
+    named<read16>({.word = 16, .then_cost = 2, .part = "03.5c"}),
+};
 
 /// Bytes that a word has for itself.
 enum class Room { side_by_side, sector, line };
 constexpr Room rooms[] = {Room::side_by_side, Room::sector, Room::line};
 
-unsigned room_bytes(unsigned word, Room room) {
-  if (room == Room::side_by_side) return word;
+unsigned room_bytes(const Kernel& k, Room room) {
+  if (room == Room::side_by_side) return k.word;
   return room == Room::sector ? 32 : 128;
 }
+/// From one word to the next, in words.
+unsigned apart(const Kernel& k, Room room) { return room_bytes(k, room) / k.word; }
 
-std::string name_of(unsigned word, Room room) {
-  constexpr const char* names[] = {"coalesced, ", "32 bytes each, ", "128 bytes each, "};
-  return names[static_cast<int>(room)] + std::to_string(word) + " bytes";
+std::string key_of(const Kernel& k, Room room) {
+  const char* const variants[] = {"_coalesced", "_32_apart", "_128_apart"};
+  return std::string(k.key) + variants[static_cast<int>(room)];
+}
+std::string words_of(const Kernel& k, Room room) {
+  const char* const names[] = {"coalesced, ", "32 bytes each, ", "128 bytes each, "};
+  return names[static_cast<int>(room)] + std::to_string(k.word) + " bytes";
 }
 
-/// Words that a read of the whole array takes.
-size_t words_read(const Words& memory, unsigned word, Room room) {
-  return memory.in.bytes() / room_bytes(word, room);
+struct Read {
+  const Kernel* kernel;
+  Room room;
+};
+Read read_of(const Ref& ref) {
+  for (const Kernel& k : kernels)
+    for (const Room room : rooms)
+      if (ref.key == key_of(k, room)) return {&k, room};
+  throw std::logic_error("no read is '" + ref.key + "'");
 }
 
-// ---- what is right ----
-
-/// The first 4, 8 or 16 of so many bytes, over and over, as seen from the memory.
-Slots slots_of(const Words& memory, unsigned word, Room room) {
-  const size_t bytes = room_bytes(word, room);
-  return {0, bytes / 4, memory.in.bytes() / bytes, word / 4};
+/// Right is: the first 4, 8 or 16 of so many bytes, one after the other to each thread in turn.
+Task read_task(const Shared<Words>& memory, const Kernel& k, Room room) {
+  const size_t bytes = room_bytes(k, room), n = memory->in.bytes() / bytes;
+  return memory->task(
+      key_of(k, room), [memory, &k, room, n] { k.read(*memory, n, apart(k, room)); },
+      Slots{0, bytes / 4, n, k.word / 4});
 }
 
-Task task_of(Words& memory, unsigned word, Room room) {
-  const size_t n = words_read(memory, word, room);
-  const size_t apart = room_bytes(word, room) / word;
-  const auto launch = [&memory, word, n, apart] {
-    const unsigned blocks = memory.grid.blocks;
-    unsigned* const out = memory.sums.data();
-    const unsigned* const in = memory.in.data();
-    const auto* const pairs = reinterpret_cast<const uint2*>(in);
-    const auto* const quads = reinterpret_cast<const uint4*>(in);
-    if (word == 4) read4<<<blocks, block_threads>>>(out, in, n, apart);
-    if (word == 8) read8<<<blocks, block_threads>>>(out, pairs, n, apart);
-    if (word == 16) read16<<<blocks, block_threads>>>(out, quads, n, apart);
-  };
-  return memory.task(name_of(word, room), launch, slots_of(memory, word, room));
-}
+// ---- prediction ----
 
-// ---- what to expect ----
-
-/// Where a warp's words lie, in bytes of room: what the kernels' `i * apart` comes to.
-Warp word_warp(unsigned word, Room room) {
-  const unsigned apart = room_bytes(word, room) / word;
-  return warp_of(word, [=](unsigned lane) { return lane * apart; });
+Warp warp_for(const Kernel& k, Room room) {
+  return warp_of(k.word, [&](unsigned lane) { return lane * apart(k, room); });
 }
 
 /// How many times the bytes move for an uncoalesced word that move for a coalesced one.
-double penalty(Rule rule, unsigned word, Room room) {
-  return double(under(rule, word_warp(word, room)).bytes()) /
-         under(rule, word_warp(word, Room::side_by_side)).bytes();
+double cost_under(Rule rule, const Kernel& k, Room room) {
+  return double(under(rule, warp_for(k, room)).bytes()) /
+         under(rule, warp_for(k, Room::side_by_side)).bytes();
 }
 
-/// The same, if memory moves pieces of 64 bytes.
-double cost_of_pieces(unsigned word, Room room) {
-  const double moved = double(memory_piece) * pieces(word_warp(word, room), memory_piece);
-  return moved / (32.0 * word);
-}
-
-constexpr unsigned calibrates = 16;  // coalesced words of 16 bytes get the memory's rate
-
-/// GB/s of the words.
-double predicted_gbs(unsigned word, Room room, double memory_gbs) {
-  return memory_gbs / cost_of_pieces(word, room);
+/// The same, if 64 bytes come from memory together.
+double cost_of_pieces(const Kernel& k, Room room) {
+  const double moved = double(memory_piece) * pieces(warp_for(k, room), memory_piece);
+  return moved / (32.0 * k.word);
 }
 
 /// With a line for each word half of the pieces are skipped: what is left rests on their size.
@@ -156,113 +171,139 @@ Model model_of(Room room, const Device* device) {
 
 // ---- the experiment ----
 
-constexpr size_t sizes = std::size(word_sizes);
-
-/// What one run measured; empty without a GPU.
-struct Measured {
-  size_t bytes = 0;                         ///< of the array
-  Readings times[sizes][std::size(rooms)];  ///< by word and room, in turn
-
-  const Readings& of(size_t size, Room room) const { return times[size][static_cast<int>(room)]; }
-  /// Time of a word in times of a coalesced one of its size.
-  Interval cost(size_t size, Room room) const {
-    const double fewer = double(room_bytes(word_sizes[size], room)) / word_sizes[size];
-    return scaled(ratio(of(size, room), of(size, Room::side_by_side)), fewer);
-  }
-};
-
-Measured measure(const Run& run, size_t bytes) {
-  Measured measured{bytes, {}};
-  if (!run.device) return measured;
-  Words memory(bytes / 4, resident_grid(*run.device));
-  std::vector<Task> tasks;
-  for (const unsigned word : word_sizes)
-    for (const Room room : rooms) tasks.push_back(task_of(memory, word, room));
-  const std::vector<Readings> times = run.time_in_turn(tasks);
-  for (size_t i = 0; i < times.size(); ++i)
-    measured.times[i / std::size(rooms)][i % std::size(rooms)] = times[i];
-  return measured;
+/// With 128 bytes to each word a quarter of the array's sectors move: these are beyond the L2.
+size_t array_bytes(const Run& run) {
+  return bytes_to_read(run, size_t(run.quick ? 1 : 4) << 30, 1.0 / 4);
 }
 
-Statistics gbs_of(const Measured& m, size_t size, Room room) {
-  const unsigned word = word_sizes[size];
-  return gigabytes_per_second(double(m.bytes / room_bytes(word, room)) * word,
-                              m.of(size, room).statistics());
+const char* const full_rate = "read16_coalesced";  // the widest words get the memory's rate
+
+Shown of_read(Column column, double (*number_of)(const Kernel&, Room)) {
+  return number(std::move(column), [number_of](const Row& row) {
+    const Read read = read_of(row.ref);
+    return number_of(*read.kernel, read.room);
+  });
+}
+double sectors_of(const Kernel& k, Room room) { return sectors(warp_for(k, room)); }
+double pieces_of(const Kernel& k, Room room) { return pieces(warp_for(k, room), memory_piece); }
+
+Comparison cost_of(const Kernel& k, Room room) {
+  return {.slow = key_of(k, room), .fast = key_of(k, Room::side_by_side), .per_byte = true};
 }
 
-void show_rates(const Run& run, const Measured& m) {
-  const double memory_gbs = gbs_of(m, sizes - 1, Room::side_by_side).median;
-  Table table(run.report, "words",
-              {predicted("sectors/request", "load sectors a request", "", 0),
-               predicted("64-byte pieces", "pieces of 64 bytes a request", "", 0),
-               compared("GB/s", "bandwidth", "GB/s", 0), shown("spread"), shown("")});
-  for (const Room room : rooms)
-    for (size_t s = 0; s < sizes; ++s) {
-      const unsigned word = word_sizes[s];
-      const Warp warp = word_warp(word, room);
-      const Statistics gbs = gbs_of(m, s, room);
-      Cell rate = Compared{predicted_gbs(word, room, memory_gbs), gbs, model_of(room, run.device)};
-      if (!run.device) rate = Cell();
-      if (run.device && word == calibrates && room == Room::side_by_side) rate = Calibration{gbs};
-      table.row({name_of(word, room)}, {double(sectors(warp)), double(pieces(warp, memory_piece)),
-                                        rate, spread_text(gbs), bar(gbs.median / memory_gbs)});
-    }
-  table.print();
-  run.report.note("GB/s are those of the words; predicted: 64-byte pieces at the calibrated rate");
-}
-
-/// What the text states for words of 4, 8 and 16 bytes.
-constexpr double stated[] = {10, 4, 2};
-
-void show_costs(const Run& run, const Measured& m) {
+/// What a word costs, in times of a coalesced one of its size.
+void show_costs(const Run& run) {
   Table table(run.report, "cost of a word, in coalesced ones",
               {then("then", "cost", "x", 0), predicted("G80's rules", "cost on 1.0", "x", 1),
                predicted("by sectors", "cost by sectors", "x", 1), compared("x", "cost", "x", 2)});
   for (const Room room : {Room::sector, Room::line})
-    for (size_t s = 0; s < sizes; ++s) {
-      const unsigned word = word_sizes[s];
-      const Interval cost = m.cost(s, room);
+    for (const Kernel& k : kernels) {
+      const Interval cost = ratio_of(run, cost_of(k, room));
       const Statistics found{cost.value, cost.low, cost.high, cost.pairs};
-      const Cell then = room == Room::sector ? Cell(stated[s]) : Cell();
-      table.row({name_of(word, room)},
-                {then, penalty(Rule::in_order, word, room), penalty(Rule::sectors, word, room),
-                 Compared{cost_of_pieces(word, room), found, model_of(room, run.device)}});
+      const Cell then = room == Room::sector ? Cell(k.then_cost) : Cell();
+      table.row({key_of(k, room), "", "", words_of(k, room)},
+                {then, cost_under(Rule::in_order, k, room), cost_under(Rule::sectors, k, room),
+                 Compared{cost_of_pieces(k, room), found, model_of(room, run.device)}});
     }
   table.print();
 }
 
-void judge_penalties(const Run& run, const Measured& m) {
-  const bool in_cache = run.device && !beyond_l2(*run.device, double(m.bytes) / 4);
-  constexpr const char* ids[] = {"03.5a", "03.5b", "03.5c"};
-  for (size_t s = 0; s < sizes; ++s) {
-    const std::string factor = fixed(stated[s], 0) + "x";
-    const Part part{
-        ids[s],
-        "uncoalesced words of " + std::to_string(8 * word_sizes[s]) + " bits cost " + factor,
-        "roughly " + factor + " slower", "G80", g80};
-    if (in_cache) {
-      run.report.not_judged(part, "the array is less than four times the L2");
-      continue;
+void run_word_size(const Run& run) {
+  const size_t bytes = array_bytes(run);
+  run.report.begin("word_size", bytes_text(double(bytes)) + ": " + std::to_string(bytes / 4) +
+                                    " words of 4 bytes side by side, or " +
+                                    std::to_string(bytes / 128) + " with 128 bytes each");
+  SharedByTasks memory([&run, bytes] { return Words(bytes / 4, resident_grid(*run.device)); });
+  Sheet sheet(
+      run, "words",
+      {of_read(predicted("sectors/request", "load sectors a request", "", 0), sectors_of),
+       of_read(predicted("64-byte pieces", "pieces of 64 bytes a request", "", 0), pieces_of),
+       gigabytes_per_second(), spread(), bar_against(run, full_rate)});
+  for (const Kernel& k : kernels)
+    for (const Room room : rooms)
+      sheet.add({.ref = key_of(k, room),
+                 .words = words_of(k, room),
+                 .bytes = double(bytes / room_bytes(k, room)) * k.word,
+                 .calibrates = key_of(k, room) == full_rate,
+                 .model = model_of(room, run.device)});
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    const Read read = read_of(row.ref);
+    return read_task(memory(), *read.kernel, read.room);
+  });
+  // the array moves once in the calibrating row, whose words are all of its bytes
+  sheet.predict([&](const Row& row) {
+    const Read read = read_of(row.ref);
+    const double moved = row.bytes * cost_of_pieces(*read.kernel, read.room);
+    return sheet.ms(full_rate) * moved / double(bytes);
+  });
+  sheet.print({"GB/s are those of the words; predicted: all pieces of 64 bytes at the same rate"});
+  show_costs(run);
+}
+
+// ---- claims ----
+
+Claim cost_claim(const Kernel& k, bool in_cache) {
+  const std::string factor = fixed(k.then_cost, 0) + "x";
+  const std::string bits = std::to_string(8 * k.word);
+  Part part{k.part, "uncoalesced words of " + bits + " bits cost " + factor,
+            "roughly " + factor + " slower", "G80", g80};
+  return {.part = std::move(part),
+          .rule = beats(k.then_cost),
+          .pairs = {cost_of(k, Room::sector)},
+          .unless = in_cache ? "the array is less than four times the L2" : "",
+          .found = {cost_of(k, Room::line)}};
+}
+
+std::vector<Claim> claims(const Run& run) {
+  const bool in_cache = run.device && !beyond_l2(*run.device, double(array_bytes(run)) / 4);
+  std::vector<Claim> all;
+  for (const Kernel& k : kernels) all.push_back(cost_claim(k, in_cache));
+  return all;
+}
+
+// ---- what it declares ----
+
+Needs needs(const Run& run) {
+  const double bytes = double(array_bytes(run));
+  return {.allocated = bytes + 8.0 * resident_grid(*run.device).threads(), .touched = bytes / 4};
+}
+
+std::vector<Checked> tasks(size_t n) {
+  std::vector<Checked> all;
+  for (const Kernel& k : kernels)
+    for (const Room room : rooms) {
+      // n words; the array ends with their room
+      const Shared memory(Words(n * room_bytes(k, room) / 4, Grid{3}));
+      all.push_back({.task = read_task(memory, k, room),
+                     .elements = memory->grid.threads(),
+                     .change_one = [memory] { memory->change_one(); }});
     }
-    const Interval cost = m.cost(s, Room::sector);
-    run.report.judge(part, beats(stated[s]), cost, slower(cost));
-    const Interval alone = m.cost(s, Room::line);
-    if (alone.measured())
-      run.report.finding(part.id, slower(alone) + " with 128 bytes to each word alone");
-  }
+  return all;
+}
+
+std::vector<CountedLaunch> counted() {
+  constexpr size_t bytes = size_t(16) << 20;
+  const char* const how[] = {" bytes coalesced", " bytes 32 apart", " bytes apart"};
+  std::vector<CountedLaunch> all;
+  for (const Kernel& k : kernels)
+    for (const Room room : rooms) {
+      const double loads = double(bytes / room_bytes(k, room) / 32);
+      all.push_back(counted_launch(
+          std::string(k.key), std::to_string(k.word) + how[static_cast<int>(room)],
+          {loads, loads * sectors_of(k, room)}, {}, [&k, room] {
+            return read_task(Shared(Words(bytes / 4, resident_grid(Device::current()))), k, room);
+          }));
+    }
+  return all;
 }
 
 }  // namespace
 
-void word_size(const Run& run) {
-  // with 128 bytes to each word a quarter of the array's sectors move, and are beyond the L2
-  const size_t bytes = bytes_to_read(run, size_t(run.quick ? 1 : 4) << 30, 1.0 / 4);
-  run.report.begin("word_size", bytes_text(double(bytes)) + ": " + std::to_string(bytes / 4) +
-                                    " words of 4 bytes side by side, or " +
-                                    std::to_string(bytes / 128) + " with 128 bytes each");
-  const Measured m = measure(run, bytes);
-  show_rates(run, m);
-  show_costs(run, m);
-  if (!run.device) run.report.left_out("the bandwidth of each kind of read");
-  judge_penalties(run, m);
-}
+extern const Experiment word_size_experiment{
+    .name = "word_size",
+    .about = "words of 4, 8, 16 bytes, coalesced and each in 32 or 128 bytes of its own",
+    .run = run_word_size,
+    .claims = claims,
+    .needs = needs,
+    .tasks = tasks,
+    .counted = counted};

@@ -243,7 +243,7 @@ int passes(const Warp& warp) {
 }
 
 /// Lines that L1 looks up per cycle. Banks alone fail for chunks of an odd number of words, which
-/// meet in no bank: an SM would read 32 words per cycle, and reads 1.8 (whole GPU, H200). A warp's
+/// meet in no bank: an SM would read 32 words per cycle, and reads 1.9 (whole GPU, H200). A warp's
 /// load of such chunks is of 32 lines; two per cycle give 2 words. The 2 was fitted to that row. It
 /// fits the odd rows of 07_texture_readonly locality, too: 2.0 on an H200, 1.9 on an H100. The row
 /// of odd chunks from L2 was not used for it.

@@ -1,16 +1,22 @@
 // yours: which words do the lanes of your warp read? Write it into the two lines below. Without a
-// GPU the sample draws what each of five generations moves for one load of a warp; with one it says
-// what L1, L2 and memory have to do for it, predicts the time, and measures it.
+// GPU the sample draws what each of five generations moves for one load of a warp. With one it says
+// what L1, L2 and memory have to do for it, predicts the time, and measures it. Two things to look
+// at:
+//   - Which of the three limits your pattern.
+//   - What the warps of a block share: it comes once from L2, and what all warps that run together
+//     share comes once from memory.
+//
 //   cmake -S 03_access_patterns -B build/yours -DEXPERIMENTS=yours
 //   cmake --build build/yours && build/yours/03_access_patterns
 //
-//   1  read_yours       your pattern
-//   2  read_in_order    lane i reads word i, from memory: what it is compared with
-//   3  read_in_l2       the same from L2
-#include <algorithm>
-
+//   1  read_yours     your pattern
+//   2  read_in_order  lane i reads word i, from memory: what your pattern is compared with
+//   3  read_in_l2     the same from L2
+#include "../common/experiment.hpp"
 #include "drawing.hpp"
 #include "reads.cuh"
+
+using namespace samples;
 
 // ---- your pattern: change these two lines ----
 
@@ -45,11 +51,11 @@ __global__ void read_yours(unsigned* out, const unsigned* in, size_t loads) {
   unsigned sum = 0;
   if (word >= 0) {
     size_t load = tid / 32;
-    for (; load + 7 * warps < loads; load += 8 * warps) {  // eight loads under way
+    for (; load + 7 * warps < loads; load += 8 * warps) {  // eight loads in flight
 #pragma unroll
       for (unsigned k = 0; k < 8; ++k) sum += in[(load + k * warps) * warp_words + word];
     }
-    for (; load < loads; load += warps) sum += in[load * warp_words + word];  // what is left
+    for (; load < loads; load += warps) sum += in[load * warp_words + word];  // the remaining loads
   }
   out[tid] = sum;
 }
@@ -87,21 +93,26 @@ __global__ void read_in_l2(unsigned* out, const unsigned* in, size_t loads) {
   out[tid] = sum;
 }
 
-// ---- what is right ----
+// ---- launching them ----
 
-/// A warp's words, counted from where it begins.
-struct Pattern {
-  size_t warp_words;
-  int word[32];  ///< negative: the lane is idle
+Pattern your_pattern() { return Pattern::of(warp_words, word_of); }
 
-  int last() const { return *std::max_element(word, word + 32); }
-};
-
-Pattern your_pattern() {
-  Pattern pattern{warp_words, {}};
-  for (unsigned lane = 0; lane < 32; ++lane) pattern.word[lane] = word_of(lane);
-  return pattern;
+/// Whether the pattern is the one that this file was handed out with. A changed one has a key of
+/// its own: recorded times are not those of your pattern.
+bool as_handed_out() {
+  bool equal = warp_words == 96;
+  for (unsigned lane = 0; lane < 32; ++lane) equal = equal && word_of(lane) == int(3 * lane);
+  return equal;
 }
+Ref yours_row() { return as_handed_out() ? name_of<read_yours>() : "read_yours_changed"; }
+Ref memory_row() { return name_of<read_in_order>(); }
+Ref l2_row() { return name_of<read_in_l2>(); }
+
+Pattern pattern_of(const Ref& ref) {
+  return same(ref, yours_row()) ? your_pattern()
+                                : Pattern::of(32, [](unsigned lane) { return lane; });
+}
+unsigned passes_of(const Ref& ref) { return same(ref, l2_row()) ? l2_passes : 1; }
 
 constexpr size_t most_words = size_t(1) << 26;  // 256 MiB, a quarter of the array at least
 
@@ -110,56 +121,28 @@ void require_possible(const Pattern& p) {
   if (p.warp_words < 1 || p.warp_words > most_words)
     throw UsageError("yours: from a warp to the next are " + std::to_string(p.warp_words) +
                      " words; it has to be 1 to " + std::to_string(most_words));
-  if (p.last() < 0) throw UsageError("yours: all lanes are idle");
-  if (size_t(p.last()) >= most_words)
+  if (*std::max_element(p.word, p.word + 32) < 0) throw UsageError("yours: all lanes are idle");
+  if (p.last() >= most_words)
     throw UsageError("yours: a lane wants word " + std::to_string(p.last()) +
                      "; it has to be less than " + std::to_string(most_words));
 }
 
-/// Takes every word away from the sum of the lane that must have read it.
-__global__ void take_away_pattern(unsigned* sums, size_t loads, size_t warps, Pattern p) {
-  const size_t step = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < loads * 32; i += step) {
-    const size_t load = i / 32, lane = i % 32;
-    const int word = p.word[lane];
-    if (word >= 0) atomicSub(&sums[load % warps * 32 + lane], word_at(load * p.warp_words + word));
-  }
-}
-
-Task your_task(Words& memory, size_t loads) {
-  const auto launch = [&memory, loads] {
-    read_yours<<<memory.grid.blocks, block_threads>>>(memory.sums.data(), memory.in.data(), loads);
+/// The work of that row, with so many loads of a warp.
+Task read_task(const Shared<Words>& memory, const Ref& ref, size_t loads) {
+  const auto kernel = same(ref, yours_row())    ? read_yours
+                      : same(ref, memory_row()) ? read_in_order
+                                                : read_in_l2;
+  const auto launch = [memory, kernel, loads] {
+    kernel<<<memory->grid.blocks, block_threads>>>(memory->sums.data(), memory->in.data(), loads);
   };
-  const auto take_away = [&memory, loads](unsigned* left) {
-    take_away_pattern<<<4096, 256>>>(left, loads, memory.grid.threads() / 32, your_pattern());
-    CUDA_CHECK_LAUNCH();
-  };
-  return memory.task("your pattern", launch, take_away);
+  if (kernel == read_yours) return memory->task(text(ref), launch, your_pattern(), loads);
+  return memory->task(text(ref), launch, Slots{0, 1, 32 * loads, 1, passes_of(ref)});
 }
 
-Task in_order_task(Words& memory, size_t loads) {
-  const auto launch = [&memory, loads] {
-    read_in_order<<<memory.grid.blocks, block_threads>>>(memory.sums.data(), memory.in.data(),
-                                                         loads);
-  };
-  return memory.task("in order, from memory", launch, Slots{0, 1, 32 * loads});
-}
+// ---- prediction ----
 
-Task in_l2_task(Words& memory, size_t loads) {
-  const auto launch = [&memory, loads] {
-    read_in_l2<<<memory.grid.blocks, block_threads>>>(memory.sums.data(), memory.in.data(), loads);
-  };
-  return memory.task("in order, from L2", launch, Slots{0, 1, 32 * loads, 1, l2_passes});
-}
-
-// ---- what to expect ----
-
-Warp warp_for(const Pattern& p) {
-  return warp_of(4, [&](unsigned lane) { return p.word[lane]; });
-}
-
-/// Different aligned pieces of `bytes` that `warps` warps side by side want, for each of them.
-double pieces_a_load(const Pattern& p, unsigned warps, unsigned bytes) {
+/// Different aligned pieces of `bytes` that `warps` warps side by side read, for each of them.
+double pieces_per_load(const Pattern& p, unsigned warps, unsigned bytes) {
   std::vector<size_t> wanted;
   for (unsigned warp = 0; warp < warps; ++warp)
     for (const int word : p.word)
@@ -169,7 +152,7 @@ double pieces_a_load(const Pattern& p, unsigned warps, unsigned bytes) {
   return double(end - wanted.begin()) / warps;
 }
 
-/// What a load of a warp costs each part of the way.
+/// What a load of a warp costs.
 struct Cost {
   double lines;    ///< of 128 bytes in L1, taken for one a cycle (a strided column gets up to two)
   double sectors;  ///< of 32 bytes from L2: what the warps of a block share comes once
@@ -179,16 +162,21 @@ struct Cost {
 constexpr unsigned together = 1024;  // warps that find in L2 what one of them has brought there
 
 Cost cost_of(const Pattern& p) {
-  return {pieces_a_load(p, 1, 128), pieces_a_load(p, block_threads / 32, 32),
-          pieces_a_load(p, together, memory_piece)};
+  return {pieces_per_load(p, 1, 128), pieces_per_load(p, block_threads / 32, 32),
+          pieces_per_load(p, together, memory_piece)};
+}
+Cost cost_of(const Ref& ref) {
+  Cost cost = cost_of(pattern_of(ref));
+  if (same(ref, l2_row())) cost.pieces = 0;
+  return cost;
 }
 
-/// Nanoseconds of a thousand loads that are in order, and what L1 takes for a thousand lines.
+/// Nanoseconds of a thousand loads that are in order, and of a thousand lines in L1.
 struct Calibrated {
   double memory_ns = NAN, l2_ns = NAN, line_ns = NAN;
 };
 
-/// The slowest of the three parts.
+/// The slowest of the three.
 double predicted_ns(const Cost& cost, const Calibrated& c) {
   const double memory = c.memory_ns * cost.pieces / 2;  // 128 bytes are two pieces,
   const double l2 = c.l2_ns * cost.sectors / 4;         // four sectors
@@ -203,65 +191,128 @@ double line_ns(const Device& device) {
 
 // ---- the experiment ----
 
+/// Bytes that come from memory for a load of your pattern.
+double bytes_moved() { return memory_piece * cost_of(your_pattern()).pieces; }
+/// What moves of the array is beyond the L2, unless the warps leave nearly all of it out.
+double share_beyond_l2() {
+  return std::min(1.0, std::max(bytes_moved() / (4.0 * warp_words), 1.0 / 16));
+}
+size_t array_words(const Run& run) {
+  return bytes_to_read(run, size_t(1) << 30, share_beyond_l2()) / 4;
+}
+
 /// Loads that fit into an array; so many at most, for a pattern whose warps hardly move on.
 size_t loads_in(size_t words, const Pattern& p) {
   constexpr size_t most = size_t(1) << 25;
-  return std::min((words - size_t(p.last()) - 1) / p.warp_words + 1, most);
+  return std::min((words - p.last() - 1) / p.warp_words + 1, most);
+}
+/// Loads of a warp in one pass of that row.
+size_t loads_of(const Run& run, const Ref& ref) {
+  if (!same(ref, l2_row())) return loads_in(array_words(run), pattern_of(ref));
+  if (!run.device) return 0;
+  return words_within_l2(run.device->l2_bytes(), resident_grid(*run.device)) / 32;
+}
+/// Nanoseconds that a thousand loads of a warp take.
+double ns_of(const Run& run, const Ref& ref, double ms) {
+  return ms * 1e9 / (double(loads_of(run, ref)) * passes_of(ref));
+}
+double ns_measured(const Run& run, const Ref& ref) {
+  return ns_of(run, ref, (*run.results)(ref).time.ms.median);
 }
 
-void measure(const Run& run, const Pattern& p, size_t words) {
-  const Device& device = *run.device;
-  const Grid grid = resident_grid(device);
-  const size_t loads = loads_in(words, p), whole = words / 32;
-  const size_t within_l2 = words_within_l2(device.l2_bytes(), grid) / 32;
-  Words memory(words, grid);
-  const std::vector<Readings> readings =
-      run.time_in_turn({your_task(memory, loads), in_order_task(memory, whole)});
-  Statistics l2 = run.time(in_l2_task(memory, within_l2)).statistics();
-  l2 = scaled(l2, 1e9 / double(within_l2 * l2_passes));
-  const Statistics yours = scaled(readings[0].statistics(), 1e9 / double(loads));
-  const Statistics in_order = scaled(readings[1].statistics(), 1e9 / double(whole));
+Calibrated calibrated(const Run& run) {
+  return {.memory_ns = ns_measured(run, memory_row()),
+          .l2_ns = ns_measured(run, l2_row()),
+          .line_ns = run.device ? line_ns(*run.device) : NAN};
+}
 
-  const Calibrated c{in_order.median, l2.median, line_ns(device)};
-  Table table(run.report, "a load of a warp",
-              {predicted("lines: L1", "lines a load", "", 2),
-               predicted("sectors: L2", "sectors a load", "", 2),
-               predicted("pieces: memory", "pieces of 64 bytes a load", "", 2),
-               compared("ns/1000 loads", "time of a thousand loads", "ns", 1), shown("spread"),
-               shown("of in order")});
-  const auto of_whole = [&](const Statistics& ns) { return ::times(ns.median / in_order.median); };
-  table.row({"in order, from memory"},
-            {1.0, 4.0, 2.0, Calibration{in_order}, spread_text(in_order), of_whole(in_order)});
-  table.row({"in order, from L2"}, {1.0, 4.0, 0.0, Calibration{l2}, spread_text(l2), of_whole(l2)});
-  const Cost cost = cost_of(p);
-  table.row({"your pattern"}, {cost.lines, cost.sectors, cost.pieces,
-                               Compared{predicted_ns(cost, c), yours, model_of_pieces(run.device)},
-                               spread_text(yours), of_whole(yours)});
-  table.print();
-  run.report.note("predicted: the slowest of L1 (a line a cycle), L2 and memory");
+Sheet sheet_of(const Run& run, const char* heading) {
+  const auto ns = [&run](const Row& row, double ms) { return ns_of(run, row.ref, ms); };
+  return Sheet(run, heading,
+               {number(predicted("lines: L1", "lines a load", "", 2),
+                       [](const Row& row) { return cost_of(row.ref).lines; }),
+                number(predicted("sectors: L2", "sectors a load", "", 2),
+                       [](const Row& row) { return cost_of(row.ref).sectors; }),
+                number(predicted("pieces: memory", "pieces of 64 bytes a load", "", 2),
+                       [](const Row& row) { return cost_of(row.ref).pieces; }),
+                in_unit(compared("ns/1000 loads", "time of a thousand loads", "ns", 1), ns),
+                spread(),
+                {shown("of in order"), {}, {}, [ns, &run](const Row& row, const Statistics& ms) {
+                   const double factor = ns(row, ms.median) / ns_measured(run, memory_row());
+                   return std::isfinite(factor) ? times(factor) : std::string("-");
+                 }}});
+}
+
+void draw_yours(const Run& run) {
+  const Warp warp = your_pattern().warp();
+  explain_drawing(run.report);
+  draw_rules(run.report, yours_row().key, "your pattern", warp);
+  for (const Rule rule : rules)
+    run.report.note(std::string("  ") + rule_name(rule) + ": " +
+                    fixed(100 * under(rule, warp).utilisation(), 1) + "% of what moves is used");
+}
+
+void run_yours(const Run& run) {
+  require_possible(your_pattern());
+  const size_t words = array_words(run);
+  run.report.begin("yours", "the pattern at the top of yours.cu, and " +
+                                bytes_text(4 * double(words)) + " that it reads");
+  draw_yours(run);
+
+  SharedByTasks memory([&run, words] { return Words(words, resident_grid(*run.device)); });
+  Sheet from_memory = sheet_of(run, "a load of a warp, from memory");
+  from_memory.add({.ref = memory_row(), .words = "in order, from memory", .calibrates = true});
+  from_memory.add(
+      {.ref = yours_row(), .words = "your pattern", .model = model_of_pieces(run.device)});
+  from_memory.measure(Timing::in_turn, [&](const Row& row) {
+    return read_task(memory(), row.ref, loads_of(run, row.ref));
+  });
+  Sheet from_l2 = sheet_of(run, "a load of a warp, from L2");
+  from_l2.add({.ref = l2_row(), .words = "in order, from L2", .calibrates = true});
+  from_l2.measure(Timing::alone, [&](const Row& row) {
+    const size_t loads = loads_of(run, row.ref);
+    return read_task(Shared(Words(32 * loads, resident_grid(*run.device))), row.ref, loads);
+  });
+
+  const Calibrated c = calibrated(run);
+  from_memory.predict([&](const Row& row) {
+    return predicted_ns(cost_of(row.ref), c) * double(loads_of(run, row.ref)) * 1e-9;
+  });
+  from_memory.print(
+      {"predicted: the slowest of L1 (a line per cycle), L2 (the row below) and memory"});
+  from_l2.print();
+  const double moved = bytes_moved() * double(loads_of(run, yours_row()));
+  if (run.device && !beyond_l2(*run.device, moved))
+    run.report.note("what moves is less than four times the L2: a part of it is the cache's rate");
+}
+
+// ---- what it declares ----
+
+Needs needs(const Run& run) {
+  const double bytes = 4 * double(array_words(run));
+  return {.allocated = bytes + 8.0 * resident_grid(*run.device).threads(),
+          .touched = share_beyond_l2() * bytes};
+}
+
+/// As many loads as n words take, and one more.
+std::vector<Checked> tasks(size_t n) {
+  std::vector<Checked> all;
+  for (const Ref& ref : {yours_row(), memory_row(), l2_row()}) {
+    const Pattern p = pattern_of(ref);
+    const size_t loads = n / p.warp_words + 1;
+    const Shared memory(Words(p.words(loads), Grid{3}));
+    all.push_back({.task = read_task(memory, ref, loads),
+                   .elements = memory->grid.threads(),
+                   .change_one = [memory] { memory->change_one(); }});
+  }
+  return all;
 }
 
 }  // namespace
 
-void yours(const Run& run) {
-  const Pattern p = your_pattern();
-  require_possible(p);
-  // what moves of the array is beyond the L2, unless the warps leave nearly all of it out
-  const double moved = memory_piece * cost_of(p).pieces / (4.0 * double(p.warp_words));
-  const size_t bytes =
-      bytes_to_read(run, size_t(1) << 30, std::min(1.0, std::max(moved, 1.0 / 16)));
-  run.report.begin("yours", "the pattern at the top of yours.cu, and " + bytes_text(double(bytes)) +
-                                " that it reads");
-  explain_drawing(run.report);
-  draw_rules(run.report, "your pattern", warp_for(p));
-  for (const Rule rule : rules) {
-    const double used = under(rule, warp_for(p)).utilisation();
-    run.report.note(std::string("  ") + rule_name(rule) + ": " + fixed(100 * used, 1) +
-                    "% of what moves is used");
-  }
-  if (!run.device) return run.report.left_out("the time of your pattern");
-  measure(run, p, bytes / 4);
-  const double of_array = double(loads_in(bytes / 4, p)) * double(p.warp_words) * 4 * moved;
-  if (!beyond_l2(*run.device, of_array))
-    run.report.note("what moves is less than four times the L2: a part of it is the cache's rate");
-}
+extern const Experiment yours_experiment{
+    .name = "yours",
+    .about = "your own pattern: drawn, predicted, and measured",
+    .run = run_yours,
+    .needs = needs,
+    .tasks = tasks};

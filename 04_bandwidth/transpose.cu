@@ -1,26 +1,28 @@
-// transpose: a matrix is read by rows and written by columns, or the other way round. Either way
-// one of the two accesses is scattered. The wiki [LC 4] finds column -> row faster than row ->
-// column, and the book behind it speeds up row -> column by ordering the blocks along diagonals.
+// transpose: a matrix is read by rows and written by columns, or it is read by columns and written
+// by rows. In both cases one of the two accesses is scattered. The wiki [LC 4] finds column -> row
+// faster than row -> column. In the book on which the wiki is based, row -> column becomes faster
+// when the blocks work along diagonals of the matrix.
 // Two things to look at:
-//   - The sectors of the stores. With 4 per request a kernel takes about a millisecond, with 32
-//     about four, whatever it loads.
-//   - The tiles. A tile in shared memory makes both accesses coalesced. It takes twice as many
-//     memory operations, and less time [KP]. Wider accesses then reach the rate of a copy.
+//   - The sectors of the stores. A kernel without a tile takes about one millisecond if its stores
+//     have 4 sectors per request, and about four milliseconds if they have 32.
+//   - The tiles. With a tile in shared memory both accesses are coalesced. The kernel has twice as
+//     many memory operations, and takes less time [KP]. With 16-byte words it nearly reaches the
+//     rate of a copy.
 //
 //   cmake -S 04_bandwidth -B build/transpose -DEXPERIMENTS=transpose
 //   cmake --build build/transpose && build/transpose/04_bandwidth
 //
-//   1  copy_rows               both sides by rows: as fast as one word per thread can be
+//   1  copy_rows               both sides by rows: the limit for one word per thread
 //   2  copy_columns            both sides by columns
-//   3  row_to_column           the text's first: reads by rows, writes by columns
-//   4  column_to_row           the text's second: reads by columns, writes by rows
-//   5  diagonal_row_to_column  3, with the blocks in diagonal order
-//   6  diagonal_column_to_row  4, with the blocks in diagonal order
+//   3  row_to_column           the wiki's first kernel: reads by rows, writes by columns
+//   4  column_to_row           the wiki's second kernel: reads by columns, writes by rows
+//   5  diagonal_row_to_column  row_to_column, with the blocks in diagonal order
+//   6  diagonal_column_to_row  column_to_row, with the blocks in diagonal order
 //   7  shared_tile             reads and writes by rows, transposes in shared memory
-//   8  padded_tile             7 without bank conflicts
-//   9  quad_tile               8 in 16-byte words
-//  10  best                    9 down the columns, with cache hints
-// transpose_tensor.cu: a transpose by tensor copies, and tiles that are only copied.
+//   8  padded_tile             shared_tile without bank conflicts
+//   9  quad_tile               a tile of 64 x 64 words, without bank conflicts, in 16-byte words
+//  10  best                    quad_tile with blocks in the order of the columns, and cache hints
+// transpose_tensor.cu: a transpose by tensor copies, and tiles that are copied and not transposed.
 #ifdef HAVE_CUBLAS
 #include <cublas_v2.h>
 
@@ -35,21 +37,23 @@ using namespace samples;
 
 // ---- kernels: the input has ny rows of nx words, the output nx rows of ny words ----
 
-// A warp reads 32 neighbours of a row and writes 32: 4 sectors of 32 bytes each.
+// A warp reads 32 neighbouring words of a row and writes 32 neighbouring words: 4 sectors of 32
+// bytes on each side.
 __global__ void copy_rows(float* out, const float* in, unsigned nx, unsigned ny) {
   const unsigned ix = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned iy = blockIdx.y * blockDim.y + threadIdx.y;
   if (ix < nx && iy < ny) out[size_t(iy) * nx + ix] = in[size_t(iy) * nx + ix];
 }
 
-// Each lane of a warp is a row further than the one before: 32 sectors to read and 32 to write.
+// Each lane of a warp is one row below the lane before: 32 sectors to read and 32 to write.
 __global__ void copy_columns(float* out, const float* in, unsigned nx, unsigned ny) {
   const unsigned iy = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned ix = blockIdx.y * blockDim.y + threadIdx.y;
   if (ix < nx && iy < ny) out[size_t(iy) * nx + ix] = in[size_t(iy) * nx + ix];
 }
 
-// A warp reads 32 neighbours of a row (4 sectors) and writes each into a row of its own (32).
+// A warp reads 32 neighbouring words of a row (4 sectors) and writes each of them to a different
+// row of the output (32 sectors).
 __global__ void row_to_column(float* out, const float* in, unsigned nx, unsigned ny) {
   const unsigned ix = blockIdx.x * blockDim.x + threadIdx.x;  // column of the input
   const unsigned iy = blockIdx.y * blockDim.y + threadIdx.y;  // its row
@@ -57,8 +61,9 @@ __global__ void row_to_column(float* out, const float* in, unsigned nx, unsigned
 }
 
 // [column_to_row]
-// A warp reads a column (32 sectors) and writes 32 neighbours of a row of the output (4). The rest
-// of each sector waits in L1 for the block's other warps.
+// A warp reads 32 words of a column (32 sectors) and writes 32 neighbouring words of a row of the
+// output (4 sectors). The rest of each sector that it reads stays in L1, for the block's other
+// warps.
 __global__ void column_to_row(float* out, const float* in, unsigned nx, unsigned ny) {
   const unsigned iy = blockIdx.x * blockDim.x + threadIdx.x;  // row of the input
   const unsigned ix = blockIdx.y * blockDim.y + threadIdx.y;  // its column
@@ -66,8 +71,8 @@ __global__ void column_to_row(float* out, const float* in, unsigned nx, unsigned
 }
 // [/column_to_row]
 
-// Kernel 3, but consecutive blocks lie on a diagonal of the grid instead of in a row. (The text's
-// own formula is the same on square grids. On others it leaves blocks out.)
+// row_to_column, but consecutive blocks lie on a diagonal of the grid and not in a row. (The wiki's
+// formula gives the same on square grids. On other grids it does not cover the whole matrix.)
 __global__ void diagonal_row_to_column(float* out, const float* in, unsigned nx, unsigned ny) {
   const unsigned block = blockIdx.y * gridDim.x + blockIdx.x;  // blocks start in this order
   const unsigned block_y = block % gridDim.y;
@@ -77,7 +82,7 @@ __global__ void diagonal_row_to_column(float* out, const float* in, unsigned nx,
   if (ix < nx && iy < ny) out[size_t(ix) * ny + iy] = in[size_t(iy) * nx + ix];
 }
 
-// Kernel 4 in diagonal order.
+// column_to_row in diagonal order.
 __global__ void diagonal_column_to_row(float* out, const float* in, unsigned nx, unsigned ny) {
   const unsigned block = blockIdx.y * gridDim.x + blockIdx.x;
   const unsigned block_y = block % gridDim.y;
@@ -90,8 +95,9 @@ __global__ void diagonal_column_to_row(float* out, const float* in, unsigned nx,
 constexpr unsigned tile_side = 32;    // in words: a warp loads a row of the tile
 constexpr unsigned rows_at_once = 8;  // a block's 32 x 8 threads load a tile in four steps
 
-// A warp reads 32 neighbours and writes 32 neighbours. In between it reads a column of the tile,
-// whose 32 words all lie in one bank of shared memory: they are read one after the other.
+// A warp reads 32 neighbouring words and writes 32 neighbouring words. Between the two it reads a
+// column of the tile. The 32 words of this column lie in one bank of shared memory, so they are
+// read one after the other.
 __global__ void shared_tile(float* out, const float* in, unsigned nx, unsigned ny) {
   __shared__ float tile[tile_side][tile_side];
   const unsigned ix = blockIdx.x * tile_side + threadIdx.x;
@@ -108,8 +114,8 @@ __global__ void shared_tile(float* out, const float* in, unsigned nx, unsigned n
 }
 
 // [padded_tile]
-// Each row of the tile has one more word, so that the 32 words of a column lie in 32 different
-// banks: they are read at once.
+// Each row of the tile has one unused word at its end. So the 32 words of a column lie in 32
+// different banks, and are read at the same time.
 __global__ void padded_tile(float* out, const float* in, unsigned nx, unsigned ny) {
   __shared__ float tile[tile_side][tile_side + 1];
   const unsigned ix = blockIdx.x * tile_side + threadIdx.x;
@@ -131,10 +137,10 @@ constexpr unsigned quads = wide / 4;    // per row
 constexpr unsigned wide_threads = 256;  // each moves four quads
 
 // A thread reads 4 x 4 words as four quads, transposes them in its registers, and writes four
-// quads. This takes a quarter of the requests and has four times as many bytes in flight. Row x of
-// the tile is column x of the input. Shared memory serves eight lanes at a time: the quads of a row
-// are swapped (^) so that eight lanes reach all 32 banks, both when they write a column of quads
-// and when they read a row.
+// quads. So there are a quarter as many requests, and four times as many bytes in flight. Row x of
+// the tile is column x of the input. Shared memory serves eight lanes at the same time. The quads
+// of a row are swapped (^), so that eight lanes use all 32 banks, both when they write a column of
+// quads and when they read a row.
 __global__ void __launch_bounds__(wide_threads)
     quad_tile(float* out, const float* in, unsigned nx, unsigned ny) {
   __shared__ float4 tile[wide][quads];
@@ -163,11 +169,12 @@ __global__ void __launch_bounds__(wide_threads)
   }
 }
 
-// Kernel 9 with three changes. Blocks go down the input's columns (blockIdx.x counts rows of
-// tiles), so that blocks that run at the same time write neighbouring words of the output. Loads
-// and stores say that nothing is used twice (load_once, store_once: transpose.cuh). And the launch
-// leaves room for five blocks per multiprocessor only: 80 KiB in flight are enough, and fewer
-// blocks keep closer to that order.
+// quad_tile with three changes. Blocks follow the columns of the input (blockIdx.x counts rows of
+// tiles), so blocks that run at the same time write neighbouring words of the output. Loads and
+// stores tell the caches that no word is used twice (load_once, store_once: transpose.cuh). And the
+// launch leaves room for only five blocks per multiprocessor: their 80 KiB in flight are enough,
+// and with fewer blocks at the same time the order of their accesses is closer to the order of the
+// columns.
 __global__ void __launch_bounds__(wide_threads)
     best(float* out, const float* in, unsigned nx, unsigned ny) {
   __shared__ float4 tile[wide][quads];
@@ -211,21 +218,22 @@ struct Place {
   unsigned ix, iy;  ///< its column; its row
 };
 
-// Kernels 1 to 6. (Diagonal order changes when a block runs, not what it accesses.)
+// The kernels without a tile. (Diagonal order changes the time at which a block runs. It does not
+// change what the block accesses.)
 Place in_matrix(const Thread& t, bool /*loads*/, Order order) {
   const unsigned across = t.block.x * t.shape.x + t.tid.x;
   const unsigned down = t.block.y * t.shape.y + t.tid.y;
   return order == by_rows ? Place{across, down} : Place{down, across};
 }
 
-// Kernels 7 and 8.
+// shared_tile and padded_tile.
 Place in_tile(const Thread& t, bool loads, Order /*by_rows*/) {
   const unsigned stepping = t.step * rows_at_once + t.tid.y;
   return {t.block.x * tile_side + (loads ? t.tid.x : stepping),
           t.block.y * tile_side + (loads ? stepping : t.tid.x)};
 }
 
-// Kernels 9 and 10: the first word of a quad.
+// quad_tile and best: the first word of a quad.
 Place in_quads(const Thread& t, bool loads, Order order) {
   const unsigned tile_x = order == by_rows ? t.block.x : t.block.y;
   const unsigned tile_y = order == by_rows ? t.block.y : t.block.x;
@@ -556,7 +564,7 @@ void measure_size(const Run& run, Shape m, dim3 block, bool all_rows) {
   });
   sheet.print();
   if (!in_cache(run, m).empty())
-    return run.report.note("less than four times the L2: these are the cache's rates");
+    return run.report.note("less than four times the L2: these rates are rates of the cache");
 
   std::vector<Comparison> pairs{{.slow = row("best"), .fast = row("copy_engine")},
                                 {.slow = row("turn_tensor"), .fast = row("best")},
@@ -659,9 +667,11 @@ void run_transpose(const Run& run) {
                                     std::to_string(block.y));
   measure_on_host(run, square(std::min<size_t>(m.nx, run.quick ? 1024 : 2048)));
   measure_size(run, m, block, true);
-  run.report.note("a warp's 32 words fill 4 sectors of 32 bytes, its 32 quads of 4 words fill 16");
+  run.report.note("32 words of a warp fill 4 sectors of 32 bytes, 32 quads of 4 words fill 16");
   if (!quads_fit(m))
-    run.report.note("rows do not begin on 16 bytes: padded_tile stands in for quad_tile and best");
+    run.report.note(
+        "not all rows begin at a multiple of 16 bytes: padded_tile stands in for quad_tile and "
+        "best");
   for (const Shape other : {square(2048), square(2 * size_t(m.nx))}) {
     if (options_of(run).size || run.quick || !run.device) break;
     if (bytes_moved(other) > 0.9 * run.memory_there())
@@ -772,7 +782,7 @@ std::vector<CountedLaunch> counted() {
 
 extern const Experiment transpose_experiment{
     .name = "transpose",
-    .about = "from one element per thread to the best that can be made",
+    .about = "transposes, from one element per thread to a tile in 16-byte words",
     .run = run_transpose,
     .check_typed = require_grid_of_run,
     .claims = claims,

@@ -26,6 +26,21 @@ void wait(const Event& event) {
   device_worked_until = Clock::now();
 }
 
+/// Lives while a task has what it needs set.
+class Entered {
+ public:
+  explicit Entered(const Task& task) : task_(task) {
+    if (task.enter) task.enter();
+  }
+  Entered(const Entered&) = delete;
+  ~Entered() {
+    if (task_.leave) task_.leave();
+  }
+
+ private:
+  const Task& task_;
+};
+
 /// Milliseconds by events that `launches` launches take.
 double timed(const Task& task, int launches) {
   Event first, last;
@@ -86,23 +101,50 @@ std::vector<Readings> time_queued(int rounds, const std::vector<Task>& tasks,
   return times;
 }
 
-/// Where the host tasks too, each is waited for, and the device is warm again before its turn.
+/// Where a task is the host's, or needs something set, each is waited for. After a task of the host
+/// the device is warmed up again.
 std::vector<Readings> time_waiting(int rounds, const std::vector<Task>& tasks,
-                                   const std::vector<int>& launches, const Measuring& measuring) {
+                                   const std::vector<int>& launches, const Measuring& measuring,
+                                   bool host_works) {
   const size_t n = tasks.size();
   std::vector<Readings> times(n);
   for (int r = 0; r < rounds; ++r) {
     for (size_t i = 0; i < n; ++i) {
       const size_t w = r % 2 ? n - 1 - i : i;
+      const Entered entered(tasks[w]);
       if (tasks[w].on_host) {
         times[w].ms.push_back(host_ms(tasks[w].launch));
       } else {
-        warm_up(tasks[w], measuring);
+        if (host_works) warm_up(tasks[w], measuring);
         tasks[w].launch();  // untimed, so that the device is at work when the first event comes
         times[w].ms.push_back(timed(tasks[w], launches[w]) / launches[w]);
       }
     }
   }
+  return times;
+}
+
+/// Times of a task that is right.
+Readings alone_and_entered(const Measuring& measuring, const Task& task) {
+  const Entered entered(task);
+  Readings times;
+  if (task.on_host) {
+    const int repeats = measuring.repeats_for(host_ms(task.launch));
+    for (int r = 0; r < repeats; ++r) times.ms.push_back(host_ms(task.launch));
+    return times;
+  }
+  warm_up(task, measuring);
+  const int launches = launches_for(task);
+  const int repeats = measuring.repeats_for(timed(task, launches));
+  std::vector<Event> start(repeats), stop(repeats);
+  for (int r = 0; r < repeats; ++r) {
+    start[r].record();
+    for (int k = 0; k < launches; ++k) task.launch();
+    stop[r].record();
+  }
+  CUDA_CHECK_LAUNCH();
+  wait(stop.back());
+  for (int r = 0; r < repeats; ++r) times.ms.push_back(stop[r].ms_since(start[r]) / launches);
   return times;
 }
 
@@ -146,6 +188,7 @@ int Measuring::repeats_for(double ms) const {
 }
 
 size_t wrong_after(const Task& task) {
+  const Entered entered(task);
   task.check.poison();
   task.launch();
   if (!task.on_host) CUDA_CHECK_LAUNCH();
@@ -162,38 +205,22 @@ void require_right(const Task& task) {
 
 Readings time_alone(const Measuring& measuring, const Task& task) {
   require_right(task);
-  Readings times;
-  if (task.on_host) {
-    const int repeats = measuring.repeats_for(host_ms(task.launch));
-    for (int r = 0; r < repeats; ++r) times.ms.push_back(host_ms(task.launch));
-    require_right(task);
-    return times;
-  }
-  warm_up(task, measuring);
-  const int launches = launches_for(task);
-  const int repeats = measuring.repeats_for(timed(task, launches));
-  std::vector<Event> start(repeats), stop(repeats);
-  for (int r = 0; r < repeats; ++r) {
-    start[r].record();
-    for (int k = 0; k < launches; ++k) task.launch();
-    stop[r].record();
-  }
-  CUDA_CHECK_LAUNCH();
-  wait(stop.back());
-  for (int r = 0; r < repeats; ++r) times.ms.push_back(stop[r].ms_since(start[r]) / launches);
+  Readings times = alone_and_entered(measuring, task);
   require_right(task);
   return times;
 }
 
 std::vector<Readings> time_in_turn(const Measuring& measuring, const std::vector<Task>& tasks) {
   if (tasks.empty()) return {};
-  bool host_works = false;
+  bool host_works = false, enters = false;
   for (const Task& task : tasks) {
     require_right(task);
     host_works = host_works || task.on_host;
+    enters = enters || task.enter;
   }
   std::vector<int> launches;
   for (const Task& task : tasks) {
+    const Entered entered(task);
     if (task.on_host) {
       task.launch();  // once untimed: pages and caches of the host are touched
       launches.push_back(1);
@@ -203,8 +230,9 @@ std::vector<Readings> time_in_turn(const Measuring& measuring, const std::vector
     }
   }
   const int rounds = measuring.rounds_in_turn();
-  const std::vector<Readings> times = host_works ? time_waiting(rounds, tasks, launches, measuring)
-                                                 : time_queued(rounds, tasks, launches);
+  const std::vector<Readings> times =
+      host_works || enters ? time_waiting(rounds, tasks, launches, measuring, host_works)
+                           : time_queued(rounds, tasks, launches);
   for (const Task& task : tasks) require_right(task);
   return times;
 }

@@ -101,6 +101,9 @@ struct Task {
   Function<void()> launch;  ///< does it once; device work into the default stream, without waiting
   Check check;
   bool on_host = false;  ///< done when `launch` returns, and timed by the host's steady clock
+  /// What the task needs set, and what would disturb the others: `enter` is called before the task
+  /// is run, `leave` after it was measured or has failed. Neither is timed. `leave` throws nothing.
+  Function<void()> enter = {}, leave = {};
 };
 
 /// Milliseconds that one piece of work took, one value a round. Empty: not measured.

@@ -2,10 +2,14 @@
 """Draws the ideas of the pages that no measurement is needed for. Needs Python's own library only.
 
     tools/draw_ideas.py layouts -o 03_access_patterns/drawings/layouts.svg
+    tools/draw_ideas.py rules -o 03_access_patterns/drawings/rules.svg
+    tools/draw_ideas.py operands -o 03_access_patterns/drawings/operands.svg
     tools/draw_ideas.py tile -o 04_bandwidth/drawings/tile.svg
 
     layouts  what a warp's requests take from the sectors of an array of structures, a structure of arrays, and an array
              of aligned structures
+    rules    what moves for the 32 addresses of a warp, by the rules of five generations of GPUs
+    operands what a warp reads of B and of the transposed B at one step of a matrix product
     tile     a column of a tile in shared memory, in rows of 32 words and of 33
 """
 import argparse
@@ -78,10 +82,10 @@ def draw_layouts():
     x_alone = [[lane] for lane in range(LANES)]
     y_alone = [[both + lane] for lane in range(LANES)]  # of another array, behind the first
     whole = [[2 * lane, 2 * lane + 1] for lane in range(LANES)]
-    parts = [text(left, 20, "What a warp's requests take from the sectors, by lane", class_="title"),
-             text(left, 36, "a cell is a word of 4 bytes; a colour is a sector of 32 bytes; strong: wanted by the lane with that number", class_="said")]
+    parts = [text(left, 20, "Which words of the sectors each request of a warp uses", class_="title"),
+             text(left, 36, "one cell is a word of 4 bytes; one colour is a sector of 32 bytes; a number is the lane that uses the word", class_="said")]
     rows = [("AoS, load of x", x_of_pairs, 0, both),
-            ("AoS, load of y, which finds the same sectors in cache", y_of_pairs, 0, both),
+            ("AoS, load of y (the same sectors, found in the L1 cache)", y_of_pairs, 0, both),
             ("SoA, load of x", x_alone, 0, LANES), ("SoA, load of y", y_alone, both, LANES),
             ("AoS aligned to 8 bytes, one load of x and y", whole, 0, both)]
     below = y
@@ -94,6 +98,126 @@ def draw_layouts():
         parts += strip(x + (8 if beside else 0), y + 24, cell, lanes_words, first, count)
         below = y + 68
     return svg(left + both * cell + 24, below, parts)
+
+
+# ---- rules -----------------------------------------------------------------------------------------------------------
+
+
+LINE = 32  # words of 4 bytes
+
+
+def spans_of(words, size):
+    """The aligned segments of `size` words in which these words lie, as (first word, words)."""
+    return [(start, size) for start in sorted({word // size * size for word in words})]
+
+
+def by_half_warps(moved):
+    """A rule for 16 lanes, for both halves of a warp."""
+    return lambda words: [span for first in (0, 16) for span in moved(words[first:first + 16])]
+
+
+def in_order(words):
+    """Compute capability 1.0: one aligned segment of 64 bytes if each lane reads its own word of it, else 32 bytes per lane."""
+    if all(word == words[0] + lane for lane, word in enumerate(words)) and words[0] % 16 == 0:
+        return [(words[0], 16)]
+    return [(word // SECTOR * SECTOR, SECTOR) for word in words]
+
+
+def any_order(words):
+    """Compute capability 1.2: for each segment of 128 bytes that is wanted one transaction, halved while one half is enough."""
+    moved = []
+    for start, size in spans_of(words, LINE):
+        wanted = [word for word in words if start <= word < start + size]
+        while size > SECTOR and (max(wanted) < start + size // 2 or min(wanted) >= start + size // 2):
+            size //= 2
+            start += size if min(wanted) >= start + size else 0
+        moved.append((start, size))
+    return moved
+
+
+RULES = {"1.0, 1.1": by_half_warps(in_order), "1.2, 1.3": by_half_warps(any_order),
+         "2.x, 3.x through L1": lambda words: spans_of(words, LINE), "2.x, 3.x past L1": lambda words: spans_of(words, SECTOR),
+         "today": lambda words: spans_of(words, SECTOR)}
+PATTERNS = {"in order": [lane for lane in range(LANES)], "permuted in the line": [lane * 11 % 32 for lane in range(LANES)],
+            "misaligned by a word": [lane + 1 for lane in range(LANES)], "one word for all lanes": [0] * LANES}
+
+
+def used_share(words, spans):
+    """In per cent: of the words that move, those that a lane wants. A word that moves twice counts twice."""
+    return 100 * len(set(words)) / sum(size for _, size in spans)
+
+
+def beside_each_other(spans):
+    """The spans in rows; what overlaps stands in the next row."""
+    rows = []
+    for first, size in spans:
+        for row in rows:
+            if all(first + size <= other or other + more <= first for other, more in row):
+                row.append((first, size))
+                break
+        else:
+            rows.append([(first, size)])
+    return rows
+
+
+def draw_rules():
+    cell, left, names, shown = 14, 16, 132, 2 * LINE
+    parts = [text(left, 20, "What moves for the 32 addresses of a warp, by the rules of five generations", class_="title"),
+             text(left, 36, "numbers: the lane that reads the word; a vertical line stands every 32 bytes; a bar is one transaction, "
+                  "\"x 8\": that many for the same bytes", class_="said")]
+    y, x = 52, left + names
+    for pattern, words in PATTERNS.items():
+        parts.append(text(left, y + 15, pattern, class_="said"))
+        lane_of = {word: lane for lane, word in reversed(list(enumerate(words)))}
+        for word in range(shown):
+            parts.append(box(x + cell * word, y, cell, 20, WANTED[0] if word in lane_of else "#ececec"))
+            if word in lane_of:
+                parts.append(text(x + cell * (word + 0.5), y + 13.5, "all" if len(lane_of) == 1 else str(lane_of[word]), class_="on"))
+        for edge in range(0, shown + 1, SECTOR):
+            parts.append(f'<path d="M{x + cell * edge} {y - 3}v26" stroke="#303030" stroke-width="1.2"/>')
+        y += 28
+        for rule, moved in RULES.items():
+            spans = moved(words)
+            parts.append(text(left + 8, y + 10, rule, class_="said"))
+            rows = beside_each_other(dict.fromkeys(spans))
+            for n, row in enumerate(rows):
+                for start, size in row:
+                    parts.append(box(x + cell * start + 1, y + 13 * n / len(rows), cell * size - 2, 13 / len(rows),
+                                     WANTED[2] if rule == "today" else WANTED[4]))
+                    if spans.count((start, size)) > 1:
+                        parts.append(text(x + cell * (start + size / 2), y + 10, f"x {spans.count((start, size))}", class_="on"))
+            count = len(spans)
+            parts.append(text(x + cell * shown + 10, y + 11, f"{count} transaction{'s' * (count > 1)}, "
+                              f"{used_share(words, spans):.4g}% used", class_="said"))
+            y += 17
+        y += 16
+    return svg(x + cell * shown + 205, y, parts)
+
+
+# ---- operands --------------------------------------------------------------------------------------------------------
+
+
+def draw_operands():
+    cell, left, top, k = 10, 16, 74, 5
+    parts = [text(left, 20, "What the 32 lanes of a warp read together at step k = 5 of the matrix product", class_="title"),
+             text(left, 36, "a cell is a word; strong: a lane's word; light: what comes with it in a sector of 32 bytes; "
+                  "a colour is a sector", class_="said")]
+    for name, wanted in (("B[k * n + j]: 32 neighbours of row k", [(k, j) for j in range(LANES)]),
+                         ("BT[j * n + k]: one word in each of 32 rows", [(j, k) for j in range(LANES)])):
+        sectors = {(row, column // SECTOR) for row, column in wanted}
+        parts.append(text(left, top - 10, f"{name}: {len(sectors)} sectors", class_="said"))
+        order = {sector: n for n, sector in enumerate(sorted(sectors))}
+        side = cell * LANES
+        parts.append(box(left, top, side, side, "#f0f0f0"))
+        for row, eighth in sectors:
+            parts.append(box(left + cell * SECTOR * eighth, top + cell * row, cell * SECTOR, cell,
+                             LEFT_OVER[order[row, eighth] % len(LEFT_OVER)]))
+        for row, column in wanted:
+            parts.append(box(left + cell * column, top + cell * row, cell, cell, WANTED[order[row, column // SECTOR] % len(WANTED)]))
+        edges = "".join(f"M{left + cell * n} {top}v{side}M{left} {top + cell * n}h{side}" for n in range(1, LANES))
+        parts.append(f'<path d="{edges}" stroke="#fff" stroke-width="0.7"/>')
+        left += cell * LANES + 40
+    return svg(left - 24, top + cell * LANES + 14, parts)
 
 
 # ---- tile ------------------------------------------------------------------------------------------------------------
@@ -143,7 +267,7 @@ def draw_tile():
     return svg(x - 16, top + cell * LANES + 30, parts)
 
 
-DRAWINGS = {"layouts": draw_layouts, "tile": draw_tile}
+DRAWINGS = {"layouts": draw_layouts, "rules": draw_rules, "operands": draw_operands, "tile": draw_tile}
 
 
 def main():

@@ -30,6 +30,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 MOVED = {
     "01_memory_model/GLOSSARY.md": [],
     "03_access_patterns/README.md": ["stride", "structs"],
+    "03_access_patterns/LAYOUT.md": [],
     "04_bandwidth/README.md": ["transpose"],
     "04_bandwidth/BEYOND.md": [],
 }

@@ -323,8 +323,10 @@ def result_files(page, pattern):
 
 def unjudged(page):
     """Of a page of all topics: the claims that stand in the samples' code or in the result files but not in both, or
-    that are not judged without a reason."""
-    named = re.search(r"<!-- results: (\S*\*\S*) -->", page.read_text(encoding="utf-8"))
+    that are not judged without a reason. A sentence of the page names those that are newer than the results:
+    "Not measured yet: 03.17, 03.18."."""
+    text = page.read_text(encoding="utf-8")
+    named = re.search(r"<!-- results: (\S*\*\S*) -->", text)
     if not named or named[1].startswith("../"):  # a page of a topic may name other topics' results
         return []
     results = [r for path in result_files(page, named[1]) for r in records.load(path)]
@@ -332,9 +334,11 @@ def unjudged(page):
     sources = [path for ending in ("cu", "cuh", "hpp") for path in page.parent.glob(f"0?_*/*.{ending}")]
     coded = {claim for source in sources
              for claim in re.findall(r'"(0\d\.\d+[a-z]?)"', source.read_text(encoding="utf-8"))}
+    newer = {claim for line in re.findall(r"^Not measured yet: (.*)$", text, flags=re.M)
+             for claim in re.findall(r"0\d\.\d+[a-z]?", line)}
     # a finding may belong to all parts of a claim: 03.4 to 03.4a, 03.4b and 03.4c
     whole = {r["case"] for r in results if r["kind"] == "finding" and any(j[:-1] == r["case"] for j in judged)}
-    return sorted((coded ^ judged) - whole, key=records.id_order)
+    return sorted((coded ^ (judged | newer) | newer & judged) - whole, key=records.id_order)
 
 
 def table_of(found, spec):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Gives rows that were saved under a reader's words the keys that their experiment has since declared: in result files,
-in counters' files and in the markers of pages.
+in counters' files, and in the markers and lists of numbers of pages.
 
     tools/rename_keys.py tools/keys/03_access_patterns.tsv 03_access_patterns/results/*.csv 03_access_patterns/README.md
 
@@ -46,6 +46,7 @@ import sys
 FIELDS = {"rename": 7, "gone": 3, "part": 3, "counted": 4, "time": 5, "ratio": 4, "claimed": 5, "level": 6, "over": 5, "count": 5,
           "machine": 4}
 MARKER = re.compile(r"(?<=<!-- )(v|table:) (.*?)(?= -->)")
+NUMBERS = re.compile(r"(?<=<!-- numbers:).*?(?=-->)", re.S)
 
 
 def read_table(path):
@@ -193,14 +194,41 @@ def counters_text(path, table):
 
 def page_text(path, table):
     """A page, whose markers name the new keys. The words of a table's rows stay: "read_lines = neither"."""
+    def with_key(fields):
+        experiment, case, at, *rest = fields
+        for rule in table["rename"]:
+            if rule[0] == experiment and rule[1] in ("*", case) and rule[3] in ("*", at):
+                return [experiment, case if rule[4] == "*" else rule[4], at if rule[6] == "*" else rule[6], *rest]
+        return fields
+
+    def of_numbers(match):
+        """A list of numbers. "..." stays where it repeats the same as before."""
+        old, new = [], []  # the key before
+
+        def of_operand(text):
+            nonlocal old, new
+            begin = "sqrt of " if text.startswith("sqrt of ") else ""
+            parts = [part.strip() for part in text.removeprefix(begin).split("|")]
+            repeated = 5 - len(parts) if parts[0] == "..." else 0
+            whole = old[:repeated] + parts[1:] if repeated else parts
+            if len(whole) != 4:
+                return text
+            before, old, new = new, whole, with_key(whole)
+            short = ["...", *new[repeated:]] if repeated and new[:repeated] == before[:repeated] else new
+            return text if new == whole and short[0] == parts[0] else begin + " | ".join(short).replace("|  |", "| |")
+
+        def of_entry(entry):
+            number, equals, what = entry[0].partition(" = ")
+            end = what[len(what.rstrip()):]
+            words = re.split(r"( [-+*/] )", what.rstrip())
+            return number + equals + "".join(word if n % 2 else of_operand(word) for n, word in enumerate(words)) + end
+
+        return re.sub(r"[^\n;]+", of_entry, match[0])
+
     def of_marker(match):
         kind, fields = match[1], [field.strip() for field in match[2].split("|")]
         if kind == "v" and len(fields) >= 4:
-            experiment, case, at = fields[:3]
-            for rule in table["rename"]:
-                if rule[0] == experiment and rule[1] in ("*", case) and rule[3] in ("*", at):
-                    fields[1:3] = [case if rule[4] == "*" else rule[4], at if rule[6] == "*" else rule[6]]
-                    break
+            fields = with_key(fields)
         elif kind == "table:":
             experiment = fields[0].partition("@")[0].strip()
             rules = [rule for rule in table["rename"] if rule[0] == experiment and rule[1] != "*" and rule[3] != "*"]
@@ -218,7 +246,7 @@ def page_text(path, table):
             rows.append(f"{key} = {words or case}" if key != case or words else case)
         return "; ".join(rows)
 
-    return MARKER.sub(of_marker, path.read_text(encoding="utf-8"))
+    return NUMBERS.sub(of_numbers, MARKER.sub(of_marker, path.read_text(encoding="utf-8")))
 
 
 def main():

@@ -405,6 +405,18 @@ class Figures(InFolder):
         self.assertIn("column 5: all 32 words in bank 5: 32 wavefronts", said)
         self.assertIn("column 5: banks 5, 6, 7 .. 4, each once: 1 wavefront", said)
 
+    def test_the_rules_of_five_generations_move_what_the_texts_count(self):
+        shares = {name: [round(draw_ideas.used_share(words, moved(words)), 2) for moved in draw_ideas.RULES.values()]
+                  for name, words in draw_ideas.PATTERNS.items()}
+        self.assertEqual(shares, {"in order": [100, 100, 100, 100, 100], "permuted in the line": [12.5, 50, 100, 100, 100],
+                                  "misaligned by a word": [12.5, 57.14, 50, 80, 80],
+                                  "one word for all lanes": [0.39, 6.25, 3.12, 12.5, 12.5]})
+
+    def test_a_warp_reads_four_sectors_of_b_and_thirty_two_of_its_transpose(self):
+        said = [element.text for element in xml.etree.ElementTree.fromstring(draw_ideas.draw_operands()).iter(f"{self.svg}text")]
+        self.assertIn("B[k * n + j]: 32 neighbours of row k: 4 sectors", said)
+        self.assertIn("BT[j * n + k]: one word in each of 32 rows: 32 sectors", said)
+
     def test_wrong_command_lines(self):
         self.assertEqual(run("draw_ideas.py", "rainbow").returncode, 2)
         self.assertEqual(run("draw_ideas.py", "tile", "-o", "tile.png").returncode, 2)

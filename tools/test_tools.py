@@ -127,6 +127,9 @@ class Records(InFolder):
         before = path.read_bytes()
         self.assertEqual(run("upgrade_results.py", path).returncode, 0)
         self.assertEqual(path.read_bytes(), before)
+        open_size = self.save("open.csv", claim("04.2", "holds"), claim("04.3", "holds"), claim("04.4", "too close to call"))
+        self.assertEqual(run("upgrade_results.py", "--size-open", "04.2,04.4", open_size).returncode, 0)
+        self.assertEqual([r["metric"] for r in records.load(open_size)], ["holds, size open", "holds", "too close to call"])
 
     def test_what_is_by_construction_is_counted_apart(self):
         claims = [claim("04.1", "holds"), claim("04.2", "holds", words="by construction"),
@@ -571,6 +574,12 @@ class Pages(InFolder):
         page = self.write("README.md", "<!-- results: 0?_*/results/x.csv -->\n")
         self.assertEqual(pages.unjudged(page), ["04.2b", "04.3", "04.5c"])
         self.assertEqual(run("pages.py", "--check", page).returncode, 1)
+
+    def test_claims_that_are_newer_than_the_results_are_named_on_the_page_and_no_others(self):
+        self.write("04_bandwidth/a.cu", 'Part a{"04.1"}, b{"04.2a"}, c{"04.3"};')
+        self.save("04_bandwidth/results/x.csv", claim("04.1", "holds"))
+        page = self.write("README.md", "<!-- results: 0?_*/results/x.csv -->\n\nNot measured yet: 04.1, 04.2a. Soon.\n")
+        self.assertEqual(pages.unjudged(page), ["04.1", "04.3"])
 
 
 class Gpus(InFolder):
@@ -1344,6 +1353,19 @@ class Keys(InFolder):
                          "<!-- v stride | read_stride | 2 | bandwidth | .0f -->4<!-- /v -->\n"
                          "<!-- table: stride @ - | cost | read_lines = neither; other = another -->\n"
                          "<!-- v sum | neither | | time | -->")
+
+    def test_numbers_of_pages(self):
+        page = self.folder / "page.md"
+        page.write_text("4 and 2 and 3\n<!-- numbers:\n"
+                        "  4 = stride | from memory | 2 | bandwidth\n"
+                        "  2 = sqrt of ... | 4 | predicted bandwidth / stride | neither | | cost - 1\n"
+                        "  3 = sum | neither | | time; 7 = claim 03.1; 5 = ... | | cost\n-->")
+        for _ in range(2):  # a page that has the new keys stays as it is
+            self.rename(page)
+            self.assertEqual(page.read_text(), "4 and 2 and 3\n<!-- numbers:\n"
+                             "  4 = stride | read_stride | 2 | bandwidth\n"
+                             "  2 = sqrt of ... | 4 | predicted bandwidth / stride | read_lines | | cost - 1\n"
+                             "  3 = sum | neither | | time; 7 = claim 03.1; 5 = ... | | cost\n-->")
 
     def test_only_names_changed(self):
         self.rename(self.after)

@@ -1,175 +1,150 @@
 // Self-checks of coalescing.cu, compiled in its place where BUILD_TESTING is on.
 #include "../coalescing.cu"
 
-#include <doctest/doctest.h>
-
-#include "../../common/checks/counts.hpp"
-#include "../../common/checks/plausible.hpp"
-#include "../../common/counters.hpp"
+#include "../../common/checks/standard.hpp"
 
 namespace {
 
-constexpr size_t counted_regions = size_t(1) << 13;
-
-std::vector<CountedLaunch> counted_launches() {
-  std::vector<CountedLaunch> all;
-  for (const Read& read : reads) {
-    const double asked = double(counted_regions) * sectors(warp_for(read.pattern));
-    all.push_back(
-        {read.symbol,
-         "8192 loads",
-         {expected_requests(true, double(counted_regions)), expected_sectors(true, asked)},
-         [&read] {
-           Words memory(counted_regions * read.region_words + overhang,
-                        resident_grid(Device::current()));
-           return wrong_after(task_of(memory, read, counted_regions)) == 0;
-         }});
-  }
-  return all;
-}
-
-/// The lanes that want a word, as the model has it.
-unsigned lanes_by_model(Pattern pattern, unsigned word) {
-  unsigned lanes = 0;
-  for (unsigned lane = 0; lane < 32; ++lane)
-    if (word_of(pattern, lane) == int(word)) lanes |= 1u << lane;
-  return lanes;
+/// The lanes that take word `word` of their region, from the texts' descriptions: a bit for each.
+unsigned takers(const std::string& key, unsigned word) {
+  const unsigned line = word / 32, place = word % 32;
+  if (key == "read_in_order") return line == 0 ? 1u << place : 0;
+  // the next lane is 11 words on; so the next word is 3 lanes on: 3 x 11 = 33
+  if (key == "read_permuted") return line == 0 ? 1u << 3 * place % 32 : 0;
+  if (key == "read_next_word") return word >= 1 && word < 33 ? 1u << (word - 1) : 0;
+  if (key == "read_next_sector") return word >= 8 && word < 40 ? 1u << (word - 8) : 0;
+  if (key == "read_same") return word == 0 ? ~0u : 0;
+  if (key == "read_every_second") return line == 0 && place % 2 == 0 ? 1u << place : 0;
+  // the next line is 3 lanes on, too; a lane's place in it is its number
+  if (key == "read_scattered") return line < 32 && place == 3 * line % 32 ? 1u << place : 0;
+  FAIL("no such pattern");
+  return 0;
 }
 
 }  // namespace
 
-TEST_CASE("coalescing: the model and the reference agree on every word, and none is beyond") {
-  for (const Read& read : reads) {
-    CAPTURE(std::string(read.name));
-    CHECK(reads[read.pattern].pattern == read.pattern);
+TEST_CASE("coalescing: each lane takes the word that the texts describe, and no lane takes two") {
+  for (const Kernel& k : kernels) {
+    CAPTURE(std::string(k.key));
+    const Pattern p = k.pattern();
     unsigned lanes = 0;
-    for (unsigned word = 0; word < read.region_words + overhang; ++word) {
+    for (unsigned word = 0; word < k.region_words + 8; ++word) {
       CAPTURE(word);
-      CHECK(takers(read.pattern, word) == lanes_by_model(read.pattern, word));
-      CHECK((lanes & takers(read.pattern, word)) == 0);  // no lane takes two
-      lanes |= takers(read.pattern, word);
+      unsigned found = 0;
+      for (unsigned lane = 0; lane < 32; ++lane)
+        if (p.word[lane] == int(word)) found |= 1u << lane;
+      CHECK(found == takers(std::string(k.key), word));
+      lanes |= found;
     }
-    CHECK(lanes == (read.pattern == every_second ? 0x55555555u : ~0u));
+    CHECK(lanes == (k.key == "read_every_second" ? 0x55555555u : ~0u));
   }
 }
 
-TEST_CASE("coalescing: the drawing shows lanes and pieces") {
-  const auto drawn = [](Pattern pattern) { return draw_lanes(warp_for(pattern)); };
-  CHECK(drawn(in_order).substr(0, 37) == "|01234567|89abcdef|ghijklmn|opqrstuv|");
-  CHECK(drawn(permuted).substr(0, 37) == "|0369cfil|oru147ad|gjmpsv25|8behknqt|");
-  CHECK(drawn(next_word).substr(0, 19) == "|.0123456|789abcde|");
-  CHECK(drawn(next_sector).substr(0, 19) == "|........|01234567|");
-  CHECK(drawn(same).substr(0, 10) == "|*.......|");
-  CHECK(drawn(every_second).substr(0, 10) == "|0.2.4.6.|");
-  CHECK(drawn(scattered).substr(0, 46) == "|0.......|........|........|........|...3....|");
-  CHECK(draw_lanes(wide_words[1].warp).substr(0, 10) == "|0=1=2=3=|");
-  const auto moved = [](Rule rule, Pattern p) {
-    return draw_transactions(under(rule, warp_for(p)));
+TEST_CASE("coalescing: the drawing shows lanes and transactions") {
+  const auto begins = [](const std::string& drawing, const std::string& text) {
+    CHECK(drawing.substr(0, text.size()) == text);
   };
-  CHECK(moved(Rule::sectors, next_word)[0].substr(0, 19) == " <------> <------> ");
-  CHECK(moved(Rule::in_order, same)[0].substr(0, 10) == " <-32x--> ");
-  CHECK(moved(Rule::any_order, next_word).size() == 2);
+  const auto lanes = [](const char* key) { return draw_lanes(kernel_of(key).warp()); };
+  begins(lanes("read_in_order"), "|01234567|89abcdef|ghijklmn|opqrstuv|");
+  begins(lanes("read_permuted"), "|0369cfil|oru147ad|gjmpsv25|8behknqt|");
+  begins(lanes("read_next_word"), "|.0123456|789abcde|");
+  begins(lanes("read_next_sector"), "|........|01234567|");
+  begins(lanes("read_same"), "|*.......|");
+  begins(lanes("read_every_second"), "|0.2.4.6.|");
+  begins(lanes("read_scattered"), "|0.......|........|........|........|...3....|");
+  for (const Drawn& d : drawn())
+    if (d.words == "64-bit words") begins(draw_lanes(d.warp), "|0=1=2=3=|");
+  const auto moved = [](Rule rule, const char* key) {
+    return draw_transactions(under(rule, kernel_of(key).warp()));
+  };
+  begins(moved(Rule::sectors, "read_next_word")[0], " <------> <------> ");
+  begins(moved(Rule::in_order, "read_same")[0], " <-32x--> ");
+  CHECK(moved(Rule::any_order, "read_next_word").size() == 2);
 }
 
 TEST_CASE("coalescing: sectors and predictions, by hand") {
-  const int of_pattern[] = {4, 4, 5, 4, 1, 4, 32};
-  const double as_long[] = {1, 1, 1.25, 1, 0.5, 1, 16};
-  for (const Read& read : reads) {
-    CAPTURE(std::string(read.name));
-    CHECK(sectors(warp_for(read.pattern)) == of_pattern[read.pattern]);
-    CHECK(predicted_times(read.pattern) == as_long[read.pattern]);
+  struct ByHand {
+    const char* key;
+    int sectors;
+    double as_long;
+  };
+  const ByHand by_hand[] = {{"read_in_order", 4, 1},     {"read_permuted", 4, 1},
+                            {"read_next_word", 5, 1.25}, {"read_next_sector", 4, 1},
+                            {"read_same", 1, 0.5},       {"read_every_second", 4, 1},
+                            {"read_scattered", 32, 16}};
+  REQUIRE(std::size(by_hand) == std::size(kernels));
+  for (const ByHand& each : by_hand) {
+    CAPTURE(std::string(each.key));
+    CHECK(sectors(kernel_of(each.key).warp()) == each.sectors);
+    CHECK(predicted_times(kernel_of(each.key)) == each.as_long);
   }
-  CHECK(regions_in(1024 + 8, reads[scattered]) == 1);
-  CHECK(regions_in(1024 + 8, reads[in_order]) == 32);
-  CHECK(regions_in(1024 + 7, reads[in_order]) == 31);
+  CHECK(regions_in(1024 + 8, kernel_of("read_scattered")) == 1);
+  CHECK(regions_in(1024 + 8, kernel_of("read_in_order")) == 32);
+  CHECK(regions_in(1024 + 7, kernel_of("read_in_order")) == 31);
 }
 
-TEST_CASE("coalescing: rows and claims of made-up times") {
-  Device device;
-  device.number = -1;
-  device.prop.major = 9;
-  std::string printed;
-  Report report("coalescing", &printed);
-  const Run run{report, &device, {}};
-  Measured m;
-  for (const Read& read : reads) {
-    m.regions[read.pattern] = 1000000 / read.region_words;
-    const double ms = predicted_times(read.pattern) * line_words / read.region_words;
-    m.times[read.pattern] = {std::vector<double>(15, ms)};
-  }
-  show_times(run, m);
-  REQUIRE(report.predictions().size() == std::size(reads) - 1);
-  for (const Prediction& p : report.predictions())
-    CHECK(p.measured == doctest::Approx(p.predicted).epsilon(0.001));
-  judge_one_address(run, m);
-  judge_permutation(run, m, false);
-  CHECK(printed.find("03.2a  not judged") != std::string::npos);
-  CHECK(printed.find("03.2b  holds ") != std::string::npos);
-  CHECK(printed.find("takes 0.50x the time of whole lines") != std::string::npos);
-  CHECK(printed.find("03.3   holds ") != std::string::npos);
-  printed.clear();
-  m.times[permuted] = {std::vector<double>(15, 2.0)};
-  judge_permutation(run, m, false);
-  CHECK(printed.find("03.3   does not hold") != std::string::npos);
-  CHECK(printed.find("here 2.00x slower") != std::string::npos);
-  printed.clear();
-  judge_permutation(run, m, true);
-  CHECK(printed.find("03.3   not judged") != std::string::npos);
+TEST_CASE("coalescing: what coalesces on 1.0 moves no more on 1.2, at any alignment") {
+  size_t coalesce = 0;
+  for (const unsigned bytes : {4, 8, 16})
+    for (int begin = 0; begin <= 64; ++begin)
+      for (const unsigned idle : {0u, 1u, 0xffffu, 0x5555aaaau, 0xfffffffeu}) {
+        const Warp warp = warp_of(
+            bytes, [&](unsigned lane) { return idle >> lane & 1 ? -1 : begin + int(lane); });
+        if (!coalesces_on_g80(warp)) continue;
+        CAPTURE(bytes);
+        CAPTURE(begin);
+        CAPTURE(idle);
+        CHECK(no_more_on_gt200(warp));
+        ++coalesce;
+      }
+  CHECK(coalesce > 50);
+  CHECK_FALSE(coalesces_on_g80(kernel_of("read_permuted").warp()));
 }
 
+TEST_CASE("coalescing: what decides each part") {
+  const auto permuted_takes = [](double ms) {
+    return verdict_if(coalescing_experiment, "03.3", {{"read_permuted", ms}});
+  };
+  CHECK(permuted_takes(1) == verdict_text(Verdict::holds));
+  CHECK(permuted_takes(0.5) == verdict_text(Verdict::holds));
+  CHECK(permuted_takes(1.1) == verdict_text(Verdict::does_not_hold));
+  // computed, whatever is measured
+  CHECK(verdict_if(coalescing_experiment, "03.2a", {}) == verdict_text(Verdict::no_longer));
+  CHECK(verdict_if(coalescing_experiment, "03.2b", {}) == verdict_text(Verdict::holds));
+  CHECK(verdict_if(coalescing_experiment, "03.16", {}) == verdict_text(Verdict::holds));
+}
+
+// From the texts: region after region, warps take turns.
 TEST_CASE("coalescing: each thread has the sum of its words") {
   if (skip_without_gpu()) return;
-  const Grid whole = resident_grid(Device::current());
-  for (const Grid grid : {Grid{3}, whole})
-    for (const size_t regions :
-         {size_t(1), size_t(31), whole.threads() / 32 + size_t(1), size_t(10007)})
-      for (const Read& read : reads) {
+  for (const Grid grid : {Grid{3}, resident_grid(Device::current())})
+    for (const size_t regions : {size_t(31), grid.threads() / 32 + size_t(1)})
+      for (const Kernel& k : kernels) {
         CAPTURE(regions);
-        CAPTURE(std::string(read.name));
-        // ends with the last word that the last region wants
-        const Warp warp = warp_for(read.pattern);
-        const auto last_address = *std::max_element(warp.address.begin(), warp.address.end());
-        const size_t last = size_t(last_address) / 4;
-        Words memory((regions - 1) * read.region_words + last + 1, grid);
-        CHECK(wrong_after(task_of(memory, read, regions)) == 0);
-        CHECK(memory.canaries_stand());
+        CAPTURE(std::string(k.key));
+        const Shared memory(Words(k.pattern().words(regions), grid));
+        CHECK(wrong_after(read_task(memory, k, regions)) == 0);
+        std::vector<unsigned> sums(grid.threads(), 0);
+        for (unsigned word = 0; word < k.region_words + 8; ++word)
+          for (unsigned lane = 0; lane < 32; ++lane)
+            if (takers(std::string(k.key), word) >> lane & 1)
+              for (size_t region = 0; region < regions; ++region)
+                sums[(32 * region + lane) % sums.size()] += word_at(region * k.region_words + word);
+        CHECK(memory->sums.to_host() == sums);
       }
 }
 
-TEST_CASE("coalescing: the check finds another pattern and a word left out") {
+TEST_CASE("coalescing: the check finds another pattern") {
   if (skip_without_gpu()) return;
   constexpr size_t regions = 1009;
-  Words memory(regions * scattered_words + overhang, Grid{3});
-  for (const Read& read : reads) {
-    CAPTURE(std::string(read.name));
-    const Task task = task_of(memory, read, regions);
-    task.check.poison();
-    CHECK(task.check.wrong() == memory.grid.threads());
-    REQUIRE(wrong_after(task) == 0);
-    for (const Read& other : reads)  // a permutation that is none would be seen
-      if (other.pattern != read.pattern)
-        CHECK(task_of(memory, other, regions).check.wrong() >= memory.grid.threads() / 2);
-    std::vector<unsigned> sums = memory.sums.to_host();
-    sums[4] += 1;
-    memory.sums.copy_from(sums);
-    CHECK(task.check.wrong() == 1);
+  const Shared memory(Words(kernel_of("read_scattered").pattern().words(regions), Grid{3}));
+  for (const Kernel& k : kernels) {
+    CAPTURE(std::string(k.key));
+    CHECK(wrong_after(read_task(memory, k, regions)) == 0);
+    for (const Kernel& other : kernels)  // a permutation that is none would be seen
+      if (other.key != k.key)
+        CHECK(read_task(memory, other, regions).check.wrong() >= memory->grid.threads() / 2);
   }
 }
 
-TEST_CASE("coalescing: the model equals what was counted on an NVIDIA H200") {
-  compare_with_recorded_counts(counted_launches(), results_file("nvidia-h200-counters.csv"));
-}
-
-TEST_CASE("coalescing: counted sectors of this GPU equal the model") {
-  compare_with_counts_of_this_run(counted_launches());
-}
-
-TEST_CASE("coalescing: profile launches") {
-  if (skip_without_gpu()) return;
-  launch_counted(counted_launches());
-}
-
-TEST_CASE("coalescing: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  check_plausible([](const Run& run) { coalescing(run); });
-}
+EXPERIMENT_CHECKS(coalescing)

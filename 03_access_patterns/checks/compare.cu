@@ -1,102 +1,128 @@
 // Self-checks of compare.cu, compiled in its place where BUILD_TESTING is on.
 #include "../compare.cu"
 
-#include <doctest/doctest.h>
-
-#include "../../common/checks/counts.hpp"
-#include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/plausible.hpp"
+#include "../../common/checks/standard.hpp"
 
 namespace {
 
-/// Requests and sectors of a launch. A thread loads its X, and then all lanes one Y for each row.
-std::vector<Expected> expected_counts(const Kernel& k, double nx, double ny) {
-  const double warps = nx / 32 * std::ceil(ny / y_of_block);
-  const double rows = nx / 32 * ny;  // a warp's
-  if (k.format == Format::bits) {
-    const double packing = nx / 1024 * std::ceil(ny / packed_y_of_block);  // warps
-    const double packed = rows / 32;
-    return {expected_requests(true, 32 * packing + packed),
-            expected_sectors(true, 4 * 32 * packing + packed), expected_requests(false, packed),
-            expected_sectors(false, 4 * packed)};
-  }
-  const double stores = k.format == Format::sums ? warps : rows;
-  return {expected_requests(true, warps + rows), expected_sectors(true, 4 * warps + rows),
-          expected_requests(false, stores), expected_sectors(false, stores * sectors_a_store(k))};
-}
+const Kernel& kernel(const char* key) { return *with_key(kernels, key); }
 
-std::vector<CountedLaunch> counted_launches() {
-  constexpr size_t nx = 4096, ny = 130;  // two whole blocks of Y, and one of two
-  std::vector<CountedLaunch> all;
-  for (const Kernel& k : kernels)
-    all.push_back({k.symbol, "4096 X 130 Y", expected_counts(k, nx, ny), [&k] {
-                     Pairs pairs(nx, ny);
-                     return wrong_after(task_of(k, pairs)) == 0;
-                   }});
-  return all;
+/// From the text of the numbers: y with its first `rotated` bits moved to its end.
+unsigned run_in_text(unsigned x, unsigned y, unsigned rotated) {
+  const auto bits = [](unsigned number) {
+    std::string all;
+    for (unsigned bit = 32; bit-- > 0;) all += number >> bit & 1 ? '1' : '0';
+    return all;
+  };
+  std::string of_y = bits(y), same;
+  of_y = of_y.substr(rotated) + of_y.substr(0, rotated);
+  for (unsigned bit = 0; bit < 32; ++bit) same += bits(x)[bit] == of_y[bit] ? '1' : '0';
+  unsigned longest = 0;
+  while (longest < 32 && same.find(std::string(longest + 1, '1')) != std::string::npos) ++longest;
+  return longest;
 }
-
-Readings always(double ms) { return Readings{std::vector<double>(15, ms)}; }
 
 }  // namespace
 
-TEST_CASE("compare: the longest run of equal bits, by hand and counted along the bits") {
-  const auto run_of = [](unsigned same) {  // of ones, from the text of the number
-    std::string ones;
-    for (unsigned bit = 0; bit < 32; ++bit) ones += same >> bit & 1 ? '1' : '0';
-    unsigned longest = 0;
-    while (longest < 32 && ones.find(std::string(longest + 1, '1')) != std::string::npos) ++longest;
-    return longest;
-  };
-  CHECK(run_of(0) == 0);
-  CHECK(run_of(~0u) == 32);
-  CHECK(run_of(0xf0f80001u) == 5);
-  CHECK(run_of(0x80000001u) == 1);
-  size_t many = 0;
-  for (size_t ix = 0; ix < 100; ++ix)
-    for (size_t iy = 0; iy < 100; ++iy) {
-      const unsigned run = right_run(ix, iy);
-      CHECK(run == run_of(~(x_at(ix) ^ y_at(iy))));
+TEST_CASE("compare: the longest run of equal bits, by hand and in the numbers' text") {
+  CHECK(right_run(0, ~0u) == 0);
+  CHECK(right_run(7, 7) == 32);
+  CHECK(right_run(0x0f07fffeu, ~0u) == 18);
+  CHECK(right_run(0x80000001u, ~0u) == 1);
+  CHECK(right_run(0x80000001u, 0x60000000u, 2) == 32);
+  size_t many = 0, longer = 0;
+  for (size_t ix = 0; ix < 40; ++ix)
+    for (size_t iy = 0; iy < 40; ++iy) {
+      const unsigned x = X{}(ix), y = Y{}(iy);
+      const unsigned run = right_result(Answer::run, ix, iy);
+      unsigned of_four = 0;
+      for (const unsigned rotated : {0, 8, 16, 24})
+        of_four = std::max(of_four, run_in_text(x, y, rotated));
+      CHECK(run == run_in_text(x, y, 0));
+      CHECK(right_result(Answer::run_of_four, ix, iy) == of_four);
+      CHECK(right_result(Answer::exclusive_or, ix, iy) == (x ^ y));
       many += run >= alike;
+      longer += of_four > run;
     }
-  CHECK(many > 1500);  // both answers are frequent
-  CHECK(many < 2500);
+  CHECK(many > 240);  // both answers are frequent
+  CHECK(many < 400);
+  CHECK(longer > 800);
 }
 
-TEST_CASE("compare: every format holds the runs, each where it belongs") {
+TEST_CASE("compare: every format holds the results, each where it belongs") {
   constexpr size_t nx = 1024, ny = 70;
   for (const auto& [ix, iy] : std::initializer_list<std::pair<size_t, size_t>>{
            {0, 0}, {1, 0}, {1023, 0}, {0, 69}, {517, 33}, {1023, 69}}) {
-    const unsigned run = right_run(ix, iy);
-    const auto word = [&](Format f, size_t i) { return right_word(f, i, nx, ny); };
-    CHECK(word(Format::words, iy * nx + ix) == run);
-    CHECK(word(Format::scattered_words, ix * ny + iy) == run);
-    CHECK(word(Format::scattered_xor, ix * ny + iy) == (x_at(ix) ^ y_at(iy)));
-    CHECK((word(Format::bytes, (iy * nx + ix) / 4) >> 8 * (ix % 4) & 255) == run);
-    CHECK((word(Format::bits, (iy * nx + ix) / 32) >> ix % 32 & 1) == (run >= alike));
+    const unsigned run = right_run(X{}(ix), Y{}(iy));
+    const auto word = [](const char* key, size_t i) { return kernel(key).right(nx, ny).word(i); };
+    CHECK(word("store_words", iy * nx + ix) == run);
+    CHECK(word("store_scattered", ix * ny + iy) == run);
+    CHECK(word("scatter_only", ix * ny + iy) == (X{}(ix) ^ Y{}(iy)));
+    CHECK((word("store_bytes", (iy * nx + ix) / 4) >> 8 * (ix % 4) & 255) == run);
+    CHECK((word("store_bits", (iy * nx + ix) / 32) >> ix % 32 & 1) == (run >= alike));
   }
+  const Right sums = kernel("count_only").right(nx, ny);
   unsigned sum = 0;
-  for (size_t iy = 64; iy < 70; ++iy) sum += right_run(5, iy);
-  CHECK(right_word(Format::sums, nx + 5, nx, ny) == sum);
+  for (size_t iy = 64; iy < 70; ++iy) sum += right_result(Answer::run, 5, iy);
+  CHECK(sums.word(nx + 5) == sum);
+  CHECK(sums.words() == 2 * nx);
+  CHECK(kernel("store_words").right(nx, ny).words() == nx * ny);
+  CHECK(kernel("store_bytes").right(nx, ny).words() == nx * ny / 4);
+  CHECK(kernel("store_bits").right(nx, ny).words() == nx * ny / 32);
 }
 
+TEST_CASE("compare: kernels of one comparison stand beside each other, stored and not stored") {
+  for (size_t i = 0; i < std::size(by_cost); i += 2) {
+    const Kernel &counts = by_cost[i], &stores = by_cost[i + 1];
+    CHECK(counts.format == Format::sums);
+    CHECK(stores.format == Format::scattered);
+    CHECK(counts.answer == stores.answer);
+    for (const Kernel& other : kernels)  // no key has two meanings
+      for (const Kernel* k : {&counts, &stores})
+        if (other.key == k->key) {
+          CHECK(other.format == k->format);
+          CHECK(other.answer == k->answer);
+        }
+  }
+}
+
+namespace {
+
+/// On paper: sectors per store; milliseconds if comparing takes 5, scattering 15 and memset 4, and
+/// if comparing takes next to nothing.
+struct ByHand {
+  const char* key;
+  double sectors, ms, not_comparing_ms;
+};
+const ByHand by_hand[] = {
+    {"store_scattered", 32, 15, 15},
+    {"store_words", 4, 5, 4},
+    {"store_bytes", 1, 5, 1},
+    {"store_bits", 4, 5, 0.125},
+};
+
+}  // namespace
+
 TEST_CASE("compare: predictions and counts, by hand") {
-  const Calibrated c{5, 15, 4};
-  CHECK(predicted_ms(kernels[scattered], c) == 15);
-  CHECK(predicted_ms(kernels[words], c) == 5);
-  CHECK(predicted_ms(kernels[bits], c) == 5);
-  CHECK(predicted_ms(kernels[words], {1, 15, 4}) == 4);
-  CHECK(predicted_ms(kernels[bytes], {0.1, 15, 4}) == 1);
-  CHECK(predicted_ms(kernels[bits], {0.1, 15, 4}) == 0.125);
-  const std::vector<Expected> counts = expected_counts(kernels[scattered], 1024, 65);
-  CHECK(counts[0].value == 32 * 2 + 32 * 65);  // 32 warps in two blocks of Y
-  CHECK(counts[1].value == 32 * 2 * 4 + 32 * 65);
-  CHECK(counts[2].value == 32 * 65);
-  CHECK(counts[3].value == 32 * 65 * 32);
-  CHECK(expected_counts(kernels[not_stored], 1024, 65)[3].value == 64 * 4);
-  CHECK(expected_counts(kernels[bytes], 1024, 65)[3].value == 32 * 65);
-  CHECK(expected_counts(kernels[bits], 1024, 65)[0].value == 5 * 32 + 65);
-  CHECK(expected_counts(kernels[bits], 1024, 65)[3].value == 65 * 4);
+  for (const ByHand& each : by_hand) {
+    CAPTURE(std::string(each.key));
+    const Kernel& k = kernel(each.key);
+    CHECK(sectors_per_store(k.format) == each.sectors);
+    CHECK(predicted_ms(k, {5, 15, 4}) == each.ms);
+    CHECK(predicted_ms(k, {0.1, 15, 4}) == each.not_comparing_ms);
+  }
+  const auto counts = [](const char* key) {  // 32 warps in two blocks of Y
+    std::vector<double> values;
+    for (const Expected& e : counted_launch_of(kernel(key), 1024, 65).expected)
+      values.push_back(e.value);
+    return values;
+  };
+  using Values = std::vector<double>;
+  CHECK(counts("store_scattered") ==
+        Values{32 * 2 + 32 * 65, 32 * 2 * 4 + 32 * 65, 32 * 65, 32 * 65 * 32});
+  CHECK(counts("count_only") == Values{32 * 2 + 32 * 65, 32 * 2 * 4 + 32 * 65, 64, 64 * 4});
+  CHECK(counts("store_bytes")[3] == 32 * 65);
+  CHECK(counts("store_bits") == Values{5 * 32 + 65, 4 * 5 * 32 + 65, 65, 65 * 4});
 }
 
 TEST_CASE("compare: sizes follow the L2 and the memory") {
@@ -104,89 +130,53 @@ TEST_CASE("compare: sizes follow the L2 and the memory") {
   device.number = -1;
   device.prop.l2CacheSize = 60 << 20;
   device.prop.totalGlobalMem = size_t(80) << 30;
-  CHECK(default_sizes(false, nullptr).shrink == 12);
-  CHECK(default_sizes(false, &device).nx == 124928);
-  CHECK(default_sizes(false, &device).ny == 8333);
-  CHECK(beyond_l2(device, 4 * default_sizes(true, &device).pairs()));
+  CHECK(fitted(sizes_over(12), nullptr).shrink == 12);
+  CHECK(fitted(sizes_over(12), &device).nx == 124928);
+  CHECK(fitted(sizes_over(12), &device).ny == 8333);
+  CHECK(fitted(sizes_over(48), &device).shrink == 48);
   device.prop.l2CacheSize = 400 << 20;
-  CHECK(beyond_l2(device, 4 * default_sizes(true, &device).pairs()));
+  CHECK(fitted(sizes_over(48), &device).shrink < 48);
+  CHECK(beyond_l2(device, 4 * fitted(sizes_over(48), &device).pairs()));
   device.prop.l2CacheSize = 4 << 20;
   device.prop.totalGlobalMem = size_t(2) << 30;
-  CHECK(4 * default_sizes(false, &device).pairs() < double(size_t(2) << 30));
+  CHECK(4 * fitted(sizes_over(12), &device).pairs() < double(size_t(2) << 30));
 }
 
-TEST_CASE("compare: words fit made-up GPUs, beyond the L2") {
-  check_on_made_up_devices([](const Run& run) {
-    const double bytes = 4 * default_sizes(run.quick, run.device).pairs();
-    return Needs{bytes, bytes};
-  });
+TEST_CASE("compare: what decides each part") {
+  const auto stored = [](double scattered, double not_stored) {
+    return verdict_if(compare_experiment, "03.12",
+                      {{"store_scattered", scattered}, {"count_only", not_stored}});
+  };
+  CHECK(stored(20, 1) == verdict_text(Verdict::holds));
+  CHECK(stored(1.2, 1) == verdict_text(Verdict::holds_weaker));
+  CHECK(stored(1, 20) == verdict_text(Verdict::does_not_hold));
+  const auto carried = [](double carrying, double writing) {
+    return verdict_if(compare_experiment, "03.17",
+                      {{{"carry_words", 48}, carrying}, {{"store_words", 48}, writing}});
+  };
+  CHECK(carried(2, 1) == verdict_text(Verdict::holds));
+  CHECK(carried(1, 2) == verdict_text(Verdict::does_not_hold));
 }
 
-TEST_CASE("compare: the claim compares scattered stores with none, in this order") {
-  std::string printed;
-  Report report("compare", &printed);
-  const Run run{report, nullptr, {}};
-  Times times;
-  for (Readings& r : times.kernel) r = always(1);
-  times.kernel[scattered] = always(20);
-  judge(run, times, sizes_over(12));
-  CHECK(printed.find("03.12  holds  ") != std::string::npos);
-  CHECK(printed.find("20.0x slower") != std::string::npos);
-  printed.clear();
-  times.kernel[scattered] = always(1);
-  times.kernel[not_stored] = always(20);
-  judge(run, times, sizes_over(12));
-  CHECK(printed.find("03.12  does not hold") != std::string::npos);
-}
-
-TEST_CASE("compare: the model equals what was counted on an NVIDIA H200") {
-  compare_with_recorded_counts(counted_launches(), results_file("nvidia-h200-counters.csv"));
-}
-
-TEST_CASE("compare: counted requests and sectors of this GPU equal the model") {
-  compare_with_counts_of_this_run(counted_launches());
-}
-
-TEST_CASE("compare: every format is right at awkward sizes") {
+TEST_CASE("compare: the device's check is the host's, and sees what lies behind the results") {
   if (skip_without_gpu()) return;
-  for (const size_t nx : {1024u, 3072u, 9216u})
-    for (const size_t ny : {1u, 15u, 63u, 65u, 1009u}) {
-      Pairs pairs(nx, ny);
-      for (const Kernel& k : kernels) {
-        CAPTURE(std::to_string(nx) + " x " + std::to_string(ny) + ", " + k.name);
-        CHECK(wrong_after(task_of(k, pairs)) == 0);
-      }
+  for (const size_t ny : {size_t(1), size_t(63), size_t(67), size_t(1009)}) {
+    const Shared pairs(Pairs({0, 1024, ny}));
+    for (const Kernel& k : kernels) {
+      CAPTURE(std::string(k.key));
+      const Task task = task_of(pairs, k);
+      CHECK(wrong_after(task) == 0);
+      const Right right = k.right(1024, ny);
+      std::vector<unsigned> found = pairs->results.to_host();
+      size_t wrong = 0;
+      for (size_t i = 0; i < right.words(); ++i) wrong += found[i] != right.word(i);
+      CHECK(wrong == 0);
+      ++found[3];  // two results that cancel in a total
+      --found[4];
+      pairs->results.copy_from(found);
+      CHECK(task.check.wrong() == 2);
     }
-}
-
-TEST_CASE("compare: the device's check is the host's") {
-  if (skip_without_gpu()) return;
-  constexpr size_t nx = 1024, ny = 67;
-  Pairs pairs(nx, ny);
-  for (const Kernel& k : kernels) {
-    CAPTURE(std::string(k.name));
-    pairs.results.poison();
-    pairs.launch(k);
-    CUDA_CHECK_LAUNCH();
-    std::vector<unsigned> found = pairs.results.to_host();
-    size_t wrong = 0;
-    for (size_t i = 0; i < pairs.words(k); ++i)
-      wrong += found[i] != right_word(k.format, i, nx, ny);
-    CHECK(wrong == 0);
-    ++found[3];  // two results that cancel in a total
-    --found[4];
-    ++found[pairs.words(k)];  // and a canary
-    pairs.results.copy_from(found);
-    CHECK(pairs.wrong(k) == 3);
   }
 }
 
-TEST_CASE("compare: profile launches") {
-  if (skip_without_gpu()) return;
-  launch_counted(counted_launches());
-}
-
-TEST_CASE("compare: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  check_plausible([](const Run& run) { compare(run); });
-}
+EXPERIMENT_CHECKS(compare)

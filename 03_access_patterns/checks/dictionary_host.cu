@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "dictionary_texts.hpp"
+
 using namespace vocabulary;
 
 TEST_CASE("dictionary: the index holds what stands in the text") {

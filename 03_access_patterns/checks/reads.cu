@@ -1,24 +1,8 @@
-// Self-checks of reads.cuh: the sizes and grids of all experiments that read.
+// Self-checks of reads.cuh: sizes and grids, by hand. That they fit made-up GPUs is checked with
+// each experiment's needs.
 #include "../reads.cuh"
 
 #include <doctest/doctest.h>
-
-#include "../../common/checks/made_up_devices.hpp"
-
-TEST_CASE("reads: arrays that are read fit made-up GPUs, and what moves is beyond the L2") {
-  for (const double share : {1.0, 1.0 / 4, 1.0 / 8, 1.0 / 16})
-    check_on_made_up_devices([share](const Run& run) {
-      const double bytes = double(bytes_to_read(run, size_t(1) << 30, share));
-      const Grid grid = resident_grid(*run.device);
-      CHECK(grid.threads() == unsigned(run.device->prop.multiProcessorCount *
-                                       run.device->prop.maxThreadsPerMultiProcessor));
-      const size_t within = words_within_l2(run.device->l2_bytes(), grid);
-      CHECK(within % grid.threads() == 0);
-      CHECK(within >= grid.threads());
-      CHECK(4 * within <= run.device->l2_bytes() / 4);
-      return Needs{bytes + 8.0 * grid.threads(), share * bytes};
-    });
-}
 
 TEST_CASE("reads: sizes and grids of made-up devices") {
   struct Card {

@@ -1,24 +1,15 @@
 // Self-checks of yours.cu, compiled in its place where BUILD_TESTING is on.
 #include "../yours.cu"
 
-#include <doctest/doctest.h>
-
-#include "../../common/checks/plausible.hpp"
+#include "../../common/checks/standard.hpp"
 
 namespace {
 
-template <class Word>
-Pattern pattern_of(size_t warp_words, const Word& word) {
-  Pattern pattern{warp_words, {}};
-  for (unsigned lane = 0; lane < 32; ++lane) pattern.word[lane] = word(lane);
-  return pattern;
-}
-
-const Pattern line = pattern_of(32, [](unsigned lane) { return int(lane); });
-const Pattern point = pattern_of(96, [](unsigned lane) { return int(3 * lane); });
-const Pattern column = pattern_of(1, [](unsigned lane) { return int(1000 * lane); });
-const Pattern halo = pattern_of(32, [](unsigned lane) { return int(lane + 31); });
-const Pattern edge = pattern_of(1000, [](unsigned lane) { return lane % 31 ? -1 : int(lane); });
+const Pattern line = Pattern::of(32, [](unsigned lane) { return lane; });
+const Pattern point = Pattern::of(96, [](unsigned lane) { return 3 * lane; });
+const Pattern column = Pattern::of(1, [](unsigned lane) { return 1000 * lane; });
+const Pattern halo = Pattern::of(32, [](unsigned lane) { return lane + 31; });
+const Pattern edge = Pattern::of(1000, [](unsigned lane) { return lane % 31 ? -1 : int(lane); });
 
 }  // namespace
 
@@ -35,6 +26,9 @@ TEST_CASE("yours: what the patterns of the comments cost, by hand") {
   check(column, 32, 4, 1.955);     // a block's eight columns share 32 sectors; 32024 words in all
   check(halo, 2, 4 + 1.0 / 8, 2);  // a word of the line before: once for a block
   check(edge, 1, 2, 2);
+  CHECK(cost_of(memory_row()).pieces == 2);
+  CHECK(cost_of(l2_row()).pieces == 0);
+  CHECK(cost_of(l2_row()).sectors == 4);
 }
 
 TEST_CASE("yours: the slowest part decides") {
@@ -44,49 +38,78 @@ TEST_CASE("yours: the slowest part decides") {
   CHECK(predicted_ns({32, 4, 2}, c) == doctest::Approx(121.6));
   CHECK(predicted_ns({1, 8, 2}, c) == 34);
   CHECK(predicted_ns({32, 4, 2}, {28, 17, NAN}) == 28);  // no clock reported
+  Device device;
+  device.prop.multiProcessorCount = 100;
+  device.sm_clock_khz = 2000000;  // 200 lines in a nanosecond
+  CHECK(line_ns(device) == doctest::Approx(5));
+}
+
+// Of the pattern as handed out both constants are multiplied by three: a replay sees no exchange.
+TEST_CASE("yours: each constant comes from its row") {
+  std::string printed;
+  Report report("yours", &printed);
+  Device device;
+  device.number = -1;
+  device.prop.multiProcessorCount = 100;
+  device.prop.maxThreadsPerMultiProcessor = 2048;
+  device.prop.l2CacheSize = 60 << 20;
+  device.prop.totalGlobalMem = size_t(64) << 30;
+  Results results;
+  results.keep(Measured{.ref = "read_in_order", .time = {single(8)}});
+  results.keep(Measured{.ref = "read_in_l2", .time = {single(2)}});
+  const Run run{report, &device, {}, false, false, nullptr, &results};
+  const Calibrated c = calibrated(run);
+  CHECK(c.memory_ns == doctest::Approx(8e9 / (1 << 23)));
+  // a quarter of the L2 holds two steps of the grid, of 8 words per thread, and is read 32 times
+  CHECK(c.l2_ns == doctest::Approx(2e9 / (2 * 8 * 204800)));
 }
 
 TEST_CASE("yours: a pattern that cannot be run is refused") {
   const auto all = [](int word) { return [word](unsigned) { return word; }; };
-  CHECK_THROWS_WITH_AS(require_possible(pattern_of(32, all(-1))), "yours: all lanes are idle",
+  CHECK_THROWS_WITH_AS(require_possible(Pattern::of(32, all(-1))), "yours: all lanes are idle",
                        UsageError);
-  CHECK_THROWS_AS(require_possible(pattern_of(0, all(1))), UsageError);
-  CHECK_THROWS_AS(require_possible(pattern_of(32, all(1 << 26))), UsageError);
+  CHECK_THROWS_AS(require_possible(Pattern::of(0, all(1))), UsageError);
+  CHECK_THROWS_AS(require_possible(Pattern::of(32, all(1 << 26))), UsageError);
   CHECK(loads_in(1000, line) == 31);
   CHECK(loads_in(1024, line) == 32);
   CHECK(loads_in(32 * 96 - 2, point) == 32);  // ends with the last x
   CHECK(loads_in(32 * 96 - 3, point) == 31);
+  CHECK(point.words(32) == 32 * 96 - 2);
 }
 
+// Load after load, lane after lane; warps take turns, and the L2 is read 32 times.
 TEST_CASE("yours: each thread has the sum of its words") {
   if (skip_without_gpu()) return;
-  const Pattern p = your_pattern();
   for (const Grid grid : {Grid{3}, resident_grid(Device::current())})
-    for (const size_t loads : {size_t(1), size_t(31), size_t(1009)}) {
-      Words memory(std::max((loads - 1) * p.warp_words + size_t(p.last()) + 1, 32 * loads), grid);
-      CHECK(wrong_after(in_order_task(memory, loads)) == 0);
-      CHECK(wrong_after(in_l2_task(memory, loads)) == 0);
-      const Task task = your_task(memory, loads);
-      task.check.poison();
-      CHECK(task.check.wrong() == grid.threads());
-      CHECK(wrong_after(task) == 0);
-      CHECK(memory.canaries_stand());
-      std::vector<unsigned> expected(grid.threads(), 0);
-      for (size_t load = 0; load < loads; ++load)
-        for (unsigned lane = 0; lane < 32; ++lane)
-          if (p.word[lane] >= 0)
-            expected[(32 * load + lane) % grid.threads()] +=
-                word_at(load * p.warp_words + size_t(p.word[lane]));
-      std::vector<unsigned> sums = memory.sums.to_host();
-      sums.resize(grid.threads());
-      CHECK(sums == expected);
-      sums[0] += 1;
-      memory.sums.copy_from(sums);
-      CHECK(task.check.wrong() == 1);
-    }
+    for (const size_t loads : {size_t(1), size_t(31), size_t(1009)})
+      for (const Ref& ref : {yours_row(), memory_row(), l2_row()}) {
+        CAPTURE(loads);
+        CAPTURE(ref.key);
+        const Pattern p = ref.key == yours_row().key ? your_pattern() : line;
+        const unsigned passes = ref.key == "read_in_l2" ? 32 : 1;
+        const Shared memory(Words(p.words(loads), grid));
+        CHECK(wrong_after(read_task(memory, ref, loads)) == 0);
+        std::vector<unsigned> sums(grid.threads(), 0);
+        for (size_t load = 0; load < loads; ++load)
+          for (unsigned lane = 0; lane < 32; ++lane)
+            if (p.word[lane] >= 0)
+              sums[(32 * load + lane) % sums.size()] +=
+                  passes * word_at(load * p.warp_words + size_t(p.word[lane]));
+        CHECK(memory->sums.to_host() == sums);
+      }
 }
 
+// EXPERIMENT_CHECKS(yours), but for a reader's own pattern, of which nothing was recorded.
+
+TEST_CASE("yours: needs, on made-up GPUs") { check_needs(yours_experiment); }
+TEST_CASE("yours: rehearsal with made-up times") { check_rehearsal(yours_experiment); }
+TEST_CASE("yours: replay of what an NVIDIA H200 and an NVIDIA H100 gave") {
+  if (!as_handed_out()) return skip_self_check("nothing was recorded of this pattern");
+  for (const char* file : {"nvidia-h200.csv", "nvidia-h100-80gb-hbm3.csv"})
+    check_replay(yours_experiment, results_file(file));
+}
+TEST_CASE("yours: tasks at awkward sizes") { check_tasks(yours_experiment); }
 TEST_CASE("yours: measured rows lie where its models predict them" *
           doctest::test_suite("plausible") * doctest::skip()) {
-  check_plausible([](const Run& run) { yours(run); });
+  check_plausible(yours_experiment);
 }

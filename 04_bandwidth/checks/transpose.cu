@@ -80,7 +80,7 @@ TEST_CASE("transpose: every kernel loads and stores every element once") {
 
 TEST_CASE(
     "transpose: the text's diagonal is ours on square grids, and leaves blocks out elsewhere") {
-  const auto ours = [](unsigned x, unsigned y, dim3 grid) {  // as kernels 5 and 6 have it
+  const auto ours = [](unsigned x, unsigned y, dim3 grid) {  // as the two diagonal kernels have it
     const unsigned block = y * grid.x + x;
     const unsigned block_y = block % grid.y;
     return (block / grid.y + block_y) % grid.x + size_t(block_y) * grid.x;

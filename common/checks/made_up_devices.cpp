@@ -56,6 +56,10 @@ Device device_of(const Published& p, double free, const std::string& name) {
   prop.integrated = p.integrated;
   prop.managedMemory = 1;
   prop.concurrentManagedAccess = p.on_demand;
+  // an H100 can set five eighths of its L2 aside, a slice nothing
+  const bool slice = name.find("slice") != std::string::npos;
+  prop.persistingL2CacheMaxSize = p.major >= 8 && !slice ? int(p.l2 / 8 * 5) : 0;
+  prop.accessPolicyMaxWindowSize = 128 << 20;
   // the same for all of them, by the guide's tables
   prop.sharedMemPerBlock = size_t(48 * KiB);
   prop.regsPerMultiprocessor = 65536;

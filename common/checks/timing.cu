@@ -237,6 +237,30 @@ TEST_CASE("measuring: what the timed rounds spoil is found after the last of the
   }
 }
 
+TEST_CASE("measuring: what a task needs set is set for it alone, and no longer, whatever ends it") {
+  std::string log;
+  const auto set = [&log](Task task) {
+    task.enter = [&log] { log += "("; };
+    task.leave = [&log] { log += ")"; };
+    return task;
+  };
+  time_alone(exactly_repeated(2), set(checked("A", log, 0)));
+  CHECK(log == "(pAw)(AAA)(pAw)");
+
+  log.clear();
+  time_in_turn(exactly_repeated(2), both(set(checked("A", log, 0)), checked("B", log, 0)));
+  CHECK(log == "(pAw)pBw" + std::string("(A)B") + "(A)BB(A)" + "(pAw)pBw");
+
+  log.clear();
+  CHECK_THROWS_AS(time_alone(exactly_repeated(2), set(checked("A", log, 1))), WrongResult);
+  CHECK(log == "(pAw)");
+  log.clear();
+  Task fails = set(logged("A", log));
+  fails.launch = [] { throw std::runtime_error("fails"); };
+  CHECK_THROWS_AS(time_alone(exactly_repeated(2), fails), std::runtime_error);
+  CHECK(log == "()");
+}
+
 TEST_CASE("measuring: work has a check or a reason why there is none") {
   std::string log;
   Task none = logged("A", log);
