@@ -1,8 +1,10 @@
-// caching: the same loads through L1 and past it. The wiki has lines of 128 bytes through L1 and
-// segments of 32 past it, so that scattered loads had better go past; and says that from Pascal on
-// the unit is 32 bytes either way [LC 3]. Look at how little the way matters; then at one thread's
-// walk: a load through L1 brings its own sector of 32 bytes, and the next word of that sector is a
-// hit; but the neighbouring sector of the same line still has to come from L2.
+// caching: the same loads through L1 and past it. On older GPUs a load through L1 moves lines of
+// 128 bytes and one past it segments of 32, says the wiki, so that scattered loads had better go
+// past; from Pascal on the unit is 32 bytes either way [LC 3]. Two things to look at:
+//   - How little the way matters to the rates.
+//   - One thread that walks. A load through L1 brings its own sector of 32 bytes: the next word of
+//     that sector is a hit. The next sector of the same line still has to come from L2.
+//
 //   cmake -S 03_access_patterns -B build/caching -DEXPERIMENTS=caching
 //   cmake --build build/caching && build/caching/03_access_patterns
 //
@@ -12,236 +14,111 @@
 //   4  chase_ca     one thread: each word says where the next one stands
 //   5  chase_cg
 //   6  chase_plain
-//   In caching_flag.cu: 3 and 6, compiled with the wiki's flag, -Xptxas -dlcm=cg
+// caching_flag.cu: 3 and 6, compiled with the wiki's flag, -Xptxas -dlcm=cg.
 #include "caching.cuh"
 
-#include <algorithm>
-#include <iterator>
+#include "../common/experiment.hpp"
+#include "reads.cuh"
 
-#include "../common/counters.hpp"
-#include "../common/gpu_timer.cuh"
-#include "../common/report.hpp"
-#include "sizes.hpp"
-#include "transactions.hpp"
-#include "verify.cuh"
+using namespace samples;
 
-// ---- kernels that read n words, `stride` apart, from word `first` on; eight loads of each thread
-// are under way at once ----
+// ---- kernels: one loop each (caching.cuh), and the load that differs ----
 
-// [read]
-// Through L1. A warp reads 32 words: neighbours (4 sectors of 32 bytes), the same from the middle
-// of a sector on (5), or each in a line of its own (32).
+// [loads]
+__device__ unsigned load_ca(const unsigned* p) { return __ldca(p); }  // through L1
+__device__ unsigned load_cg(const unsigned* p) { return __ldcg(p); }  // past L1
+
 __global__ void read_ca(unsigned* sums, const unsigned* in, size_t n, size_t first, size_t stride) {
-  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  unsigned sum = 0;
-  size_t i = tid;
-  for (; i + 7 * threads < n; i += 8 * threads) {
-    unsigned word[8];
-#pragma unroll
-    for (unsigned k = 0; k < 8; ++k) word[k] = __ldca(in + first + (i + k * threads) * stride);
-#pragma unroll
-    for (unsigned k = 0; k < 8; ++k) sum += word[k];
-  }
-  for (; i < n; i += threads) sum += __ldca(in + first + i * stride);  // what is left
-  sums[tid] = sum;
+  add_up<load_ca>(sums, in, n, first, stride);
 }
-// [/read]
-
-// Past L1.
 __global__ void read_cg(unsigned* sums, const unsigned* in, size_t n, size_t first, size_t stride) {
-  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  unsigned sum = 0;
-  size_t i = tid;
-  for (; i + 7 * threads < n; i += 8 * threads) {
-    unsigned word[8];
-#pragma unroll
-    for (unsigned k = 0; k < 8; ++k) word[k] = __ldcg(in + first + (i + k * threads) * stride);
-#pragma unroll
-    for (unsigned k = 0; k < 8; ++k) sum += word[k];
-  }
-  for (; i < n; i += threads) sum += __ldcg(in + first + i * stride);
-  sums[tid] = sum;
+  add_up<load_cg>(sums, in, n, first, stride);
 }
-
-// Nothing said.
 __global__ void read_plain(unsigned* sums, const unsigned* in, size_t n, size_t first,
                            size_t stride) {
-  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  unsigned sum = 0;
-  size_t i = tid;
-  for (; i + 7 * threads < n; i += 8 * threads) {
-    unsigned word[8];
-#pragma unroll
-    for (unsigned k = 0; k < 8; ++k) word[k] = in[first + (i + k * threads) * stride];
-#pragma unroll
-    for (unsigned k = 0; k < 8; ++k) sum += word[k];
-  }
-  for (; i < n; i += threads) sum += in[first + i * stride];
-  sums[tid] = sum;
+  add_up<load_plain>(sums, in, n, first, stride);
 }
-
-// ---- kernels of one thread: no load begins before the last one has ended ----
-
-// [chase]
-// Through L1.
 __global__ void chase_ca(Walked* walked, unsigned* end, const unsigned* next, unsigned steps) {
-  unsigned at = 0;
-  const unsigned long long start_ns = timer_ns();
-  const long long start = clock64();
-#pragma unroll 1
-  for (unsigned step = 0; step < steps; ++step) at = __ldca(next + at);
-  *static_cast<volatile unsigned*>(end) = at;  // the last load has ended: the clock is read again
-  const long long cycles = clock64() - start;
-  *walked = {cycles, timer_ns() - start_ns};
+  walk<load_ca>(walked, end, next, steps);
 }
-// [/chase]
-
-// Past L1.
 __global__ void chase_cg(Walked* walked, unsigned* end, const unsigned* next, unsigned steps) {
-  unsigned at = 0;
-  const unsigned long long start_ns = timer_ns();
-  const long long start = clock64();
-#pragma unroll 1
-  for (unsigned step = 0; step < steps; ++step) at = __ldcg(next + at);
-  *static_cast<volatile unsigned*>(end) = at;
-  const long long cycles = clock64() - start;
-  *walked = {cycles, timer_ns() - start_ns};
+  walk<load_cg>(walked, end, next, steps);
 }
-
-// Nothing said.
 __global__ void chase_plain(Walked* walked, unsigned* end, const unsigned* next, unsigned steps) {
-  unsigned at = 0;
-  const unsigned long long start_ns = timer_ns();
-  const long long start = clock64();
-#pragma unroll 1
-  for (unsigned step = 0; step < steps; ++step) at = next[at];
-  *static_cast<volatile unsigned*>(end) = at;
-  const long long cycles = clock64() - start;
-  *walked = {cycles, timer_ns() - start_ns};
+  walk<load_plain>(walked, end, next, steps);
 }
+// [/loads]
 
 namespace {
 
-// ---- the story in order ----
+// ---- kinds of loads, and what they read ----
 
-/// A kind of load.
-struct Way {
-  const char *name, *symbol;  ///< as shown; as in the code and in the counters' file
+struct Load {
+  const char *key, *words;  ///< of rows: behind read_ and chase_
   LoadKernels kernels;
   Rule old_rule;  ///< of compute capabilities 2.x and 3.x
   bool in_l1;     ///< whether L1 keeps what came, by what is documented from 7.0 on
+
+  std::string symbol() const { return std::string("read_") + key; }
 };
 
-enum { ca, cg, plain, flag };
-
-/// The last one only where the build could set the flag.
-std::vector<Way> all_ways() {
-  std::vector<Way> ways{{".ca", "read_ca", {read_ca, chase_ca}, Rule::through_l1, true},
-                        {".cg", "read_cg", {read_cg, chase_cg}, Rule::past_l1, false},
-                        {"plain", "read_plain", {read_plain, chase_plain}, Rule::through_l1, true}};
+/// By the flag only where the build could set it.
+std::vector<Load> all_loads() {
+  std::vector<Load> loads{{"ca", ".ca", {read_ca, chase_ca}, Rule::through_l1, true},
+                          {"cg", ".cg", {read_cg, chase_cg}, Rule::past_l1, false},
+                          {"plain", "plain", {read_plain, chase_plain}, Rule::through_l1, true}};
   const LoadKernels by_flag = kernels_by_flag();
-  if (by_flag.read) ways.push_back({"-dlcm=cg", "read_by_flag", by_flag, Rule::past_l1, false});
-  return ways;
+  if (by_flag.read) loads.push_back({"by_flag", "-dlcm=cg", by_flag, Rule::past_l1, false});
+  return loads;
 }
 
 /// Which words are read.
-struct Pattern {
-  const char* name;
+struct Place {
+  const char *key, *words;
   unsigned first, stride;
 
-  size_t count(size_t words) const { return (words + stride - 1) / stride; }
+  size_t count(size_t words_of_array) const { return (words_of_array + stride - 1) / stride; }
 };
-constexpr Pattern patterns[] = {
-    {"aligned", 0, 1}, {"misaligned by a word", 1, 1}, {"a word in 128 bytes", 0, 32}};
-enum { aligned, misaligned, scattered };
+constexpr Place places[] = {{"aligned", "aligned", 0, 1},
+                            {"misaligned", "misaligned by a word", 1, 1},
+                            {"scattered", "a word in 128 bytes", 0, 32}};
 
-// ---- what is right: reading ----
+struct Reading {
+  const Load& load;
+  const Place& place;
 
-struct Value {
-  __device__ unsigned operator()(size_t i) const { return scrambled(i); }
+  Ref ref() const { return load.symbol() + "_" + place.key; }
 };
 
-/// Takes each word that has to be read away from the sum of the thread that has to read it: from
-/// words to threads, where the kernels go from threads to words. Nothing is left of right sums.
-__global__ void take_away(unsigned* sums, size_t readers, size_t words, Pattern p, size_t n) {
-  const size_t step = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < words; i += step) {
-    if (i < p.first || (i - p.first) % p.stride != 0) continue;
-    const size_t element = (i - p.first) / p.stride;
-    if (element < n) atomicSub(&sums[element % readers], scrambled(i));
-  }
+/// The array has a word more than `words`, for the misaligned.
+Task read_task(const Shared<Words>& memory, const Reading& r, size_t words) {
+  const auto kernel = r.load.kernels.read;
+  const Place place = r.place;
+  const size_t n = place.count(words);
+  const auto launch = [memory, kernel, place, n] {
+    kernel<<<memory->grid.blocks, block_threads>>>(memory->sums.data(), memory->in.data(), n,
+                                                   place.first, place.stride);
+  };
+  return memory->task(text(r.ref()), launch, Slots{place.first, place.stride, n});
 }
 
-struct NothingLeft {
-  size_t readers;  ///< sums, behind which canaries stand
-  __device__ bool operator()(size_t i, unsigned left) const {
-    return left == (i < readers ? 0 : ~0u);
-  }
-};
+// ---- prediction: reading ----
 
-constexpr unsigned block_threads = 256;
-
-struct Words {
-  static constexpr size_t canaries = 32;
-
-  size_t words;
-  unsigned blocks;
-  DeviceBuffer<unsigned> in, sums;
-
-  Words(size_t words, const Device& device)
-      : words(words),
-        blocks(resident_blocks(device.prop, block_threads)),
-        in(words + 1),  // one more for the misaligned
-        sums(readers() + canaries) {
-    fill(in, Value{});
-  }
-  size_t readers() const { return size_t(blocks) * block_threads; }
-
-  size_t wrong(const Pattern& p) {
-    take_away<<<blocks_to_walk(in.size()), 256>>>(sums.data(), readers(), in.size(), p,
-                                                  p.count(words));
-    CUDA_CHECK_LAUNCH();
-    return wrong_words(sums, NothingLeft{readers()});
-  }
-  Task task(const Way& way, const Pattern& p) {
-    Check check;
-    check.poison = [this] { sums.poison(); };
-    check.wrong = [this, &p] { return wrong(p); };
-    const LoadKernels kernels = way.kernels;
-    return {std::string(p.name) + ", " + way.name,
-            [this, kernels, &p] {
-              kernels.read<<<blocks, block_threads>>>(sums.data(), in.data(), p.count(words),
-                                                      p.first, p.stride);
-            },
-            std::move(check)};
-  }
-};
-
-// ---- what to expect: reading ----
-
-Warp warp_of_pattern(const Pattern& p) {
+Warp warp_at(const Place& p) {
   return warp_of(4, [&](unsigned lane) { return p.first + lane * p.stride; });
 }
 
-/// Bytes that arrive for a request of a warp, on the way where most do: sectors of 32 bytes from L2
-/// to L1, or from memory 64 bytes at a time, which neighbouring warps share.
-double bytes_a_request(const Pattern& p) {
-  const double to_l1 = 32.0 * sectors(warp_of_pattern(p));
-  const double from_memory = 32.0 * std::min(4 * p.stride, 64u);
+/// Bytes that arrive for a request of a warp, where most do: sectors of 32 bytes from L2 to L1, or
+/// from memory 64 bytes at a time, which neighbouring warps share.
+double bytes_per_request(const Place& p) {
+  const double to_l1 = 32.0 * sectors(warp_at(p));
+  const double from_memory = 32.0 * std::min(4 * p.stride, memory_piece);
   return std::max(to_l1, from_memory);
 }
 
 /// `aligned_ms`: of the whole array, of which every byte that arrives is used.
-double predicted_ms(const Pattern& p, double aligned_ms) {
-  return aligned_ms * bytes_a_request(p) / bytes_a_request(patterns[aligned]) / p.stride;
-}
-
-/// Sectors are documented; that memory is read 64 bytes at a time was found on 9.0 only.
-Model model_of(const Pattern& p, const Device& device) {
-  return p.stride == 1 || device.prop.major == 9 ? Model::traffic : Model::host;
+double predicted_ms(const Place& p, double aligned_ms) {
+  return aligned_ms * bytes_per_request(p) / bytes_per_request(places[0]) / p.stride;
 }
 
 // ---- one load after the other ----
@@ -249,16 +126,19 @@ Model model_of(const Pattern& p, const Device& device) {
 constexpr unsigned chased_lines = 256;  // 32 KiB: new to L1 in each launch, in L2 after the first
 constexpr unsigned chain_end = 0x5eed;  // what the last word of a chain says
 
-/// Second word of a line that is visited: 0 is none.
+/// Second word of each line that is loaded: 0 is none.
 struct Second {
-  const char* name;
+  const char *key, *words;
   unsigned word;
 };
-constexpr Second seconds[] = {{"a new line", 0},
-                              {"then the same sector", 1},
-                              {"the next sector", 8},
-                              {"the last sector", 24}};
-enum { new_line, same_sector, next_sector, last_sector };
+constexpr Second seconds[] = {{"new_line", "a new line", 0},
+                              {"same_sector", "then the same sector", 1},
+                              {"next_sector", "the next sector", 8},
+                              {"last_sector", "the last sector", 24}};
+
+Ref chase_ref(const Load& load, const char* second) {
+  return std::string("chase_") + load.key + "_" + second;
+}
 
 /// From the first word of each line to its word `second` (0: not), and then to the next line.
 std::vector<unsigned> chain(unsigned second) {
@@ -272,30 +152,30 @@ std::vector<unsigned> chain(unsigned second) {
   return next;
 }
 
-/// What a line of the chain takes, one value a launch.
-struct Lines {
+/// What a line of the chain takes, one value per launch.
+struct Latencies {
   Readings cycles, ns;
 };
 
-/// Walks the chain. The first launch brings it into L2 and is not counted; L1 is empty again in
+/// Walks the chain. The first launch brings it into L2 and is not counted. L1 is empty again in
 /// each.
-Lines walk_lines(const LoadKernels& kernels, unsigned second, int launches) {
+Latencies walk_lines(const LoadKernels& kernels, unsigned second, int launches) {
   const DeviceBuffer<unsigned> next(chain(second));
   DeviceBuffer<Walked> walked(1);
   DeviceBuffer<unsigned> end(1);
-  Lines lines;
-  for (int r = -1; r < launches; ++r) {
+  Latencies found;
+  for (int launch = -1; launch < launches; ++launch) {
     end.poison();
     kernels.chase<<<1, 1>>>(walked.data(), end.data(), next.data(),
                             chased_lines * (second ? 2 : 1));
     CUDA_CHECK_LAUNCH();
     require_right(end.to_host()[0] == chain_end, "the end of the chain");
-    if (r < 0) continue;
-    const Walked found = walked.to_host()[0];
-    lines.cycles.ms.push_back(double(found.cycles) / chased_lines);
-    lines.ns.ms.push_back(exact_ns(found.ns) / chased_lines);
+    if (launch < 0) continue;
+    const Walked took = walked.to_host()[0];
+    found.cycles.ms.push_back(double(took.cycles) / chased_lines);
+    found.ns.ms.push_back(exact_ns(took.ns) / chased_lines);
   }
-  return lines;
+  return found;
 }
 
 /// What the second load of a line takes: both less the first.
@@ -304,146 +184,216 @@ Readings without(Readings both, const Readings& first) {
   return both;
 }
 
-/// Cycles of a load that L1 has, and of one that L2 has; measured in the same run.
-struct Trips {
-  double hit = NAN, l2 = NAN;
-};
-
-/// By sectors of 32 bytes: only what lies in the sector that came is near, and only where L1 keeps
-/// it.
-double predicted_cycles(const Way& way, int second, const Trips& trips) {
-  return second == same_sector && way.in_l1 ? trips.hit : trips.l2;
+Latencies latencies_of(const LoadKernels& kernels, unsigned second, int launches) {
+  const Latencies first = walk_lines(kernels, 0, launches);
+  if (second == 0) return first;
+  const Latencies both = walk_lines(kernels, second, launches);
+  return {without(both.cycles, first.cycles), without(both.ns, first.ns)};
 }
 
+/// By sectors of 32 bytes: only what lies in the sector that came is a hit, and only where L1 keeps
+/// it.
+bool hits(const Load& load, const Second& second) { return load.in_l1 && second.word == 1; }
+
 /// L1 keeps plain loads from compute capability 7.0 on; the flag can be lost.
-Model model_of_walk(int way, const Device& device) {
-  const bool known = way == ca || way == cg || (way == plain && device.prop.major >= 7);
+Model model_of_chase(const Load& load, const Device* device) {
+  const std::string key = load.key;
+  const bool known =
+      key == "ca" || key == "cg" || (key == "plain" && device && device->prop.major >= 7);
   return known ? Model::traffic : Model::host;
 }
 
 // ---- the experiment ----
-
-void measure_reading(const Run& run, const std::vector<Way>& ways, size_t words) {
-  Table table(
-      run.report, "words, load",
-      {predicted("bytes/request on 2.x", "bytes a request on 2.x", "B", 0),
-       predicted("sectors/request", "load sectors a request", "", 0),
-       predicted("bytes that arrive", "bytes that arrive", "B", 0), compared("ms", "time", "ms", 4),
-       shown("spread"), measured("GB/s", "bandwidth", "GB/s", 0),
-       measured("of .ca", "rate to .ca", "x", 2)});
-  std::vector<Readings> times(std::size(patterns) * ways.size());
-  if (run.device) {
-    Words array(words, *run.device);
-    std::vector<Task> tasks;
-    for (const Pattern& p : patterns)
-      for (const Way& way : ways) tasks.push_back(array.task(way, p));
-    times = run.time_in_turn(tasks);
-  }
-  for (size_t i = 0; i < times.size(); ++i) {
-    const Pattern& p = patterns[i / ways.size()];
-    const Way& way = ways[i % ways.size()];
-    const Statistics ms = times[i].statistics();
-    Cell time;
-    if (run.device && i > 0)
-      time = Compared{predicted_ms(p, times[0].median()), ms, model_of(p, *run.device)};
-    else if (run.device)
-      time = Calibration{ms};
-    const Warp warp = warp_of_pattern(p);
-    table.row({std::string(p.name) + ", " + way.name},
-              {double(under(way.old_rule, warp).bytes()), double(sectors(warp)), bytes_a_request(p),
-               time, spread_text(ms), gigabytes_per_second(4.0 * double(p.count(words)), ms),
-               times[i / ways.size() * ways.size()].median() / ms.median});
-  }
-  table.print();
-}
-
-/// Cycles through L1: of a new line, and of a second load of it, for each of `seconds`.
-std::vector<Readings> measure_walks(const Run& run, const std::vector<Way>& ways) {
-  if (!run.device) return std::vector<Readings>(std::size(seconds));
-  std::vector<std::vector<Readings>> cycles, ns;
-  for (const Way& way : ways) {
-    std::vector<Readings> of_way, of_way_ns;
-    Lines first;
-    for (const Second& second : seconds) {
-      const Lines walked = walk_lines(way.kernels, second.word, run.measuring.repeats);
-      if (!second.word) first = walked;
-      of_way.push_back(second.word ? without(walked.cycles, first.cycles) : walked.cycles);
-      of_way_ns.push_back(second.word ? without(walked.ns, first.ns) : walked.ns);
-    }
-    cycles.push_back(of_way);
-    ns.push_back(of_way_ns);
-  }
-  const Trips trips{cycles[ca][same_sector].median(), cycles[ca][new_line].median()};
-  Table table(run.report, "one thread, load",
-              {compared("cycles", "trip", "cycles", 0), shown("spread"),
-               measured("ns", "time of a load", "ns", 1)});
-  for (int way = 0; way < int(ways.size()); ++way)
-    for (int second = 0; second < int(std::size(seconds)); ++second) {
-      const Statistics found = cycles[way][second].statistics();
-      const bool known = way == ca && (second == new_line || second == same_sector);
-      const bool in_l1 = ways[way].in_l1 && second == same_sector;  // it does not leave there
-      const Compared compared{predicted_cycles(ways[way], second, trips), found,
-                              model_of_walk(way, *run.device)};
-      table.row({std::string(ways[way].name) + ", " + seconds[second].name},
-                {known ? Cell(Calibration{found}) : compared, spread_text(found),
-                 in_l1 ? Cell() : Cell(statistics_in_ns(ns[way][second]))});
-    }
-  table.print();
-  return cycles[ca];
-}
-
-constexpr size_t counted_words = size_t(1) << 22;
-std::string counted_parameter(const Way& way, const Pattern& p) {
-  return std::string(p.name) + " " + way.name;
-}
-
-/// `trips`: through L1, for each of `seconds`.
-void judge_unit(const Run& run, const std::vector<Readings>& trips) {
-  const Part part{"03.11", "the unit of access is 32 bytes whether or not L1 caches the load",
-                  "32 bytes from Pascal on", "the wiki"};
-  const double hit = trips[same_sector].median();
-  const double miss = trips[new_line].median();
-  // a second word of a sector that L1 has must be clearly nearer than a new line
-  if (hit > 0.75 * miss) return run.report.not_judged(part, "L1 does not keep these loads here");
-  run.report.judge(part, beats(), ratio(trips[next_sector], trips[same_sector]),
-                   "through L1 a word of the same sector then takes " + fixed(hit, 0) +
-                       " cycles, one of the next sector " + fixed(trips[next_sector].median(), 0) +
-                       ", a new line " + fixed(miss, 0));
-
-  const Way through_l1 = all_ways()[ca];
-  const double crossed =
-      count_of_this_run(through_l1.symbol, counted_parameter(through_l1, patterns[scattered]),
-                        "l1tex__m_xbar2l1tex_read_bytes.sum");
-  if (crossed > 0)
-    run.report.finding(
-        "03.11",
-        "counted: " + fixed(crossed / double(patterns[scattered].count(counted_words)), 1) +
-            " bytes cross from L2 to L1 for a scattered word through L1");
-}
 
 /// Of 32 words the scattered loads touch one sector.
 size_t words_of(const Run& run) {
   return size_beyond_l2(run, "caching", size_t(1) << (run.quick ? 26 : 28), 1, sizeof(unsigned));
 }
 
-}  // namespace
+void measure_reading(const Run& run, const std::vector<Load>& loads, size_t words) {
+  SharedByTasks memory([&run, words] { return Words(words + 1, resident_grid(*run.device)); });
+  std::vector<Reading> readings;
+  for (const Place& p : places)
+    for (const Load& load : loads) readings.push_back({load, p});
+  const auto reading_of = [&](const Row& row) -> const Reading& {
+    return *std::find_if(readings.begin(), readings.end(),
+                         [&](const Reading& r) { return same(r.ref(), row.ref); });
+  };
+  Sheet sheet(run, "words, load",
+              {number(predicted("bytes/request on 2.x", "bytes a request on 2.x", "B", 0),
+                      [&](const Row& row) {
+                        const Reading& r = reading_of(row);
+                        return under(r.load.old_rule, warp_at(r.place)).bytes();
+                      }),
+               number(predicted("sectors/request", "load sectors a request", "", 0),
+                      [&](const Row& row) { return sectors(warp_at(reading_of(row).place)); }),
+               number(predicted("bytes that arrive", "bytes that arrive", "B", 0),
+                      [&](const Row& row) { return bytes_per_request(reading_of(row).place); }),
+               milliseconds(4),
+               spread(),
+               in_unit(measured("GB/s", "bandwidth", "GB/s", 0), gbs_of),
+               {shown("of .ca"), {}, {}, [&](const Row& row, const Statistics& ms) {
+                  const Reading by_ca{loads[0], reading_of(row).place};
+                  return fixed((*run.results)(by_ca.ref()).time.ms.median / ms.median, 2);
+                }}});
+  for (const Reading& r : readings)
+    sheet.add({.ref = r.ref(),
+               .words = std::string(r.place.words) + ", " + r.load.words,
+               .bytes = 4.0 * double(r.place.count(words)),
+               .calibrates = &r == &readings[0],
+               // sectors are documented; what memory fetches at a time was found on 9.0 only
+               .model = r.place.stride == 1 ? Model::traffic : model_of_pieces(run.device)});
+  sheet.measure(Timing::in_turn,
+                [&](const Row& row) { return read_task(memory(), reading_of(row), words); });
+  const double aligned_ms = sheet.ms("read_ca_aligned");
+  sheet.predict([&](const Row& row) { return predicted_ms(reading_of(row).place, aligned_ms); });
+  sheet.print();
+}
 
-void caching(const Run& run) {
+const char* const latency = "trip";
+const char* const of_same_sector = "the latency in the same sector";
+
+Statistics asked(const Run& run, const Ref& row, const std::string& metric, const std::string& unit,
+                 const Function<Statistics()>& how) {
+  const Statistics value = run.machine->value(row, metric, false, how);
+  run.results->keep(Value{row, metric, unit, value});
+  return value;
+}
+
+/// How many times as long a load of the next sector takes as one of the same sector.
+Statistics next_over_same(const LoadKernels& through_l1, int launches) {
+  const Interval r = ratio(latencies_of(through_l1, seconds[2].word, launches).cycles,
+                           latencies_of(through_l1, seconds[1].word, launches).cycles);
+  return {r.value, r.low, r.high, r.pairs};
+}
+
+double cycles_of(const Run& run, const char* second) {
+  return run.results->value(chase_ref(all_loads()[0], second), latency).value.median;
+}
+
+void measure_chases(const Run& run, const std::vector<Load>& loads) {
+  const int launches = run.measuring.repeats;
+  for (const Load& load : loads)
+    for (const Second& second : seconds)
+      asked(run, chase_ref(load, second.key), latency, "cycles",
+            [&] { return latencies_of(load.kernels, second.word, launches).cycles.statistics(); });
+  const double hit = cycles_of(run, "same_sector"), miss = cycles_of(run, "new_line");
+
+  Table table(run.report, "one thread, load",
+              {compared("cycles", latency, "cycles", 0), shown("spread"),
+               measured("ns", "time of a load", "ns", 1)});
+  for (const Load& load : loads)
+    for (const Second& second : seconds) {
+      const Ref row = chase_ref(load, second.key);
+      const Statistics found = run.results->value(row, latency).value;
+      const bool calibrates = load.in_l1 && std::string(load.key) == "ca" && second.word <= 1;
+      const double expected = hits(load, second) ? hit : miss;
+      Cell ns;  // of a load that leaves L1
+      if (!hits(load, second))
+        ns = asked(run, row, "time of a load", "ns", [&] {
+          return statistics_in_ns(latencies_of(load.kernels, second.word, launches).ns);
+        });
+      table.row({row.key, "", "", std::string(load.words) + ", " + second.words},
+                {calibrates ? Cell(Calibration{found})
+                            : Cell(Compared{expected, found, model_of_chase(load, run.device)}),
+                 spread_text(found), ns});
+    }
+  table.print();
+  keep(run, chase_ref(loads[0], "next_sector"), of_same_sector, "times",
+       run.machine->value(chase_ref(loads[0], "next_sector"), of_same_sector, false,
+                          [&] { return next_over_same(loads[0].kernels, launches); }));
+}
+
+constexpr size_t counted_words = size_t(1) << 22;
+std::string counted_parameter(const Load& load, const Place& p) {
+  return std::string(p.words) + " " + load.words;
+}
+const char* const from_l2 = "l1tex__m_xbar2l1tex_read_bytes.sum";
+
+void run_caching(const Run& run) {
   const size_t words = words_of(run);
+  const std::vector<Load> loads = all_loads();
   run.report.begin("caching", std::to_string(words) + " words of 4 bytes, " +
                                   bytes_text(4.0 * double(words)) + "; then " +
                                   std::to_string(chased_lines) + " lines of 128 bytes, " +
                                   bytes_text(128.0 * chased_lines));
-  const std::vector<Way> ways = all_ways();
-  measure_reading(run, ways, words);
+  measure_reading(run, loads, words);
   if (run.device && !beyond_l2(*run.device, double(words)))
     run.report.note("the scattered words' sectors are less than four times the L2");
-  if (ways.size() <= flag)
+  if (loads.size() < 4)
     run.report.left_out("the rows of -dlcm=cg", "the flag is for a whole file; CMake sets it");
-  if (!run.device) run.report.left_out("the times of the loads, and the walks of one thread");
-  const std::vector<Readings> trips = measure_walks(run, ways);
-  if (run.device && ways.size() > flag)
+  measure_chases(run, loads);
+  if (!run.device) run.report.left_out("the latencies of one thread");
+  if (run.device && loads.size() == 4)
     run.report.note(
         "-dlcm=cg is lost where the driver compiles the kernels: its rows are as .ca's");
-  judge_unit(run, trips);
+  ask_count(run, "read_ca", counted_parameter(loads[0], places[2]), from_l2);
 }
+
+// ---- claims ----
+
+std::vector<Claim> claims(const Run& run) {
+  const double hit = cycles_of(run, "same_sector"), next = cycles_of(run, "next_sector"),
+               miss = cycles_of(run, "new_line");
+  const double crossed = run.results->value("read_ca", from_l2).value.median;
+  std::string here = "through L1 a word of the same sector takes " + fixed(hit, 0) +
+                     " cycles, one of the next sector " + fixed(next, 0) + ", a new line " +
+                     fixed(miss, 0);
+  if (std::isfinite(crossed))
+    here += "; counted: " + fixed(crossed / double(places[2].count(counted_words)), 1) +
+            " bytes from L2 to L1 per scattered word through L1";
+  return {{.part = {"03.11", "the unit of access is 32 bytes whether or not L1 caches the load",
+                    "32 bytes from Pascal on", "the wiki"},
+           .rule = beats(),
+           .levels = {{chase_ref(all_loads()[0], "next_sector"), of_same_sector}},
+           .here = here,
+           // a second word of a sector that L1 has must be clearly nearer than a new line
+           .unless = hit > 0.75 * miss ? "L1 does not keep these loads here" : ""}};
+}
+
+// ---- what it declares ----
+
+Needs needs(const Run& run) {
+  const double words = double(words_of(run));
+  return {.allocated = 4 * words + 8.0 * resident_grid(*run.device).threads(), .touched = words};
+}
+
+std::vector<Checked> tasks(size_t n) {
+  static const std::vector<Load> loads = all_loads();
+  std::vector<Checked> all;
+  for (const Place& p : places) {
+    // ends with the last word that is read
+    const Shared memory(Words(p.first + (p.count(n) - 1) * p.stride + 1, Grid{3}));
+    for (const Load& load : loads)
+      all.push_back({.task = read_task(memory, {load, p}, n),
+                     .elements = memory->grid.threads(),
+                     .change_one = [memory] { memory->change_one(); }});
+  }
+  return all;
+}
+
+std::vector<CountedLaunch> counted() {
+  static const std::vector<Load> loads = all_loads();
+  std::vector<CountedLaunch> all;
+  for (const Load& load : loads)
+    for (const Place& p : places) {
+      const double requests = double(p.count(counted_words)) / 32;
+      all.push_back(counted_launch(
+          load.symbol(), counted_parameter(load, p), {requests, requests * sectors(warp_at(p))}, {},
+          [&load, &p] {
+            const Grid grid = resident_grid(Device::current());
+            return read_task(Shared(Words(counted_words + 1, grid)), {load, p}, counted_words);
+          }));
+    }
+  return all;
+}
+
+}  // namespace
+
+extern const Experiment caching_experiment{.name = "caching",
+                                           .about = "the same loads through L1 and past it",
+                                           .run = run_caching,
+                                           .claims = claims,
+                                           .needs = needs,
+                                           .tasks = tasks,
+                                           .counted = counted};

@@ -133,8 +133,9 @@ NAMES = ["case", "parameter", "at"]
 
 def only_names_changed(old, new):
     """What is wrong if rows were to get other names and nothing else: a line each. The old rows stand in the new file in
-    their order, with the same values; a row that had one name has one name, and no two have got the same."""
-    names, taken, place = {}, {}, 0
+    their order, with the same values; a row that had one name has one name, and no two have got the same. (Where the old
+    file has two calibrating rows with one name, the second is another row.)"""
+    names, taken, place, calibrating = {}, {}, 0, set()
     for number, r in enumerate(old, 1):
         values = [r[field] for field in VALUES]
         found = place
@@ -145,6 +146,9 @@ def only_names_changed(old, new):
             continue
         place = found + 1
         before = (r["experiment"], *(r[field] for field in NAMES))
+        if r["kind"] == "calibration":
+            before += ("(again)",) if (*before, r["metric"]) in calibrating else ()
+            calibrating.add((*before, r["metric"]))
         after = (r["experiment"], *(new[found][field] for field in NAMES))
         if names.setdefault(before, after) != after:
             yield f"{' | '.join(before)} became both {' | '.join(names[before])} and {' | '.join(after)}"

@@ -8,9 +8,12 @@ Files are rewritten in place; one that has the new keys already stays as it is. 
 that no value changed. A table has fields between tabs; lines that begin with # are remarks. Its lines are
 
     rename   EXPERIMENT  CASE  PARAMETER  AT  KEY  PARAMETER  AT
-             The row's old name and its new one. A * stands for any, and on the right for what stood there.
+             The row's old name and its new one. A * stands for any, and on the right for what stood there. Of two rows
+             with one name the second has " (again)" behind its CASE.
     gone     EXPERIMENT  CASE  METRIC
              What the experiment no longer saves: these numbers of the row, which has its new name, go.
+    part     EXPERIMENT  CLAIM  CLAIM
+             A claim's old number and its new one: of its verdict, of what was reported then, and of its findings.
     counted  KERNEL  PARAMETER  KERNEL  PARAMETER
              The same for a launch in a counters' file.
     time     EXPERIMENT  KEY  AT  METRIC  FACTOR
@@ -19,6 +22,11 @@ that no value changed. A table has fields between tabs; lines that begin with # 
     ratio    EXPERIMENT  CLAIM  KEY  OVER
              The claim's figure, saved as the ratio of the two rows whose times it compares. Of rows of a sweep KEY and
              OVER are written as in "multiply at 1024".
+    claimed  EXPERIMENT  CLAIM  KEY  OVER  FACTOR
+             The same of FACTOR x the claim's figure, where the claim compares what a byte of each row takes.
+    level    EXPERIMENT  CLAIM  KEY  METRIC  KIND  UNIT
+             The claim's figure, saved as METRIC of the row KEY: of KIND ratio if it follows from the row's time, else
+             counted.
     over     EXPERIMENT  KEY  METRIC  OVER  FACTOR
              FACTOR x METRIC of the row KEY, saved as the ratio of its time to that of the row OVER.
     count    EXPERIMENT  KEY  KERNEL  PARAMETER  METRIC
@@ -26,7 +34,7 @@ that no value changed. A table has fields between tabs; lines that begin with # 
     machine  GPU  METRIC  UNIT  VALUE
              A property of the GPU, which the recorded rows are shown and replayed with.
 
-The last five add rows, each once. The words that a row had are kept in the column `words`, where the file has one.
+The last seven add rows, each once. The words that a row had are kept in the column `words`, where the file has one.
 """
 import argparse
 import csv
@@ -35,7 +43,8 @@ import pathlib
 import re
 import sys
 
-FIELDS = {"rename": 7, "gone": 3, "counted": 4, "time": 5, "ratio": 4, "over": 5, "count": 5, "machine": 4}
+FIELDS = {"rename": 7, "gone": 3, "part": 3, "counted": 4, "time": 5, "ratio": 4, "claimed": 5, "level": 6, "over": 5, "count": 5,
+          "machine": 4}
 MARKER = re.compile(r"(?<=<!-- )(v|table:) (.*?)(?= -->)")
 NUMBERS = re.compile(r"(?<=<!-- numbers:).*?(?=-->)", re.S)
 
@@ -73,8 +82,11 @@ class Results:
 
     def text(self):
         """The whole file as it is to be."""
+        seen = set()
         for row in self.rows:
-            self.rename(row)
+            old = self.name(row)
+            self.rename(row, " (again)" if old in seen else "")
+            seen.add(old)
         self.rows = [row for row in self.rows if [row["experiment"], row["case"], row["metric"]] not in self.table["gone"]]
         there = {self.name(row) for row in self.rows}
         kept = [row for row in self.of_the_machine() if self.name(row) not in there]
@@ -87,10 +99,12 @@ class Results:
     def name(row):
         return tuple(row[name] for name in ("experiment", "case", "parameter", "at", "kind", "metric", "unit"))
 
-    def rename(self, row):
-        if row["kind"] in ("claim", "finding", "left out") or row["metric"] == "reported":
-            return  # of a claim: its case is its id
-        new = renamed(self.table["rename"], [row[name] for name in ("experiment", "case", "parameter", "at")])
+    def rename(self, row, again):
+        if row["kind"] in ("claim", "finding", "left out") or row["metric"] == "reported":  # of a claim: its case is its id
+            new = [new for experiment, old, new in self.table["part"] if (experiment, old) == (row["experiment"], row["case"])]
+            row["case"] = new[0] if new else row["case"]
+            return
+        new = renamed(self.table["rename"], [row["experiment"], row["case"] + again, row["parameter"], row["at"]])
         if not new:
             return
         if "words" in row and not row["words"]:
@@ -110,6 +124,14 @@ class Results:
         return {**row, **{name: "" for name in emptied if name in row},
                 **{name: value for name, value in fields.items() if name in row}}
 
+    def figures_of_claims(self):
+        for *place, over in self.table["ratio"]:
+            yield *place, "time over that of " + over, "ratio", "x", "1"
+        for *place, over, factor in self.table["claimed"]:
+            yield *place, "time over that of " + over, "ratio", "x", factor
+        for line in self.table["level"]:
+            yield *line, "1"
+
     def following(self, row):
         """What a table adds behind a row: what it says in other words."""
         place = row["experiment"], row["case"]
@@ -117,13 +139,12 @@ class Results:
             if (experiment, key, metric) == (*place, row["metric"]) and at in ("*", row["at"]) \
                     and row["kind"] in ("measured", "calibration"):
                 yield {**row, "kind": "measured", "metric": "time", "unit": "ms", **times_of(row, factor)}
-        for experiment, claim, key, over in self.table["ratio"]:
+        for experiment, claim, key, metric, kind, unit, factor in self.figures_of_claims():
             if (experiment, claim, "claim") == (*place, row["kind"]):
-                numbers = {name: row[name] for name in ("value", "low", "high", "repeats")}
                 key, _, at = key.partition(" at ")
                 words = next((r["words"] for r in self.rows if (r["case"], r["at"]) == (key, at) and r.get("words")), "")
-                yield self.like(row, case=key, at=at, kind="ratio", metric="time over that of " + over, unit="x",
-                                words=words, **numbers)
+                yield self.like(row, case=key, at=at, kind=kind, metric=metric, unit=unit, words=words,
+                                repeats=row["repeats"], **times_of(row, factor))
         for experiment, key, metric, over, factor in self.table["over"]:
             if (experiment, key, metric, "measured") == (*place, row["metric"], row["kind"]):
                 yield {**row, "kind": "ratio", "metric": "time over that of " + over, "unit": "x", **times_of(row, factor)}

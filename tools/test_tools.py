@@ -1280,6 +1280,8 @@ class Keys(InFolder):
              "time\tstride\tread_lines\t\tcost\t0.5\n"
              "ratio\tstride\t03.1\tread_lines\tread_stride\n"
              "over\tstride\tread_lines\tcost\tread_words\t0.25\n"
+             "claimed\tstride\t03.1\tread_stride at 2\tread_lines\t0.5\n"
+             "level\tstride\t03.1\tread_lines\trate\tcounted\tGB/s\n"
              "count\tstride\tread_stride\tnew\tsize\tsectors\n"
              "machine\tSome GPU\tL2\tB\t1000\n")
 
@@ -1314,6 +1316,8 @@ class Keys(InFolder):
         self.assertEqual(only("counted", "read_stride", "sectors")[1], "64")
         self.assertEqual(only("ratio", "read_lines", "time over that of read_stride")[1:], ["3", "2", "4"])
         self.assertEqual(only("ratio", "read_lines", "time over that of read_words")[1:], ["0.75", "0.5", "1"])
+        self.assertEqual(only("ratio", "read_stride", "time over that of read_lines"), ["2", "1.5", "1", "2"])
+        self.assertEqual(only("counted", "read_lines", "rate")[1:], ["3", "2", "4"])
         self.assertEqual(only("machine", "device", "L2")[1], "1000")
         self.assertEqual([r["case"] for r in found if r["experiment"] == "other"], ["neither"])
         once = self.after.read_text()
@@ -1321,7 +1325,8 @@ class Keys(InFolder):
         self.assertEqual(self.after.read_text(), once)
 
     def test_a_ratio_of_a_sweep_and_a_number_that_is_gone(self):
-        self.table.write_text(self.TABLE.replace("read_lines\tread_stride", "read_stride at 2\tread_lines"))
+        table = self.TABLE.replace("claimed\tstride\t03.1", "claimed\tstride\t03.2")
+        self.table.write_text(table.replace("read_lines\tread_stride", "read_stride at 2\tread_lines"))
         gone = record(experiment="stride", case="neither", kind="measured", metric="efficiency", value=1)
         file = self.save("swept.csv", *self.old, gone)
         self.rename(file)
@@ -1329,6 +1334,15 @@ class Keys(InFolder):
         self.assertEqual([(r["case"], r["at"]) for r in found if r["metric"].endswith("of read_lines")],
                          [("read_stride", "2")])
         self.assertNotIn("efficiency", [r["metric"] for r in found])
+
+    def test_a_claim_gets_another_number(self):
+        self.table.write_text(self.TABLE.replace("\t03.1\t", "\t03.1a\t") + "part\tstride\t03.1\t03.1a\n")
+        found = {**record(case="03.1", kind="finding", metric="finding", at="one"), "experiment": "stride"}
+        file = self.save("parts.csv", *self.old, found)
+        self.rename(file)
+        rows = records.load(file)
+        self.assertEqual([r["case"] for r in rows if r["kind"] in ("claim", "finding")], ["03.1a", "03.1a"])
+        self.assertIn("time over that of read_stride", [r["metric"] for r in rows if r["case"] == "read_lines"])
 
     def test_markers_of_pages(self):
         page = self.folder / "page.md"
@@ -1370,6 +1384,18 @@ class Keys(InFolder):
         done = run("compare.py", "--keys", self.before, self.save("merged.csv", *merged))
         self.assertEqual(done.returncode, 1)
         self.assertIn("both became stride | same", done.stdout)
+
+    def test_the_second_of_two_rows_with_one_name(self):
+        again = {**record(case="neither", kind="calibration", metric="time", value=7), "experiment": "stride"}
+        first = {**again, "value": "5"}
+        before = self.save("twice.csv", *self.old, first, again)
+        after = self.save("once.csv", *self.old, first, again)
+        self.table.write_text(self.TABLE + "rename\tstride\tneither (again)\t\t\tread_again\t\t\n")
+        self.rename(after)
+        rows = [(r["case"], r["value"]) for r in records.load(after) if r["kind"] == "calibration" and not r["at"]]
+        self.assertEqual(rows, [("read_lines", "5"), ("read_again", "7")])
+        done = run("compare.py", "--keys", before, after)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_a_table_that_is_none(self):
         self.table.write_text("rename\tstride\n")

@@ -5,26 +5,15 @@
 
 #include "../../common/checks/made_up_devices.hpp"
 
-namespace {
-
-bool canaries_stand(const Stacks& arrays) {
-  const std::vector<unsigned> all = arrays.out.to_host();
-  return std::count(all.end() - arrays.canaries, all.end(), ~0u) == long(arrays.canaries);
+TEST_CASE("unroll: replies: blocks of made-up GPUs") {
+  for (const Device& device : made_up_devices()) {
+    CHECK(resident_of_tail(device) * tail_threads ==
+          unsigned(device.prop.maxThreadsPerMultiProcessor));
+    CHECK(int(across * down) * 2 <= device.prop.maxThreadsPerMultiProcessor);
+  }
 }
 
-}  // namespace
-
-TEST_CASE("unroll: stacks and chains of made-up GPUs") {
-  check_on_made_up_devices([](const Run& run) {
-    const double side = stack_side(run);
-    CHECK(resident_blocks(*run.device) * tail_threads ==
-          unsigned(run.device->prop.maxThreadsPerMultiProcessor));
-    CHECK(int(across * down) * 2 <= run.device->prop.maxThreadsPerMultiProcessor);
-    return Needs{8 * side * (side + height), 8 * side * side};
-  });
-}
-
-TEST_CASE("unroll: what the replies should gain, by hand") {
+TEST_CASE("unroll: replies: what they should gain, by hand") {
   Device device;
   device.number = -1;
   device.sm_clock_khz = 1000;  // a cycle is a microsecond
@@ -42,46 +31,58 @@ TEST_CASE("unroll: what the replies should gain, by hand") {
   CHECK(wait_of(33.92, outputs, 1, device) == doctest::Approx(2));
   CHECK(wait_of(10, outputs, 1, device) == 0);
   CHECK(stack_ms(4, outputs, 1, 2, device) == doctest::Approx(5.28 + 2.5 * 2));
-  CHECK(resident_blocks(device) == 6);
-  const Chain c{4, 1.0 / 128};                    // a word waits 4 ms, 128 are issued in one
-  CHECK(c.ms(64, 8192) == doctest::Approx(256));  // few threads, one at a time
-  CHECK(c.ms(16, 8192) == doctest::Approx(64));   // four at a time
-  CHECK(c.ms(1, 8192) == doctest::Approx(64));
-  CHECK(tail1_ms(c, 8) == doctest::Approx(20));
-  CHECK(tail4_ms(c, 8) == doctest::Approx(18));
+  CHECK(resident_of_tail(device) == 6);
 }
 
-TEST_CASE("unroll: the kernels of the replies are right at awkward sizes") {
+TEST_CASE("unroll: replies: chains, by hand") {
+  const std::vector<ChainRow> rows = chain_rows(8, 10);
+  const Chain c{4, 1.0 / 128};  // a word waits 4 ms, 128 are issued in one
+  // 8192 words of a multiprocessor: 64 for each of few threads, 4 for each of all
+  const double ms[] = {256, 64, 64, 64, 20, 18};
+  const unsigned blocks[] = {10, 10, 80, 80, 90, 90}, threads[] = {128, 128, 256, 256, 256, 64};
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const ChainRow& row = rows[i];
+    CAPTURE(std::string(row.key));
+    CHECK(row.predicted_ms(c) == doctest::Approx(ms[i]));
+    CHECK(row.grid.blocks == blocks[i]);
+    CHECK(row.grid.threads == threads[i]);
+    CHECK(row.grid.words == (i < 4 ? 81920 : 23040));
+    // all words are taken, by as many threads as the phases say
+    if (i != 4)
+      CHECK(row.phases[0].one_by_one * row.at_once * row.grid.blocks * row.grid.threads ==
+            row.grid.words);
+  }
+}
+
+TEST_CASE("unroll: replies: stacks are those of a host's sums") {
   if (skip_without_gpu()) return;
   for (const unsigned columns : {1u, 31u, 33u, 257u})
     for (const unsigned rows : {1u, 2u, 3u, 5u, 127u, 131u}) {
-      Stacks stacks(columns, rows);
+      const Shared stacks(Stacks{columns, rows});
       std::vector<unsigned> right;
       for (unsigned y = 0; y < rows; ++y)
         for (unsigned x = 0; x < columns; ++x) {
           right.push_back(0);
           for (unsigned d = 0; d < height; ++d)
-            right.back() += word_at(size_t(y + d) * columns + x);
+            right.back() += scrambled(size_t(y + d) * columns + x);
         }
-      for (const unsigned words : {1u, 4u}) {
+      for (const Task& task : {stack_task<stack1>(stacks, 1), stack_task<stack4>(stacks, 4)}) {
         CAPTURE(columns);
         CAPTURE(rows);
-        CAPTURE(words);
-        CHECK(wrong_after(stacks.task(words)) == 0);
-        CHECK(canaries_stand(stacks));
-        std::vector<unsigned> found = stacks.out.to_host();
-        found.resize(right.size());
-        CHECK(found == right);
+        CHECK(wrong_after(task) == 0);
+        CHECK(stacks->out.to_host() == right);
       }
     }
+}
+
+TEST_CASE("unroll: replies: chains are right with any threads, and of fewer words than there are") {
+  if (skip_without_gpu()) return;
   for (const unsigned n : {1u, 31u, 1009u, 5000u})
-    for (const unsigned turns : {0u, 1u, 17u, 64u}) {
-      Chains chains(n, turns);
-      for (const unsigned words : {1u, 4u})
-        for (const unsigned threads : {32u, 33u, 256u}) {
-          CHECK(wrong_after(chains.task(words, n, 3, threads)) == 0);
-          CHECK(wrong_after(chains.task(words, n - 1, 3, threads)) == 0);
-          CHECK(chains.wrong(n) == 1);  // and the check itself can fail
-        }
+    for (const unsigned steps : {0u, 1u, 17u, 64u}) {
+      const Shared chains(Chains{n, steps});
+      for (const unsigned at_once : {1u, 4u})
+        for (const unsigned threads : {32u, 33u, 256u})
+          for (const unsigned words : {n, n - 1})
+            CHECK(wrong_after(chain_task("chain", chains, at_once, {words, 3, threads})) == 0);
     }
 }

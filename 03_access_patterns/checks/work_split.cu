@@ -1,36 +1,9 @@
 // Self-checks of work_split.cu, compiled in its place where BUILD_TESTING is on.
 #include "../work_split.cu"
 
-#include <doctest/doctest.h>
-
-#include "../../common/checks/counts.hpp"
-#include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/plausible.hpp"
-#include "../../common/counters.hpp"
+#include "../../common/checks/standard.hpp"
 
 namespace {
-
-constexpr size_t counted_words = size_t(1) << 20;
-
-std::vector<CountedLaunch> counted_launches() {
-  std::vector<CountedLaunch> all;
-  for (const size_t i : {chunks16, interleaved16}) {
-    constexpr unsigned blocks = 8;  // chunks of 512 words: every lane has a sector to itself
-    const double requests = double(counted_words) / 32;
-    const double touched =
-        requests * sectors(load(kernels[i].split, blocks * block_threads, counted_words));
-    const double stores = blocks * warps;  // the sums, and thread 0's cycles
-    all.push_back({kernels[i].symbol,
-                   "1048576 words",
-                   {expected_requests(true, requests), expected_sectors(true, touched),
-                    expected_requests(false, stores + 1), expected_sectors(false, 4 * stores + 1)},
-                   [i] {
-                     Squares squares(counted_words, blocks);
-                     return wrong_after(squares.task(kernels[i])) == 0;
-                   }});
-  }
-  return all;
-}
 
 /// Sums by the text's two loops.
 std::vector<unsigned> sums_by_host(Split split, size_t threads, size_t n) {
@@ -70,23 +43,27 @@ TEST_CASE("work_split: sectors and passes of a warp's load") {
 }
 
 TEST_CASE("work_split: predictions, by hand") {
-  CHECK(trip_of(2) == 512 - 14);
-  CHECK(predicted_cycles(kernels[text_chunks], 1 << 20, 400) == 1);
-  CHECK(predicted_cycles(kernels[chunks1], 256 * 4097, 400) == 1 / 32.0);
-  CHECK(predicted_cycles(kernels[interleaved1], 1 << 20, 498) == doctest::Approx(2));
-  CHECK(predicted_cycles(kernels[interleaved4], 1 << 20, 450) == doctest::Approx(0.5));  // of 1024
-  CHECK(predicted_cycles(kernels[interleaved16], 1 << 20, 770) == doctest::Approx(0.25));
-  CHECK(predicted_cycles(kernels[text_interleaved], 1 << 20, 770) == doctest::Approx(0.25));
+  CHECK(latency_of(2) == 512 - 14);
+  const auto cycles = [](const char* key, unsigned loads, double latency) {
+    return predicted_cycles(kernel(key, loads), 1 << 20, latency);
+  };
+  CHECK(cycles("squares_by_chunks", 16, 400) == 1);
+  CHECK(predicted_cycles(kernel("chunks_at_once", 1), 256 * 4097, 400) == 0.5);  // 32 lines
+  CHECK(cycles("interleaved_at_once", 1, 498) == doctest::Approx(2));
+  CHECK(cycles("interleaved_at_once", 4, 450) == doctest::Approx(0.5));  // of 1024
+  CHECK(cycles("interleaved_at_once", 16, 770) == doctest::Approx(0.25));
+  CHECK(cycles("squares_interleaved", 16, 770) == doctest::Approx(0.25));
 }
 
-TEST_CASE("work_split: words fit made-up GPUs, in L2 and beyond it") {
-  check_on_made_up_devices([](const Run& run) {
-    CHECK(8 * words_in_l2(run) <= run.device->l2_bytes());
-    const double one_block = double(words_beyond(run, size_t(1) << 24));
-    const double all = double(words_beyond(run, size_t(1) << (run.quick ? 26 : 28)));
-    const double sums = 12.0 * block_threads * resident_blocks(run.device->prop, block_threads);
-    return Needs{4 * std::max(one_block, all) + sums, 4 * std::min(one_block, all)};
-  });
+TEST_CASE("work_split: chunks on a whole GPU, by hand") {
+  Device device;
+  device.sm_clock_khz = 1000;  // a cycle is a microsecond
+  device.prop.multiProcessorCount = 4;
+  CHECK(predicted_ms(256, 256 * 4096, 1, device) == doctest::Approx(256 * 4.096 / 4));
+  CHECK(predicted_ms(256, 256 * 4097, 1, device) == doctest::Approx(256 * 4.097 / 8));
+  CHECK(predicted_ms(256, 256 * 4096, 300, device) == 300);  // the memory
+  device.sm_clock_khz = 0;                                   // not reported
+  CHECK_FALSE(std::isfinite(predicted_ms(256, 256 * 4096, 1, device)));
 }
 
 TEST_CASE("work_split: sizes of made-up devices: in L2, and beyond it") {
@@ -98,79 +75,49 @@ TEST_CASE("work_split: sizes of made-up devices: in L2, and beyond it") {
   const Run run{report, &device, {}};
   for (const int mib : {2, 4, 50, 60, 72, 126}) {  // up to RTX 4090 and B200
     device.prop.l2CacheSize = mib << 20;
-    const size_t n = size_beyond_l2(run, "work_split", size_t(1) << 24, 4, 5);
-    CHECK(beyond_l2(device, 4.0 * double(n)));
+    const size_t n = words_of_block(run);
     CHECK(n <= size_t(1) << 27);  // which one block reads in less than 0.1 s
-    CHECK((n & (n - 1)) == 0);
+    CHECK((n & (n - 1)) == 0);    // the chunks meet in one bank
     CHECK(8 * words_in_l2(run) <= device.l2_bytes());
+    CHECK(passes(load(Split::chunks, block_threads, places(run)[1].n)) == 1);
   }
   CHECK(words_in_l2(run) == 1 << 20);
-  device.prop.multiProcessorCount = 10;
-  device.prop.maxThreadsPerMultiProcessor = 1536;
-  CHECK(resident_blocks(device.prop, block_threads) == 60);
+  CHECK(one_warp(run).grid.threads() == 32);  // nothing to switch to
 }
 
-TEST_CASE("work_split: the claim compares chunks with interleaved threads, in this order") {
-  Device device;
-  device.number = -1;
-  std::string printed;
-  Report report("work_split", &printed);
-  const Run run{report, &device, {}};
-  const auto verdict = [&](double chunks, double interleaved, bool in_cache) {
-    const Readings a{std::vector<double>(15, chunks)}, b{std::vector<double>(15, interleaved)};
-    printed.clear();
-    judge_interleaving(run, {{a, b}, {a, b}, gain_of({a, b}, 0, 1)}, in_cache);
+TEST_CASE("work_split: what decides each part") {
+  const auto verdict = [](const char* part, const char* chunks, double by_chunks,
+                          const char* interleaved, double by_interleaving) {
+    return verdict_if(work_split_experiment, part,
+                      {{chunks, by_chunks}, {interleaved, by_interleaving}});
   };
-  verdict(30, 2, false);
-  CHECK(printed.find("03.7   holds ") != std::string::npos);
-  CHECK(printed.find("here 15.0x faster") != std::string::npos);
-  CHECK(printed.find("out of L2 15.0x as fast") != std::string::npos);
-  verdict(30, 10, false);
-  CHECK(printed.find("03.7   holds, weaker") != std::string::npos);
-  verdict(1, 2, false);
-  CHECK(printed.find("03.7   does not hold") != std::string::npos);
-  verdict(30, 2, true);
-  CHECK(printed.find("03.7   not judged") != std::string::npos);
+  const auto text = [&](double a, double b) {
+    return verdict("03.7a", "squares_by_chunks", a, "squares_interleaved", b);
+  };
+  CHECK(text(30, 2) == verdict_text(Verdict::holds));
+  CHECK(text(30, 10) == verdict_text(Verdict::holds_weaker));
+  CHECK(text(1, 2) == verdict_text(Verdict::does_not_hold));
+  const auto alone = [&](double a, double b) {
+    return verdict("03.7b", "chunks_one_warp", a, "interleaved_one_warp", b);
+  };
+  CHECK(alone(1, 2) == verdict_text(Verdict::holds));
+  CHECK(alone(2, 1) == verdict_text(Verdict::does_not_hold));
 }
 
-TEST_CASE("work_split: the model equals what was counted on an NVIDIA H200") {
-  compare_with_recorded_counts(counted_launches(), results_file("nvidia-h200-counters.csv"));
-}
-
-TEST_CASE("work_split: counted requests and sectors of this GPU equal the model") {
-  compare_with_counts_of_this_run(counted_launches());
-}
-
-TEST_CASE("work_split: every thread's sum is right at awkward sizes") {
+TEST_CASE("work_split: every thread's sum is that of the text's loop") {
   if (skip_without_gpu()) return;
-  for (const size_t n : {1, 255, 257, 1009, 100003, 1000003})
-    for (const unsigned blocks : {1u, 7u, 300u}) {
-      Squares squares(n, blocks);
+  for (const size_t n : {1, 255, 257, 1009, 100003})
+    for (const Grid grid : {Grid{}, Grid{.of_block = 32}, Grid{.blocks = 7}, Grid{.blocks = 300}}) {
+      const Shared squares(Squares(n, grid));
       for (const Kernel& k : kernels) {
-        if (k.the_texts && blocks > 1) continue;
+        if (k.text && grid.threads() != block_threads) continue;
         CAPTURE(n);
-        CAPTURE(blocks);
-        CAPTURE(std::string(name_of(k.split)) + ", " + k.at());
-        const Task task = squares.task(k);
-        CHECK(wrong_after(task) == 0);
-        std::vector<unsigned> sums = squares.sum.to_host();
-        sums.resize(squares.threads());
-        CHECK(sums == sums_by_host(k.split, squares.threads(), n));
-        task.check.poison();
-        CHECK(task.check.wrong() == squares.threads() + 1);  // no sums, no cycles
+        CAPTURE(grid.blocks);
+        CAPTURE(k.key);
+        CHECK(wrong_after(task_of(k.key, squares, k)) == 0);
+        CHECK(squares->sum.to_host() == sums_by_host(k.split, grid.threads(), n));
       }
     }
-}
-
-TEST_CASE("work_split: the check finds a word left out and another taken twice") {
-  if (skip_without_gpu()) return;
-  Squares squares(10007, 1);
-  const Task task = squares.task(kernels[text_interleaved]);
-  REQUIRE(wrong_after(task) == 0);
-  std::vector<unsigned> sums = squares.sum.to_host();
-  sums[5] += unsigned(value_at(5) * value_at(5)) - unsigned(value_at(261) * value_at(261));
-  squares.sum.copy_from(sums);
-  CHECK(task.check.wrong() == 1);
 }
 
 TEST_CASE("work_split: more than 2^32 words" * doctest::test_suite("large")) {
@@ -178,16 +125,9 @@ TEST_CASE("work_split: more than 2^32 words" * doctest::test_suite("large")) {
   constexpr size_t n = (size_t(1) << 32) + 77;
   if (5.0 * double(n) > 0.9 * double(Device::free_bytes()))
     return skip_self_check("needs " + bytes_text(5.0 * double(n)) + " of device memory");
-  Squares squares(n, resident_blocks(Device::current().prop, block_threads));
-  for (const size_t i : {chunks4, interleaved4}) CHECK(wrong_after(squares.task(kernels[i])) == 0);
+  const Shared squares(Squares(n, Grid{resident_blocks(Device::current().prop, block_threads)}));
+  for (const char* key : {"chunks_at_once", "interleaved_at_once"})
+    CHECK(wrong_after(task_of(key, squares, kernel(key, 4))) == 0);
 }
 
-TEST_CASE("work_split: profile launches") {
-  if (skip_without_gpu()) return;
-  launch_counted(counted_launches());
-}
-
-TEST_CASE("work_split: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  check_plausible([](const Run& run) { work_split(run); });
-}
+EXPERIMENT_CHECKS(work_split)
