@@ -20,6 +20,14 @@ TEST_CASE("caching: the old rules moved lines through L1 and segments past it") 
 
 TEST_CASE("caching: each kind of load has its rule of old, and L1 keeps what went through it") {
   const std::vector<Load> loads = all_loads();
+  const LoadKernels kernels[] = {
+      {read_ca, chase_ca}, {read_cg, chase_cg}, {read_plain, chase_plain}};
+  const char* const keys[] = {"ca", "cg", "plain"};
+  for (size_t i = 0; i < std::size(keys); ++i) {
+    CHECK(std::string(loads[i].key) == keys[i]);
+    CHECK((loads[i].kernels.read == kernels[i].read));
+    CHECK((loads[i].kernels.chase == kernels[i].chase));
+  }
   for (const Load& load : loads) {
     CAPTURE(std::string(load.key));
     const bool past = load.key == std::string("cg") || load.key == std::string("by_flag");

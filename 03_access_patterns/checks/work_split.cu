@@ -83,6 +83,12 @@ TEST_CASE("work_split: sizes of made-up devices: in L2, and beyond it") {
   }
   CHECK(words_in_l2(run) == 1 << 20);
   CHECK(one_warp(run).grid.threads() == 32);  // nothing to switch to
+  for (const Pair& pair : {text_pair(run), one_warp(run), whole_gpu(run)}) {
+    CHECK(pair.by_chunks.split == Split::chunks);
+    CHECK(pair.by_interleaving.split == Split::interleaved);
+    CHECK(pair.by_chunks.loads == pair.by_interleaving.loads);
+    CHECK(!pair.by_chunks.text == !pair.by_interleaving.text);
+  }
 }
 
 TEST_CASE("work_split: what decides each part") {
