@@ -31,6 +31,8 @@ MOVED = {
     "01_memory_model/GLOSSARY.md": [],
     "03_access_patterns/README.md": [],
     "03_access_patterns/LAYOUT.md": [],
+    "03_access_patterns/LETTERS.md": [],
+    "03_access_patterns/BEYOND.md": [],
     "04_bandwidth/README.md": ["transpose"],
     "04_bandwidth/BEYOND.md": [],
 }
