@@ -6,7 +6,7 @@
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] void peak(const Run&, const Options&);
 [[gnu::weak]] void peak_fits(const Run&, const Options&);
-[[gnu::weak]] void in_flight(const Run&);
+[[gnu::weak]] extern const samples::Experiment in_flight_experiment;
 [[gnu::weak]] void async_copy(const Run&);
 [[gnu::weak]] extern const samples::Experiment transpose_experiment;
 [[gnu::weak]] extern const samples::Experiment block_shape_experiment;
@@ -44,8 +44,7 @@ int main(int argc, char** argv) {
            {
                {"peak", "in theory, by the copy engine, and by the simplest kernels at their best",
                 with(options, peak), with(options, peak_fits)},
-               {"in_flight", "bandwidth over the bytes that are under way, and Little's law",
-                &in_flight},
+               listed(&in_flight_experiment),
                {"async_copy", "loads, cp.async and bulk copies, at few threads and at all",
                 &async_copy},
                listed(&transpose_experiment),
