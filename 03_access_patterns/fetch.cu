@@ -146,7 +146,7 @@ void run_fetch(const Run& run) {
       run, "bytes apart, and fetched",
       {number(predicted("bytes per word", "bytes from memory a word", "B", 0),
               [&](const Row& row) { return bytes_per_word(fetch_of(row), apart_of(row)); }),
-       number(counted("counted", "bytes from memory a word", "B", 1),
+       number(counted("counted", "counted bytes a word", "B", 1),
               [&](const Row& row) { return counted_per_word(run, fetch_of(row), apart_of(row)); }),
        milliseconds(3), spread()},
       "bytes apart");
