@@ -89,7 +89,8 @@ __global__ void multiply_by_warps(unsigned n, const float* a, const float* b, fl
 }
 
 // [multiply_by_warps_transposed]
-// The same from the transposed B, where lanes that differ in k read neighbours, too: 4 sectors.
+// Block i; a warp computes every eighth element of the row. Its lanes differ in k: from the
+// transposed B they read neighbours, too (4 sectors). warp_words is 128: four steps of 32 lanes.
 __global__ void multiply_by_warps_transposed(unsigned n, const float* a, const float* bt,
                                              float* c) {
   const unsigned i = blockIdx.x;

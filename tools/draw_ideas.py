@@ -200,8 +200,8 @@ def draw_rules():
 def draw_operands():
     cell, left, top, k = 10, 16, 74, 5
     parts = [text(left, 20, "What the 32 lanes of a warp read together at step k = 5 of the matrix product", class_="title"),
-             text(left, 36, "a cell is a word; strong: a lane's word; light: what comes with it in a sector of 32 bytes; "
-                  "neighbouring colours are different sectors", class_="said")]
+             text(left, 36, "a cell is a word; strong: a lane's word; light: the rest of its sector; "
+                  "neighbouring colours: different sectors", class_="said")]
     for name, wanted in (("B[k * n + j]: 32 neighbours of row k", [(k, j) for j in range(LANES)]),
                          ("BT[j * n + k]: one word in each of 32 rows", [(j, k) for j in range(LANES)])):
         sectors = {(row, column // SECTOR) for row, column in wanted}
