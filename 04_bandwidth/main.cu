@@ -9,7 +9,7 @@
 [[gnu::weak]] void in_flight(const Run&);
 [[gnu::weak]] void async_copy(const Run&);
 [[gnu::weak]] extern const samples::Experiment transpose_experiment;
-[[gnu::weak]] void block_shape(const Run&);
+[[gnu::weak]] extern const samples::Experiment block_shape_experiment;
 [[gnu::weak]] void sum(const Run&, const Options&);
 [[gnu::weak]] void sum_fits(const Run&, const Options&);
 [[gnu::weak]] void threads(const Run&);
@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
                {"async_copy", "loads, cp.async and bulk copies, at few threads and at all",
                 &async_copy},
                listed(&transpose_experiment),
-               {"block_shape", "transposes over the shape of the block", &block_shape},
+               listed(&block_shape_experiment),
                {"sum", "a matrix summed by rows, by columns and in random order",
                 with(options, sum), with(options, sum_fits)},
                {"threads", "summing with 16 to 1024 threads a block", &threads},

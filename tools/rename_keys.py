@@ -8,10 +8,14 @@ Files are rewritten in place; one that has the new keys already stays as it is. 
 that no value changed. A table has fields between tabs; lines that begin with # are remarks. Its lines are
 
     rename   EXPERIMENT  CASE  PARAMETER  AT  KEY  PARAMETER  AT
-             The row's old name and its new one. A * stands for any, and on the right for what stood there. Of two rows
-             with one name the second has " (again)" behind its CASE.
+             The row's old name and its new one. A * stands for any, and on the right for what stood there; {at} in a KEY
+             is the old AT without spaces ("8x8" of "8 x 8"). Of two rows with one name the second has " (again)" behind
+             its CASE.
+    moved    EXPERIMENT  CASE  PARAMETER  AT  METRIC  KIND  KEY  PARAMETER  AT  METRIC  KIND
+             The same of one number of a row: it has become another row's, or has another METRIC or KIND. A counted number
+             has no range.
     gone     EXPERIMENT  CASE  METRIC
-             What the experiment no longer saves: these numbers of the row, which has its new name, go.
+             What the experiment no longer saves: these numbers of the row, which has its new name (a * stands for any), go.
     part     EXPERIMENT  CLAIM  CLAIM
              A claim's old number and its new one: of its verdict, of what was reported then, and of its findings.
     counted  KERNEL  PARAMETER  KERNEL  PARAMETER
@@ -43,7 +47,7 @@ import pathlib
 import re
 import sys
 
-FIELDS = {"rename": 7, "gone": 3, "part": 3, "counted": 4, "time": 5, "ratio": 4, "claimed": 5, "level": 6, "over": 5, "count": 5,
+FIELDS = {"rename": 7, "moved": 11, "gone": 3, "part": 3, "counted": 4, "time": 5, "ratio": 4, "claimed": 5, "level": 6, "over": 5, "count": 5,
           "machine": 4}
 MARKER = re.compile(r"(?<=<!-- )(v|table:) (.*?)(?= -->)")
 NUMBERS = re.compile(r"(?<=<!-- numbers:).*?(?=-->)", re.S)
@@ -66,7 +70,16 @@ def renamed(rules, old):
     """The new name of (experiment, case, parameter, at), or None."""
     for rule in rules:
         if all(want in ("*", have) for want, have in zip(rule, old)):
-            return [have if new == "*" else new for new, have in zip(rule[4:], old[1:])]
+            return [have if new == "*" else new.replace("{at}", old[3].replace(" ", "")) for new, have in zip(rule[4:], old[1:])]
+    return None
+
+
+def moved(rules, row):
+    """The new case, parameter, at, metric and kind of one number, or None."""
+    old = [row[name] for name in ("experiment", "case", "parameter", "at", "metric", "kind")]
+    for rule in rules:
+        if all(want in ("*", have) for want, have in zip(rule, old)):
+            return [have if new == "*" else new.replace("{at}", old[3].replace(" ", "")) for new, have in zip(rule[6:], old[1:])]
     return None
 
 
@@ -87,7 +100,7 @@ class Results:
             old = self.name(row)
             self.rename(row, " (again)" if old in seen else "")
             seen.add(old)
-        self.rows = [row for row in self.rows if [row["experiment"], row["case"], row["metric"]] not in self.table["gone"]]
+        self.rows = [row for row in self.rows if not self.is_gone(row)]
         there = {self.name(row) for row in self.rows}
         kept = [row for row in self.of_the_machine() if self.name(row) not in there]
         for row in self.rows:
@@ -99,10 +112,20 @@ class Results:
     def name(row):
         return tuple(row[name] for name in ("experiment", "case", "parameter", "at", "kind", "metric", "unit"))
 
+    def is_gone(self, row):
+        return any(row["experiment"] == experiment and case in ("*", row["case"]) and row["metric"] == metric
+                   for experiment, case, metric in self.table["gone"])
+
     def rename(self, row, again):
         if row["kind"] in ("claim", "finding", "left out") or row["metric"] == "reported":  # of a claim: its case is its id
             new = [new for experiment, old, new in self.table["part"] if (experiment, old) == (row["experiment"], row["case"])]
             row["case"] = new[0] if new else row["case"]
+            return
+        elsewhere = moved(self.table["moved"], row)
+        if elsewhere:
+            row["case"], row["parameter"], row["at"], row["metric"], row["kind"] = elsewhere
+            if row["kind"] == "counted":
+                row["low"] = row["high"] = row["repeats"] = ""
             return
         new = renamed(self.table["rename"], [row["experiment"], row["case"] + again, row["parameter"], row["at"]])
         if not new:
@@ -198,7 +221,8 @@ def page_text(path, table):
         experiment, case, at, *rest = fields
         for rule in table["rename"]:
             if rule[0] == experiment and rule[1] in ("*", case) and rule[3] in ("*", at):
-                return [experiment, case if rule[4] == "*" else rule[4], at if rule[6] == "*" else rule[6], *rest]
+                key = case if rule[4] == "*" else rule[4].replace("{at}", at.replace(" ", ""))
+                return [experiment, key, at if rule[6] == "*" else rule[6], *rest]
         return fields
 
     def of_numbers(match):
