@@ -124,6 +124,7 @@ double predicted_ms(const Place& p, double aligned_ms) {
 // ---- one load after the other ----
 
 constexpr unsigned chased_lines = 256;  // 32 KiB: new to L1 in each launch, in L2 after the first
+constexpr unsigned chained_words = chased_lines * 32;
 constexpr unsigned chain_end = 0x5eed;  // what the last word of a chain says
 
 /// Second word of each line that is loaded: 0 is none.
@@ -142,7 +143,7 @@ Ref chase_ref(const Load& load, const char* second) {
 
 /// From the first word of each line to its word `second` (0: not), and then to the next line.
 std::vector<unsigned> chain(unsigned second) {
-  std::vector<unsigned> next(chased_lines * 32, ~0u);
+  std::vector<unsigned> next(chained_words, ~0u);
   for (unsigned line = 0; line < chased_lines; ++line) {
     const unsigned first = line * 32;
     const unsigned after = line + 1 < chased_lines ? first + 32 : chain_end;
@@ -157,12 +158,20 @@ struct Latencies {
   Readings cycles, ns;
 };
 
+/// Where all chains lie in turn: how far away a line's part of the L2 is depends on its address,
+/// and the difference of two chains must not hold the difference of two addresses.
+struct ChainMemory {
+  DeviceBuffer<unsigned> next = DeviceBuffer<unsigned>(chained_words);
+  DeviceBuffer<Walked> walked = DeviceBuffer<Walked>(1);
+  DeviceBuffer<unsigned> end = DeviceBuffer<unsigned>(1);
+};
+
 /// Walks the chain. The first launch brings it into L2 and is not counted. L1 is empty again in
 /// each.
-Latencies walk_lines(const LoadKernels& kernels, unsigned second, int launches) {
-  const DeviceBuffer<unsigned> next(chain(second));
-  DeviceBuffer<Walked> walked(1);
-  DeviceBuffer<unsigned> end(1);
+Latencies walk_lines(ChainMemory& memory, const LoadKernels& kernels, unsigned second,
+                     int launches) {
+  auto& [next, walked, end] = memory;
+  next.copy_from(chain(second));
   Latencies found;
   for (int launch = -1; launch < launches; ++launch) {
     end.poison();
@@ -185,9 +194,10 @@ Readings without(Readings both, const Readings& first) {
 }
 
 Latencies latencies_of(const LoadKernels& kernels, unsigned second, int launches) {
-  const Latencies first = walk_lines(kernels, 0, launches);
+  ChainMemory memory;
+  const Latencies first = walk_lines(memory, kernels, 0, launches);
   if (second == 0) return first;
-  const Latencies both = walk_lines(kernels, second, launches);
+  const Latencies both = walk_lines(memory, kernels, second, launches);
   return {without(both.cycles, first.cycles), without(both.ns, first.ns)};
 }
 

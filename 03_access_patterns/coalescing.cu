@@ -27,15 +27,17 @@ namespace {
 constexpr unsigned line_words = 32;
 constexpr unsigned scattered_words = 32 * line_words;  // 32 lines
 
-// ---- the patterns: which word of its warp's region a lane takes, and the sectors of a load ----
+// ---- the patterns ----
 
 // [patterns]
+// Which word a lane takes, counted from the first word of its warp's line. At the right: how many
+// sectors the 32 lanes touch.
 __host__ __device__ unsigned in_order(unsigned lane) { return lane; }            // 4 sectors
 __host__ __device__ unsigned permuted(unsigned lane) { return lane * 11 % 32; }  // the same 4
 __host__ __device__ unsigned next_word(unsigned lane) { return lane + 1; }       // 5
 __host__ __device__ unsigned next_sector(unsigned lane) { return lane + 8; }     // 4, in two lines
 __host__ __device__ unsigned same_word(unsigned) { return 0; }                   // 1
-__host__ __device__ unsigned scattered(unsigned lane) {                          // 32
+__host__ __device__ unsigned scattered(unsigned lane) {  // 32: each lane in a line of its own
   return lane * 11 % 32 * line_words + lane;
 }
 // [/patterns]
@@ -47,7 +49,6 @@ using ActiveLanes = bool (*)(unsigned lane);
 // ---- kernels: warp w of all `warps` reads one region in each step: regions w, w + warps, w + 2
 // warps ... of `region_words` words. Each thread adds up what it read, into out. ----
 
-// [read_permuted]
 template <WordOf word_of, unsigned region_words = line_words, ActiveLanes active = all_lanes>
 __device__ void add_up(unsigned* out, const unsigned* in, size_t regions) {
   const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
@@ -73,7 +74,6 @@ __global__ void read_in_order(unsigned* out, const unsigned* in, size_t regions)
 __global__ void read_permuted(unsigned* out, const unsigned* in, size_t regions) {
   add_up<permuted>(out, in, regions);
 }
-// [/read_permuted]
 __global__ void read_next_word(unsigned* out, const unsigned* in, size_t regions) {
   add_up<next_word>(out, in, regions);
 }

@@ -20,6 +20,7 @@
 [[gnu::weak]] extern const samples::Experiment compare_experiment;
 [[gnu::weak]] extern const samples::Experiment dictionary_experiment;
 [[gnu::weak]] extern const samples::Experiment l2_window_experiment;
+[[gnu::weak]] extern const samples::Experiment fetch_experiment;
 
 int main(int argc, char** argv) {
   Options& options = typed_options();
@@ -43,6 +44,7 @@ int main(int argc, char** argv) {
                listed(&compare_experiment),
                listed(&dictionary_experiment),
                listed(&l2_window_experiment),
+               listed(&fetch_experiment),
            },
        .options =
            {

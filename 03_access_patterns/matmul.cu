@@ -57,12 +57,14 @@ __global__ void multiply_transposed(unsigned n, const float* a, const float* bt,
 }
 // [/multiply_transposed]
 
-// A warp reads down a column of B (32 sectors) and writes along a row (4).
+// [transpose]
+// The guide's: a warp reads down a column of B (32 sectors) and writes along a row of B^T (4).
 __global__ void transpose(unsigned n, const float* b, float* bt) {
   const unsigned j = blockIdx.x;
   const unsigned k = threadIdx.x;
   bt[j * n + k] = b[k * n + j];
 }
+// [/transpose]
 
 // Block i; a warp computes every eighth element of the row. Its lanes differ in k: they read
 // neighbours in A (4 sectors), but words of B that lie a row apart (32). The inner loop keeps four
@@ -87,7 +89,8 @@ __global__ void multiply_by_warps(unsigned n, const float* a, const float* b, fl
 }
 
 // [multiply_by_warps_transposed]
-// The same from the transposed B, where lanes that differ in k read neighbours, too: 4 sectors.
+// Block i; a warp computes every eighth element of the row. Its lanes differ in k: from the
+// transposed B they read neighbours, too (4 sectors). warp_words is 128: four steps of 32 lanes.
 __global__ void multiply_by_warps_transposed(unsigned n, const float* a, const float* bt,
                                              float* c) {
   const unsigned i = blockIdx.x;

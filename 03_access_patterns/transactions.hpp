@@ -86,9 +86,8 @@ inline std::vector<long long> segments(const Warp& warp, unsigned size, unsigned
 /// coalesced words of 4, 8, 16 bytes are 4, 8, 16 sectors.
 inline int sectors(const Warp& warp) { return static_cast<int>(segments(warp, 32).size()); }
 
-/// Bytes that come from memory together. Measured on an H100 and an H200, where lone sectors of 32
-/// bytes come at half the rate of pairs. No document says so, and whether their L2 or their memory
-/// decides it is open.
+/// Bytes that the L2 fetches from memory for a sector of 32: the default of the runtime's setting
+/// cudaLimitMaxL2FetchGranularity on an H100 and an H200. fetch.cu shows that the setting decides.
 inline constexpr unsigned memory_piece = 64;
 
 /// Pieces of so many bytes, aligned, in which these words lie.

@@ -4,8 +4,7 @@
 #include "options.hpp"
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
-[[gnu::weak]] void peak(const Run&, const Options&);
-[[gnu::weak]] void peak_fits(const Run&, const Options&);
+[[gnu::weak]] extern const samples::Experiment peak_experiment;
 [[gnu::weak]] extern const samples::Experiment in_flight_experiment;
 [[gnu::weak]] void async_copy(const Run&);
 [[gnu::weak]] extern const samples::Experiment transpose_experiment;
@@ -42,8 +41,7 @@ int main(int argc, char** argv) {
        .about = "How close a kernel gets to what the memory can do",
        .experiments =
            {
-               {"peak", "in theory, by the copy engine, and by the simplest kernels at their best",
-                with(options, peak), with(options, peak_fits)},
+               listed(&peak_experiment),
                listed(&in_flight_experiment),
                {"async_copy", "loads, cp.async and bulk copies, at few threads and at all",
                 &async_copy},

@@ -1,30 +1,40 @@
-// peak: the study of 2007 divides what a kernel reached by what the memory's clock and width allow
-// [BW]. Here are the simplest kernels that there are, each at the launch that a short search finds
-// best, beside that theory and beside what the driver does for cudaMemcpy and cudaMemset. Look at
-// how near to theory reading alone and writing alone come, and how far behind every mixture stays.
-//   cmake -S 04_bandwidth -B build/peak -DEXPERIMENTS=peak
-//   cmake --build build/peak && build/peak/04_bandwidth
+// peak: what share of the data sheet's bandwidth does the simplest kernel reach? The study of 2007
+// divides what a kernel reached by what the memory's clock and width allow [BW]. Here each kernel
+// gets the launch that a short search found fastest, and is then measured again. Beside the kernels
+// stands what the driver does for cudaMemcpy and cudaMemset. Two things to look at:
+//   - How near to theory a kernel comes that only reads or only writes, and how far below every
+//     mixture of both stays.
+//   - How many of the bytes that were written may still be in the L2 when the clock stops. With
+//     4 GiB per array this share is a quarter of what it is with 1 GiB: a rate that owed much to
+//     the L2 would fall.
+//
+//   cmake -S 04_bandwidth -B build/peak -DEXPERIMENTS=peak && cmake --build build/peak
+//   build/peak/04_bandwidth peak
 //
 //   1  copy   out[i] = a[i]
 //   2  scale  out[i] = 3 a[i]
 //   3  add    out[i] = a[i] + b[i]
 //   4  triad  out[i] = a[i] + 3 b[i]
-//   5  read   a is added up
+//   5  read   a is summed
 //   6  write  out[i] = a number made from i
 #include <algorithm>
+#include <stdexcept>
 
-#include "../common/report.hpp"
+#include "../common/checked.cuh"
+#include "../common/experiment.hpp"
 #include "options.hpp"
+
+using namespace samples;
 
 namespace {
 
-// ---- kernels: one pass over n vectors of 16 bytes; nothing is used twice, and the accesses say so
-// (__ldcs, __stcs) ----
+// ---- kernels: n vectors of 16 bytes, each used once, which the accesses tell the caches (__ldcs,
+// __stcs). Some leave a parameter unused: all are launched alike ----
 
 // [copy]
-// In load k the lanes of a warp take neighbours, 512 bytes; a block's vectors of load k lie behind
-// all those of load k - 1. A thread has all its loads under way before the first store. Unnamed
-// parameters: all kernels are launched alike, and this one does without them.
+// The lanes of a warp access neighbouring vectors, 512 bytes per request. A block's first load
+// reads blockDim.x neighbouring vectors, its second load the vectors after those. All loads of a
+// thread are in flight before its first store.
 template <int loads>
 __global__ void copy(float4* out, const float4* a, const float4*, size_t n, unsigned) {
   float4 v[loads] = {};
@@ -39,7 +49,7 @@ __global__ void copy(float4* out, const float4* a, const float4*, size_t n, unsi
 }
 // [/copy]
 
-// Kernel 1 with a multiplication a number.
+// copy with one multiplication per word.
 template <int loads>
 __global__ void scale(float4* out, const float4* a, const float4*, size_t n, unsigned) {
   float4 v[loads] = {};
@@ -53,7 +63,7 @@ __global__ void scale(float4* out, const float4* a, const float4*, size_t n, uns
   }
 }
 
-// Two reads to a write.
+// Two arrays are read and one is written.
 template <int loads>
 __global__ void add(float4* out, const float4* a, const float4* b, size_t n, unsigned) {
   float4 v[loads] = {}, w[loads] = {};
@@ -69,7 +79,7 @@ __global__ void add(float4* out, const float4* a, const float4* b, size_t n, uns
   }
 }
 
-// Kernel 3 with a multiplication a number.
+// add with one multiplication per word.
 template <int loads>
 __global__ void triad(float4* out, const float4* a, const float4* b, size_t n, unsigned) {
   float4 v[loads] = {}, w[loads] = {};
@@ -86,9 +96,10 @@ __global__ void triad(float4* out, const float4* a, const float4* b, size_t n, u
   }
 }
 
-// What was read has to be used, or the compiler leaves the loads out; to store it would be a second
-// stream. So a thread stores its sum unless that has a bit of `store_unless`: always when the
-// result is checked (no bits), only a sum of 0 when it is timed (all bits).
+// The compiler removes loads whose values nobody uses, but storing the values would be a second
+// stream. So each thread sums what it read, and stores the sum unless it has a bit of
+// `store_unless`. When the result is checked, there are no bits, and every sum is stored. When the
+// kernel is timed, all bits are set, and only a sum of 0 is stored.
 template <int loads>
 __global__ void read(float4* out, const float4* a, const float4*, size_t n, unsigned store_unless) {
   float4 v[loads] = {};
@@ -96,7 +107,7 @@ __global__ void read(float4* out, const float4* a, const float4*, size_t n, unsi
     const size_t i = (size_t(blockIdx.x) * loads + k) * blockDim.x + threadIdx.x;
     if (i < n) v[k] = __ldcs(a + i);
   }
-  unsigned sum = 0;  // of the numbers' bits
+  unsigned sum = 0;  // of the words' bits
   for (int k = 0; k < loads; ++k)
     sum += __float_as_uint(v[k].x) + __float_as_uint(v[k].y) + __float_as_uint(v[k].z) +
            __float_as_uint(v[k].w);
@@ -105,22 +116,23 @@ __global__ void read(float4* out, const float4* a, const float4*, size_t n, unsi
   if (first < n && (sum & store_unless) == 0) reinterpret_cast<unsigned*>(out)[thread] = sum;
 }
 
-/// Number i of an array, 1 to 2, by its `odd` factor: neither zero nor constant.
-__host__ __device__ float scrambled(size_t i, unsigned odd) {
+/// Word i of an array, from 1 to 2: without pattern, by an odd factor for each array. (Not the hash
+/// of checked.cuh, as kernel 6 computes it while it is timed: one multiplication less.)
+__host__ __device__ float word_at(size_t i, unsigned odd) {
   unsigned x = unsigned(i) ^ unsigned(i >> 32) * 0x9e3779b1u;
   x = (x ^ x >> 16) * odd;
   return 1.0f + float((x ^ x >> 15) >> 9) * 0x1p-23f;
 }
-__host__ __device__ float a_at(size_t i) { return scrambled(i, 0x85ebca6bu); }
-__host__ __device__ float b_at(size_t i) { return scrambled(i, 0xc2b2ae35u); }
-__host__ __device__ float written_at(size_t i) { return scrambled(i, 0x27d4eb2fu); }
+__host__ __device__ float a_at(size_t i) { return word_at(i, 0x85ebca6bu); }
+__host__ __device__ float b_at(size_t i) { return word_at(i, 0xc2b2ae35u); }
+__host__ __device__ float written_at(size_t i) { return word_at(i, 0x27d4eb2fu); }
 
-/// Vector i of what kernel 6 writes: its numbers 4 i to 4 i + 3.
+/// Vector i of what kernel 6 writes: words 4 i to 4 i + 3.
 __host__ __device__ float4 written_vector(size_t i) {
   return {written_at(4 * i), written_at(4 * i + 1), written_at(4 * i + 2), written_at(4 * i + 3)};
 }
 
-// Nothing is read.
+// Nothing is read: a thread computes what it writes.
 template <int loads>
 __global__ void write(float4* out, const float4*, const float4*, size_t n, unsigned) {
   for (int k = 0; k < loads; ++k) {
@@ -129,42 +141,11 @@ __global__ void write(float4* out, const float4*, const float4*, size_t n, unsig
   }
 }
 
-// ---- what each moves, and how it is launched ----
+// ---- the rows ----
 
 using Kernel = void (*)(float4*, const float4*, const float4*, size_t, unsigned);
 
-enum class Result { copied, scaled, added, triad, summed, written, set };
-
-/// The bytes that count: each array that is read or written, once.
-struct Operation {
-  const char* name;
-  Result result;
-  int reads, writes;  ///< arrays
-  Kernel with_1 = nullptr, with_4 = nullptr,
-         with_8 = nullptr;  ///< loads a thread; none: the driver does it
-
-  bool by_driver() const { return !with_1; }
-  Kernel kernel(int loads) const { return loads == 1 ? with_1 : loads == 4 ? with_4 : with_8; }
-};
-
-const Operation operations[] = {
-    {"copy engine", Result::copied, 1, 1},
-    {"memset", Result::set, 0, 1},
-    {"copy", Result::copied, 1, 1, copy<1>, copy<4>, copy<8>},
-    {"scale", Result::scaled, 1, 1, scale<1>, scale<4>, scale<8>},
-    {"add", Result::added, 2, 1, add<1>, add<4>, add<8>},
-    {"triad", Result::triad, 2, 1, triad<1>, triad<4>, triad<8>},
-    {"read", Result::summed, 1, 0, read<1>, read<4>, read<8>},
-    {"write", Result::written, 0, 1, write<1>, write<4>, write<8>},
-};
-constexpr size_t operation_count = std::size(operations);
-constexpr size_t copy_engine = 0, by_memset = 1, copy_kernel = 2;  // and kernels from there on
-
-double bytes_moved(const Operation& o, size_t vectors) {
-  return 16.0 * (o.reads + o.writes) * double(vectors);
-}
-
-/// Vectors that a thread loads, and the threads of a block.
+/// Vectors that a thread accesses in each array, and threads per block.
 struct Launch {
   int loads;
   unsigned threads;
@@ -173,230 +154,174 @@ struct Launch {
     const size_t each = size_t(loads) * threads;
     return unsigned((n + each - 1) / each);
   }
-  std::string text() const { return std::to_string(loads) + " x " + std::to_string(threads); }
+  std::string text() const { return std::to_string(loads) + "x" + std::to_string(threads); }
 };
-constexpr Launch candidates[] = {{1, 128}, {1, 256}, {1, 512}, {1, 1024},
-                                 {4, 256}, {8, 128}, {8, 256}};
+
+enum class Result { copied, scaled, added, triad, summed, written, set };
+
+/// A row: one of the kernels above, or what the driver does.
+struct Operation {
+  std::string_view key = {};
+  std::string words = {};
+  Result result = Result::copied;
+  int reads = 0, writes = 0;                                    ///< arrays
+  Kernel with_1 = nullptr, with_4 = nullptr, with_8 = nullptr;  ///< loads per thread
+  Launch how = {1, 256};                                        ///< until a better one is found
+
+  bool by_driver() const { return !with_1; }
+  Kernel kernel() const { return how.loads == 1 ? with_1 : how.loads == 4 ? with_4 : with_8; }
+  /// Each array that is read or written counts once.
+  double bytes(size_t vectors) const { return 16.0 * (reads + writes) * double(vectors); }
+};
+
+/// The row of a kernel has the kernel's name as its key.
+template <auto with_1, auto with_4, auto with_8>
+Operation named(Operation o) {
+  const std::string_view name = name_of<with_1>();  // "copy<1>"
+  o.key = name.substr(0, name.find('<'));
+  o.words = o.key;
+  if (name != o.words + "<1>" || name_of<with_4>() != o.words + "<4>" ||
+      name_of<with_8>() != o.words + "<8>")
+    throw std::logic_error("peak: the kernels of " + o.words + " are not its own");
+  o.with_1 = with_1, o.with_4 = with_4, o.with_8 = with_8;
+  return o;
+}
+
+const Operation operations[] = {
+    {.key = "copy_engine",
+     .words = "copy engine",
+     .result = Result::copied,
+     .reads = 1,
+     .writes = 1},
+    {.key = "memset", .words = "memset", .result = Result::set, .writes = 1},
+    named<copy<1>, copy<4>, copy<8>>({.result = Result::copied, .reads = 1, .writes = 1}),
+    named<scale<1>, scale<4>, scale<8>>({.result = Result::scaled, .reads = 1, .writes = 1}),
+    named<add<1>, add<4>, add<8>>({.result = Result::added, .reads = 2, .writes = 1}),
+    named<triad<1>, triad<4>, triad<8>>({.result = Result::triad, .reads = 2, .writes = 1}),
+    named<read<1>, read<4>, read<8>>({.result = Result::summed, .reads = 1}),
+    named<write<1>, write<4>, write<8>>({.result = Result::written, .writes = 1}),
+};
+
+const Launch launches[] = {{1, 128}, {1, 256}, {1, 512}, {1, 1024}, {4, 256}, {8, 128}, {8, 256}};
 
 // ---- what is right ----
 
 constexpr unsigned char set_byte = 0x5a;
-constexpr unsigned set_bits = 0x5a5a5a5a;
+constexpr unsigned untouched = ~0u;  ///< a word that was poisoned, and that nobody wrote
 
-/// Number i of what an operation must write, in bits. (What reading finds is checked by thread.)
-__host__ __device__ unsigned right_bits(Result result, size_t i) {
-  const float a = a_at(i), b = b_at(i);
-  float right = written_at(i);
-  if (result == Result::copied) right = a;
-  if (result == Result::scaled) right = 3 * a;
-  if (result == Result::added) right = a + b;
-  if (result == Result::triad) right = fmaf(3, b, a);
+__host__ __device__ unsigned bits_of(float x) {
   unsigned bits = 0;
-  memcpy(&bits, &right, sizeof bits);
-  return result == Result::set ? set_bits : bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
 }
 
-__global__ void fill(float* a, float* b, size_t n) {
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads) {
-    a[i] = a_at(i);
-    b[i] = b_at(i);
+/// Word i of what an operation must write, in bits.
+__host__ __device__ unsigned right_word(Result result, size_t i) {
+  const float a = a_at(i), b = b_at(i);
+  if (result == Result::set) return set_byte * 0x01010101u;
+  if (result == Result::copied) return bits_of(a);
+  if (result == Result::scaled) return bits_of(3 * a);
+  if (result == Result::added) return bits_of(a + b);
+  if (result == Result::triad) return bits_of(fmaf(3, b, a));
+  return bits_of(written_at(i));
+}
+
+/// The sum that a thread of kernel 5 must find in n vectors; untouched if none of them is its own.
+__host__ __device__ unsigned right_sum(size_t thread, Launch how, size_t n) {
+  const size_t first = thread / how.threads * how.loads * how.threads + thread % how.threads;
+  if (first >= n) return untouched;
+  unsigned sum = 0;
+  for (int k = 0; k < how.loads; ++k)
+    for (int w = 0; w < 4; ++w) {
+      const size_t i = first + size_t(k) * how.threads;
+      if (i < n) sum += bits_of(a_at(4 * i + w));
+    }
+  return sum;
+}
+
+struct IsRight {
+  Result result;
+  Launch how;
+  size_t n;
+  __host__ __device__ bool operator()(size_t i, unsigned found) const {
+    return found == (result == Result::summed ? right_sum(i, how, n) : right_word(result, i));
   }
-}
+};
 
-__global__ void count_wrong(Result result, const unsigned* out, size_t n, unsigned* wrong) {
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  unsigned mine = 0;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
-    mine += out[i] != right_bits(result, i);
-  if (mine) atomicAdd(wrong, mine);
-}
+template <auto at>
+struct Words {
+  __device__ float operator()(size_t i) const { return at(i); }
+};
 
-/// The thread that has to read vector i: from vectors to threads, where the kernels go from threads
-/// to vectors.
-__host__ __device__ size_t reader_of(size_t i, int loads, unsigned threads) {
-  return i / (size_t(loads) * threads) * threads + i % threads;
-}
-
-/// Threads of a launch that read anything: all of its full blocks, and the last one's.
-size_t readers(size_t n, int loads, unsigned threads) {
-  const size_t each = size_t(loads) * threads;
-  return n / each * threads + std::min<size_t>(n % each, threads);
-}
-
-/// Takes each vector away from the sum of the thread that had to read it. Nothing is left of right
-/// sums.
-__global__ void take_away(unsigned* sums, size_t n, int loads, unsigned block_threads) {
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads) {
-    unsigned sum = 0;
-    for (int k = 0; k < 4; ++k) sum += __float_as_uint(a_at(4 * i + k));
-    atomicSub(&sums[reader_of(i, loads, block_threads)], sum);
-  }
-}
-
-__global__ void count_left(const unsigned* sums, size_t n, unsigned* wrong) {
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  unsigned mine = 0;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
-    mine += sums[i] != 0;
-  if (mine) atomicAdd(wrong, mine);
-}
+// ---- launching them ----
 
 /// Three arrays of n vectors.
 struct Arrays {
-  static constexpr size_t canaries = 16;  ///< floats behind the output
-
   size_t n;
-  DeviceBuffer<float> a{4 * n}, b{4 * n}, out{4 * n + canaries};
-  DeviceBuffer<unsigned> wrong_ones{1};
+  DeviceBuffer<float> a = filled<float>(4 * n, Words<a_at>{});
+  DeviceBuffer<float> b = filled<float>(4 * n, Words<b_at>{});
+  Output<unsigned> out{4 * n};  ///< floats, or sums, in bits
   unsigned store_unless = ~0u;  ///< see kernel 5
 
-  explicit Arrays(size_t vectors) : n(vectors) {
-    fill<<<1024, 512>>>(a.data(), b.data(), a.size());
-    CUDA_CHECK_LAUNCH();
-  }
   static double bytes(size_t vectors) { return 48.0 * double(vectors); }
-
-  float4* vectors(const DeviceBuffer<float>& array) const {
-    return reinterpret_cast<float4*>(array.data());
-  }
-  void launch(const Operation& o, Launch how) {
+  void launch(const Operation& o) const {
+    const auto vectors = [](void* data) { return static_cast<float4*>(data); };
     if (!o.by_driver())
-      o.kernel(how.loads)<<<how.blocks(n), how.threads>>>(vectors(out), vectors(a), vectors(b), n,
-                                                          store_unless);
+      o.kernel()<<<o.how.blocks(n), o.how.threads>>>(vectors(out.data()), vectors(a.data()),
+                                                     vectors(b.data()), n, store_unless);
     else if (o.result == Result::copied)
       CUDA_CHECK(cudaMemcpyAsync(out.data(), a.data(), a.bytes(), cudaMemcpyDeviceToDevice));
     else
       CUDA_CHECK(cudaMemsetAsync(out.data(), set_byte, a.bytes()));
   }
-  /// Numbers, or threads that added them up, that are wrong.
-  size_t wrong(const Operation& o, Launch how) {
-    unsigned* const found = reinterpret_cast<unsigned*>(out.data());
-    wrong_ones.copy_from({0});
-    if (o.result == Result::summed) {
-      take_away<<<1024, 512>>>(found, n, how.loads, how.threads);
-      count_left<<<1024, 512>>>(found, readers(n, how.loads, how.threads), wrong_ones.data());
-    } else {
-      count_wrong<<<1024, 512>>>(o.result, found, 4 * n, wrong_ones.data());
-    }
-    CUDA_CHECK_LAUNCH();
-    return wrong_ones.to_host()[0];
-  }
-  Task task(const Operation& o, Launch how) {
-    Check check;
-    check.poison = [this] {
-      out.poison();
-      store_unless = 0;
-    };
-    check.wrong = [this, &o, how] {
-      store_unless = ~0u;
-      return wrong(o, how);
-    };
-    return {std::string(o.name) + ", " + how.text(), [this, &o, how] { launch(o, how); },
-            std::move(check)};
-  }
 };
 
-// ---- what to expect ----
+/// The work of row `ref`.
+Task task_of(const Shared<Arrays>& x, const Ref& ref, const Operation& o) {
+  const Check check = x->out.check(IsRight{o.result, o.how, x->n});
+  const auto poison = [x, outputs = check.poison] {
+    outputs();
+    x->store_unless = 0;
+  };
+  const auto wrong = [x, count = check.wrong] {
+    x->store_unless = ~0u;
+    return count();
+  };
+  return {text(ref), [x, o] { x->launch(o); }, {poison, wrong, ""}};
+}
 
-/// Measured in the same run, of arrays of the same size; milliseconds.
+// ---- prediction ----
+
+/// Measured in the same run, with arrays of the same size; milliseconds.
 struct Calibrated {
   double pair = NAN;   ///< an array read and another written: the copy engine
   double alone = NAN;  ///< an array written, and nothing else: memset
 };
 
-/// As many arrays as can be are read and written in pairs, at the copy engine's rate. What is left
-/// over is read, or written, alone.
+/// As many arrays as possible are read and written in pairs, at the copy engine's rate. The
+/// remaining arrays are read, or written, alone.
 double predicted_ms(const Operation& o, const Calibrated& c) {
   const int pairs = std::min(o.reads, o.writes);
   const int alone = std::max(o.reads, o.writes) - pairs;
   return pairs * c.pair + alone * c.alone;
 }
 
+/// The share of a row's bytes that were written, and may still be in the L2 when the clock stops.
+double share_in_l2(const Operation& o, size_t n, double l2_bytes) {
+  return std::min(l2_bytes, 16.0 * o.writes * double(n)) / o.bytes(n);
+}
+
 // ---- the experiment ----
 
-struct Tried {
-  size_t operation;
-  Launch how;
-};
-
-/// The candidate that takes least time, for each operation; it is measured again afterwards.
-std::vector<Launch> best_launches(const Run& run, Arrays& arrays) {
-  std::vector<Task> tasks;
-  std::vector<Tried> tried;
-  for (size_t o = copy_kernel; o < operation_count; ++o)
-    for (const Launch how : candidates) {
-      if (run.quick && how.threads != 256) continue;
-      tasks.push_back(arrays.task(operations[o], how));
-      tried.push_back({o, how});
-    }
-  Measuring briefly = run.measuring;
-  briefly.typed = false;
-  briefly.rounds = 4;
-  const std::vector<Readings> times = time_in_turn(briefly, tasks);
-
-  std::vector<Launch> best(operation_count, candidates[0]);
-  std::vector<double> least(operation_count, INFINITY);
-  for (size_t i = 0; i < tried.size(); ++i) {
-    const size_t o = tried[i].operation;
-    if (times[i].median() >= least[o]) continue;
-    least[o] = times[i].median();
-    best[o] = tried[i].how;
-  }
-  return best;
-}
-
-struct RateTable {
-  const Run& run;
-  Table table;
-
-  explicit RateTable(const Run& run)
-      : run(run),
-        table(run.report, "kernel, MiB an array",
-              {predicted("arrays read", "arrays read", "arrays", 0),
-               predicted("written", "arrays written", "arrays", 0), compared("ms", "time", "ms", 4),
-               shown("spread"), measured("GB/s", "rate", "GB/s", 0),
-               measured("% of theory", "share of theory", "%", 1), shown("vectors x threads"),
-               shown("")}) {}
-
-  void add(const Operation& o, size_t vectors, const Cell& time, const Readings& times,
-           const std::string& launch) {
-    const Statistics ms = times.statistics();
-    const Statistics gbs = gigabytes_per_second(bytes_moved(o, vectors), ms);
-    const double theory = run.device ? run.device->theoretical_gbs : 0;
-    const double share = theory > 0 ? gbs.median / theory : NAN;
-    table.row({o.name, "MiB", std::to_string(16 * vectors >> 20)},
-              {double(o.reads), double(o.writes), time, spread_text(ms), gbs, 100 * share, launch,
-               bar(share)});
-  }
-};
-
-/// All operations on arrays of one size, in turn.
-void measure(const Run& run, RateTable& table, Arrays& arrays, const std::vector<Launch>& best) {
-  std::vector<Task> tasks;
-  for (size_t o = 0; o < operation_count; ++o) tasks.push_back(arrays.task(operations[o], best[o]));
-  const std::vector<Readings> times = run.time_in_turn(tasks);
-
-  const Calibrated c{times[copy_engine].median(), times[by_memset].median()};
-  for (size_t i = 0; i < operation_count; ++i) {
-    const Operation& o = operations[i];
-    const Statistics ms = times[i].statistics();
-    table.add(o, arrays.n,
-              o.by_driver() ? Cell(Calibration{ms}) : Cell(Compared{predicted_ms(o, c), ms}),
-              times[i], o.by_driver() ? "-" : best[i].text());
-  }
-  run.report.note(bytes_text(16.0 * double(arrays.n)) + ": the copy kernel is " +
-                  faster(ratio(times[copy_engine], times[copy_kernel]), "the copy engine"));
-}
-
 size_t vectors_of(size_t side) { return (side * side + 3) / 4; }
+double array_bytes(size_t vectors) { return 16.0 * double(vectors); }
 
-/// 1 GiB an array, where a launch's start and end show, and 4 GiB, where they hardly do; less where
-/// that does not fit.
-std::vector<size_t> sides_of(const Run& run, size_t typed) {
+/// Sides of square matrices of floats that are as large as an array: 1 GiB, where start and end of
+/// a launch show, and 4 GiB, where they hardly do; less where that does not fit.
+std::vector<size_t> sides_of(const Run& run) {
+  const size_t typed = options_of(run).size;
   size_t by_default = run.quick ? 8192 : 16384;
-  while (run.device && !beyond_l2(*run.device, 16.0 * double(vectors_of(by_default))))
+  while (run.device && !beyond_l2(*run.device, array_bytes(vectors_of(by_default))))
     by_default *= 2;
   const std::string side = std::to_string(typed);
   const auto bytes = [](size_t n) { return Arrays::bytes(vectors_of(n)); };
@@ -405,37 +330,126 @@ std::vector<size_t> sides_of(const Run& run, size_t typed) {
   if (typed || run.quick || bytes(2 * first) > 0.9 * run.memory_there()) return {first};
   return {first, 2 * first};
 }
+void require_fit(const Run& run) { sides_of(run); }
+
+/// The row of a kernel with one launch: "copy_4x256".
+Ref tried(const Operation& o) { return std::string(o.key) + "_" + o.how.text(); }
+
+std::vector<Operation> with_every_launch(const Operation& o) {
+  std::vector<Operation> all(std::size(launches), o);
+  for (size_t i = 0; i < all.size(); ++i) all[i].how = launches[i];
+  return all;
+}
+
+/// The same kernel with the launch that takes least time. Nothing of the search is shown: what it
+/// chose is measured again.
+Operation with_best_launch(const Run& run, const Operation& o, size_t n) {
+  const std::vector<Operation> all = with_every_launch(o);
+  SharedByTasks arrays([n] { return Arrays{n}; });
+  Sheet sheet(run, "launch", {});
+  for (const Operation& each : all) sheet.add({.ref = tried(each)});
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    const auto same_row = [&](const Operation& each) { return same(tried(each), row.ref); };
+    return task_of(arrays(), row.ref, *std::ranges::find_if(all, same_row));
+  });
+  const auto ms = [&](const Operation& each) { return sheet.ms(tried(each)); };
+  Operation best = *std::ranges::min_element(all, {}, ms);
+  if (std::isfinite(ms(best))) best.words += ", " + best.how.text();
+  return best;
+}
+
+/// All operations on arrays of n vectors, in turn.
+void measure_size(const Run& run, size_t n, const std::vector<Operation>& chosen) {
+  const double at = double(16 * n >> 20);  // MiB
+  const double theory = run.device ? run.device->theoretical_gbs : 0;
+  const double l2_bytes = run.device ? double(run.device->l2_bytes()) : NAN;
+  const auto of = [&](const Row& row) {
+    return *std::ranges::find(chosen, row.ref.key, &Operation::key);
+  };
+  const auto share = [theory](const Row& row, double ms) {
+    return theory > 0 ? gbs_of(row, ms) / theory : NAN;
+  };
+  Sheet sheet(run, "kernel, " + bytes_text(array_bytes(n)) + " per array",
+              {number(predicted("arrays read", "arrays read", "arrays", 0),
+                      [=](const Row& row) { return of(row).reads; }),
+               number(predicted("written", "arrays written", "arrays", 0),
+                      [=](const Row& row) { return of(row).writes; }),
+               milliseconds(4),
+               spread(),
+               in_unit(measured("GB/s", "rate", "GB/s", 0), gbs_of),
+               in_unit(measured("% of theory", "share of theory", "%", 1),
+                       [=](const Row& row, double ms) { return 100 * share(row, ms); }),
+               number(predicted("% in L2", "at most in L2 at the end", "%", 1),
+                      [=](const Row& row) { return 100 * share_in_l2(of(row), n, l2_bytes); }),
+               {shown(""),
+                {},
+                {},
+                [=](const Row& row, const Statistics& ms) { return bar(share(row, ms.median)); }}},
+              "MiB");
+  for (const Operation& o : chosen)
+    sheet.add(
+        {.ref = {o.key, at}, .words = o.words, .bytes = o.bytes(n), .calibrates = o.by_driver()});
+  SharedByTasks arrays([n] { return Arrays{n}; });
+  sheet.measure(Timing::in_turn,
+                [&](const Row& row) { return task_of(arrays(), row.ref, of(row)); });
+  const Calibrated c{.pair = sheet.ms({"copy_engine", at}), .alone = sheet.ms({"memset", at})};
+  sheet.predict([&](const Row& row) { return predicted_ms(of(row), c); });
+  sheet.print();
+  find(run, "peak", {.slow = {"copy_engine", at}, .fast = {"copy", at}});
+}
+
+void run_peak(const Run& run) {
+  const std::vector<size_t> sides = sides_of(run);
+  std::string sizes;
+  for (const size_t side : sides)
+    sizes += (sizes.empty() ? "" : " and ") + bytes_text(array_bytes(vectors_of(side)));
+  run.report.begin("peak", "arrays of " + sizes);
+  if (run.device && run.device->theoretical_gbs > 0) {
+    keep(run, "theoretical", "rate", "GB/s", single(run.device->theoretical_gbs));
+    run.report.note("in theory, 2 x memory clock x bus width: " +
+                    fixed(run.device->theoretical_gbs, 0) + " GB/s");
+  }
+  std::vector<Operation> chosen;
+  for (const Operation& o : operations)
+    chosen.push_back(o.by_driver() ? o : with_best_launch(run, o, vectors_of(sides[0])));
+  for (const size_t side : sides) measure_size(run, vectors_of(side), chosen);
+  run.report.note(
+      "4x256: 4 loads in flight per thread, 256 threads per block; the best of a search");
+  run.report.note(
+      "% in L2: bytes that were written and may still be in the L2 when the clock stops");
+  if (run.device && !beyond_l2(*run.device, array_bytes(vectors_of(sides[0]))))
+    run.report.note("the arrays are less than four times the L2: part of this is the cache's rate");
+}
+
+// ---- what it declares ----
+
+Needs needs(const Run& run) {
+  const std::vector<size_t> sides = sides_of(run);
+  return {.allocated = Arrays::bytes(vectors_of(sides.back())),
+          .touched = array_bytes(vectors_of(sides[0]))};
+}
+
+std::vector<Checked> tasks(size_t n) {
+  std::vector<Checked> all;
+  const Shared x(Arrays{n});
+  for (const Operation& o : operations)
+    for (const Operation& each : with_every_launch(o)) {
+      size_t elements = 4 * n;  // that are wrong after poison
+      if (o.result == Result::summed)
+        for (elements = 0; right_sum(elements, each.how, n) != untouched;) ++elements;
+      all.push_back({.task = task_of(x, tried(each), each),
+                     .elements = elements,
+                     .change_one = [x] { x->out.change(0); }});
+    }
+  return all;
+}
 
 }  // namespace
 
-void peak_fits(const Run& run, const Options& options) { sides_of(run, options.size); }
-
-void peak(const Run& run, const Options& options) {
-  const std::vector<size_t> sides = sides_of(run, options.size);
-  std::string sizes;
-  for (const size_t side : sides)
-    sizes += (sizes.empty() ? "" : " and ") + bytes_text(16.0 * double(vectors_of(side)));
-  run.report.begin("peak", "arrays of " + sizes);
-
-  if (const double theory = run.device ? run.device->theoretical_gbs : 0; theory > 0) {
-    run.report.save({"", "theoretical", "", "", "counted", "rate", "GB/s", theory});
-    run.report.note("in theory: " + std::to_string(run.device->prop.memoryBusWidth) +
-                    " bit x 2 x " + fixed(run.device->memory_clock_khz * 1e-3, 0) +
-                    " MHz = " + fixed(theory, 0) + " GB/s");
-  }
-  RateTable table(run);
-  if (!run.device)
-    for (const Operation& o : operations) table.add(o, vectors_of(sides[0]), {}, {}, "");
-  std::vector<Launch> best;
-  for (const size_t side : sides) {
-    if (!run.device) break;
-    Arrays arrays(vectors_of(side));
-    if (best.empty()) best = best_launches(run, arrays);
-    measure(run, table, arrays, best);
-  }
-  table.table.print();
-  run.report.note("calibration: a pair of arrays, read and written, and one array alone");
-  if (!run.device) return run.report.left_out("the times of the copy engine, memset and kernels");
-  if (!beyond_l2(*run.device, 16.0 * double(vectors_of(sides[0]))))
-    run.report.note("the arrays are less than four times the L2: part of this is the cache's rate");
-}
+extern const Experiment peak_experiment{
+    .name = "peak",
+    .about = "in theory, by the copy engine, and by the simplest kernels at their best",
+    .run = run_peak,
+    .check_typed = require_fit,
+    .needs = needs,
+    .tasks = tasks};

@@ -19,7 +19,7 @@ elseif(NOT file)
   return()
 endif()
 
-execute_process(COMMAND ${SAMPLE} --self-check --counters ${file} "--test-case=*: counted *"
+execute_process(COMMAND ${SAMPLE} --self-check --counters ${file} "--test-case=*: counted *,*: counts of this GPU equal the model"
                 OUTPUT_VARIABLE compared RESULT_VARIABLE code)
 string(REGEX MATCHALL "(^|\n)  [^\n]+[0-9]" rows "${compared}")
 list(LENGTH rows rows)

@@ -163,8 +163,8 @@ def beside_each_other(spans):
 def draw_rules():
     cell, left, names, shown = 14, 16, 132, 2 * LINE
     parts = [text(left, 20, "What moves for the 32 addresses of a warp, by the rules of five generations", class_="title"),
-             text(left, 36, "numbers: the lane that reads the word; a vertical line stands every 32 bytes; a bar is one transaction, "
-                  "\"x 8\": that many for the same bytes", class_="said")]
+             text(left, 36, "numbers: the lane that reads the word; a vertical line stands every 32 bytes; a bar is one transaction "
+                  "(today: a sector), \"x 8\": that many for the same bytes", class_="said")]
     y, x = 52, left + names
     for pattern, words in PATTERNS.items():
         parts.append(text(left, y + 15, pattern, class_="said"))
@@ -186,8 +186,8 @@ def draw_rules():
                                      WANTED[2] if rule == "today" else WANTED[4]))
                     if spans.count((start, size)) > 1:
                         parts.append(text(x + cell * (start + size / 2), y + 10, f"x {spans.count((start, size))}", class_="on"))
-            count = len(spans)
-            parts.append(text(x + cell * shown + 10, y + 11, f"{count} transaction{'s' * (count > 1)}, "
+            count, unit = len(spans), "sector" if rule == "today" else "transaction"
+            parts.append(text(x + cell * shown + 10, y + 11, f"{count} {unit}{'s' * (count > 1)}, "
                               f"{used_share(words, spans):.4g}% used", class_="said"))
             y += 17
         y += 16
@@ -200,8 +200,8 @@ def draw_rules():
 def draw_operands():
     cell, left, top, k = 10, 16, 74, 5
     parts = [text(left, 20, "What the 32 lanes of a warp read together at step k = 5 of the matrix product", class_="title"),
-             text(left, 36, "a cell is a word; strong: a lane's word; light: what comes with it in a sector of 32 bytes; "
-                  "a colour is a sector", class_="said")]
+             text(left, 36, "a cell is a word; strong: a lane's word; light: the rest of its sector; "
+                  "neighbouring colours: different sectors", class_="said")]
     for name, wanted in (("B[k * n + j]: 32 neighbours of row k", [(k, j) for j in range(LANES)]),
                          ("BT[j * n + k]: one word in each of 32 rows", [(j, k) for j in range(LANES)])):
         sectors = {(row, column // SECTOR) for row, column in wanted}

@@ -33,8 +33,8 @@ MOVED = {
     "03_access_patterns/LAYOUT.md": [],
     "03_access_patterns/LETTERS.md": [],
     "03_access_patterns/BEYOND.md": [],
-    "04_bandwidth/README.md": ["transpose"],
-    "04_bandwidth/BEYOND.md": [],
+    "04_bandwidth/README.md": ["", "peak", "in_flight", "transpose", "sum"],
+    "04_bandwidth/BEYOND.md": ["Tensor copies"],
 }
 
 GLOSSARY = "01_memory_model/GLOSSARY.md"

@@ -2,8 +2,8 @@
 """Draws an experiment of a saved CSV, as SVG or PNG by the name of the output file. Needs matplotlib.
 
 In words: --name "KEY = words" for a case or a metric, and with bars only the cases that are named; --direct puts these words
-beside the curves, draws what was measured as points and predictions as thin lines; --mark "8 = words" marks a place of the
-axis; --line "copy_engine = words" draws a case's value across the bars. "=" has a space on either side.
+beside the curves, draws what was measured as points and predictions as thin lines, with --steps as steps; --mark "8 = words"
+marks a place of the axis; --line "copy_engine = words" draws a case's value across the bars. "=" has a space on either side.
 
     tools/plot.py results.csv latency -o latency.svg
     tools/plot.py results.csv transpose --metric rate -o transpose.png
@@ -121,8 +121,9 @@ def draw_direct(axes, records, args):
         measured = kind != "predicted"
         said = (name if of_kind.count(kind) > 1 else "measured") if measured else f"predicted {name}".strip()
         colour = "C0" if measured and len(cases) == 1 else f"C{sorted(cases).index(case)}" if measured else "#606060"
-        axes.plot(x, y, linestyle="none" if measured else "-" if of_kind[:len(ends)].count("predicted") == 0 else "--", marker="o" if measured else None, markersize=4.5,
-                  linewidth=0.9, color=colour, zorder=3 if measured else 2)
+        axes.plot(x, y, linestyle="none" if measured else "-" if args.steps or of_kind[:len(ends)].count("predicted") == 0 else "--", marker="o" if measured else None, markersize=4.5,
+                  linewidth=0.9, color=colour, zorder=3 if measured else 2,
+                  drawstyle="steps-mid" if args.steps and not measured else "default")
         ends.append((y[-1], x[-1], said, colour))
     return ends
 
@@ -283,6 +284,7 @@ def main():
     parser.add_argument("--name", action="append", default=[], type=in_words, metavar="KEY = WORDS",
                         help="what a case or a metric is called; with bars, cases in this order and no others")
     parser.add_argument("--direct", action="store_true", help="labels beside the curves, measured points, predictions as thin lines")
+    parser.add_argument("--steps", action="store_true", help="with --direct: predictions as steps, of a model that jumps from value to value")
     parser.add_argument("--mark", action="append", default=[], type=in_words, metavar="PLACE = WORDS", help="a place of the horizontal axis")
     parser.add_argument("--ticks", help="of the horizontal axis: 1,2,4,8")
     parser.add_argument("--line", type=in_words, metavar="CASE = WORDS", help="a case's value as a line across the bars")

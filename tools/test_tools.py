@@ -1163,7 +1163,7 @@ class Runs(InFolder):
             endforeach()
             """)
         done = subprocess.run(["cmake", "-P", script], capture_output=True, text=True)
-        self.assertEqual(done.stderr.splitlines(), ["01_memory_model: ", "03_access_patterns: caching;stores;structs",
+        self.assertEqual(done.stderr.splitlines(), ["01_memory_model: ", "03_access_patterns: caching;fetch;stores;structs",
                                                     "04_bandwidth: transpose", "06_shared_reduce: bank_steps"])
 
 

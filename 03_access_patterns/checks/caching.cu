@@ -95,9 +95,10 @@ TEST_CASE("caching: each thread has the sum of its words, by every load") {
 
 TEST_CASE("caching: every walk ends where its chain does") {
   if (skip_without_gpu()) return;
+  ChainMemory memory;
   for (const Load& load : all_loads())
     for (const Second& second : seconds)  // throws unless it does
-      CHECK(walk_lines(load.kernels, second.word, 2).cycles.median() > 0);
+      CHECK(walk_lines(memory, load.kernels, second.word, 2).cycles.median() > 0);
 }
 
 EXPERIMENT_CHECKS(caching)

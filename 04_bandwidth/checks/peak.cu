@@ -1,146 +1,109 @@
 // Self-checks of peak.cu, compiled in its place where BUILD_TESTING is on.
 #include "../peak.cu"
 
-#include <doctest/doctest.h>
-
-#include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/plausible.hpp"
+#include "../../common/checks/standard.hpp"
 
 namespace {
 
-/// What a thread takes in load k, said again from the kernels' comment.
-size_t vector_of(size_t block, unsigned threads, unsigned thread, int loads, int k) {
-  return (block * loads + k) * threads + thread;
+const Operation& operation(const char* key) { return *with_key(operations, key); }
+
+/// The thread that has to read vector i: from vectors to threads, where the kernels go from threads
+/// to vectors.
+size_t reader_of(size_t i, Launch how) {
+  return i / (size_t(how.loads) * how.threads) * how.threads + i % how.threads;
 }
 
 }  // namespace
 
-TEST_CASE("peak: the blocks of every launch take every vector once, and its reader is known") {
-  for (const Launch how : candidates)
+TEST_CASE("peak: each thread must find the sum of its vectors, and each vector has a reader") {
+  for (const Launch how : launches)
     for (const size_t n : {1, 127, 1009, 8192, 100003}) {
-      std::vector<int> taken(n + how.loads * how.threads, 0);
-      for (unsigned block = 0; block < how.blocks(n); ++block)
-        for (unsigned thread = 0; thread < how.threads; ++thread)
-          for (int k = 0; k < how.loads; ++k) {
-            const size_t i = vector_of(block, how.threads, thread, how.loads, k);
-            ++taken.at(i);
-            CHECK(reader_of(i, how.loads, how.threads) == size_t(block) * how.threads + thread);
-          }
-      CHECK(std::count(taken.begin(), taken.begin() + long(n), 1) == long(n));
+      const size_t threads = size_t(how.blocks(n)) * how.threads;
+      std::vector<unsigned> sums(threads, 0);
+      std::vector<bool> reads(threads, false);
+      for (size_t i = 0; i < n; ++i) {
+        const size_t reader = reader_of(i, how);
+        REQUIRE(reader < threads);
+        reads[reader] = true;
+        for (unsigned w = 0; w < 4; ++w) sums[reader] += bits_of(a_at(4 * i + w));
+      }
+      for (size_t t = 0; t < threads; ++t)
+        CHECK(right_sum(t, how, n) == (reads[t] ? sums[t] : untouched));
     }
 }
 
-TEST_CASE("peak: vectors and numbers beyond 2^32 keep their places") {
-  for (const size_t vector : {(1ull << 30) + 3, (1ull << 32) + 3}) {  // numbers 2^32 + 12, ...
-    const float4 v = written_vector(vector);
-    const float numbers[] = {v.x, v.y, v.z, v.w};
-    for (unsigned k = 0; k < 4; ++k) {
-      CHECK(numbers[k] == written_at(4ull * vector + k));
-      CHECK(numbers[k] != written_at(12 + k));  // which it would be if its number lost 32 bits
-    }
+TEST_CASE("peak: what each operation writes, by hand") {
+  for (const size_t i : {size_t(0), size_t(1009), (size_t(1) << 32) + 12}) {
+    const float a = a_at(i), b = b_at(i);
+    CHECK(right_word(operation("copy_engine").result, i) == bits_of(a));
+    CHECK(right_word(operation("memset").result, i) == 0x5a5a5a5a);
+    CHECK(right_word(operation("copy").result, i) == bits_of(a));
+    CHECK(right_word(operation("scale").result, i) == bits_of(3 * a));
+    CHECK(right_word(operation("add").result, i) == bits_of(a + b));
+    CHECK(right_word(operation("triad").result, i) == bits_of(std::fmaf(b, 3, a)));
+    CHECK(right_word(operation("write").result, i) == bits_of(written_at(i)));
+    const float numbers[] = {a, b, written_at(i), a_at(i % 4096)};  // the last: other words of a
+    for (const float x : numbers) CHECK((x >= 1 && x < 2));
+    if (i >= 4096) CHECK(a != numbers[3]);  // which it would be if its index lost 32 bits
   }
-  for (const Launch how : candidates) {
-    const size_t n = vectors_of(300000);  // arrays of 335 GiB
-    CHECK(double(how.blocks(n)) * how.loads * how.threads >= double(n));
-    CHECK((double(how.blocks(n)) - 1) * how.loads * how.threads < double(n));
-    const size_t last = vector_of(how.blocks(n) - 1, how.threads, 0, how.loads, 0);
-    CHECK(last < n);
-    CHECK(last + size_t(how.loads) * how.threads >= n);
-    CHECK(reader_of(last, how.loads, how.threads) == size_t(how.blocks(n) - 1) * how.threads);
-  }
-  CHECK(vectors_of(66000) == 1089000000);
-  CHECK(vectors_of(3) == 3);
+  const float4 v = written_vector((size_t(1) << 30) + 3);  // words 2^32 + 12 and on
+  CHECK(v.x == written_at((size_t(1) << 32) + 12));
+  CHECK(v.w == written_at((size_t(1) << 32) + 15));
 }
 
-TEST_CASE("peak: bytes that count, and predictions, by hand") {
-  const double arrays[] = {2, 1, 2, 2, 3, 3, 1, 1};
-  const double ms[] = {20, 9, 20, 20, 29, 29, 9, 9};  // a pair takes 20, an array alone 9
-  for (size_t o = 0; o < operation_count; ++o) {
-    CHECK(bytes_moved(operations[o], 10) == 160 * arrays[o]);
-    CHECK(predicted_ms(operations[o], {20, 9}) == ms[o]);
+TEST_CASE("peak: bytes, predictions and what the L2 may hold, by hand") {
+  struct Row {
+    const char* key;
+    double arrays, ms, in_l2;  ///< of ten vectors; a pair takes 20 ms, an array alone 9
+  };
+  // an L2 of 40 bytes: a quarter of an array
+  const Row rows[] = {{"copy_engine", 2, 20, 1 / 8.},
+                      {"memset", 1, 9, 1 / 4.},
+                      {"copy", 2, 20, 1 / 8.},
+                      {"scale", 2, 20, 1 / 8.},
+                      {"add", 3, 29, 1 / 12.},
+                      {"triad", 3, 29, 1 / 12.},
+                      {"read", 1, 9, 0},
+                      {"write", 1, 9, 1 / 4.}};
+  REQUIRE(std::size(rows) == std::size(operations));
+  for (const Row& row : rows) {
+    CAPTURE(std::string(row.key));
+    const Operation& o = operation(row.key);
+    CHECK(o.bytes(10) == 160 * row.arrays);
+    CHECK(predicted_ms(o, {.pair = 20, .alone = 9}) == row.ms);
+    CHECK(share_in_l2(o, 10, 40) == doctest::Approx(row.in_l2));
   }
+  CHECK(share_in_l2(operation("write"), 10, 1000) == 1);  // all of it
+  CHECK(share_in_l2(operation("copy"), 10, 1000) == 0.5);
 }
 
-TEST_CASE("peak: arrays fit made-up GPUs, beyond the L2") {
-  check_on_made_up_devices([](const Run& run) {
-    const std::vector<size_t> sides = sides_of(run, 0);
-    return Needs{Arrays::bytes(vectors_of(sides.back())), 16.0 * double(vectors_of(sides[0]))};
-  });
-}
-
-TEST_CASE("peak: sizes of made-up devices") {
+TEST_CASE("peak: the launch that takes least time is the one that is measured again") {
   std::string printed;
   Report report("peak", &printed);
   Device device;
   device.number = -1;
+  device.prop.totalGlobalMem = size_t(64) << 30;
   device.prop.l2CacheSize = 60 << 20;
-  device.prop.totalGlobalMem = size_t(80) << 30;
-  Run run{report, &device, {}};
-  CHECK(sides_of(run, 0) == std::vector<size_t>{16384, 32768});
-  CHECK(sides_of(run, 1000) == std::vector<size_t>{1000});
-  run.quick = true;
-  CHECK(sides_of(run, 0) == std::vector<size_t>{8192});
-  device.prop.l2CacheSize = 126 << 20;
-  CHECK(sides_of(run, 0) == std::vector<size_t>{16384});
-  run.quick = false;
-  device.prop.totalGlobalMem = size_t(8) << 30;
-  CHECK(sides_of(run, 0) == std::vector<size_t>{16384});
-  device.prop.totalGlobalMem = size_t(2) << 30;
-  CHECK(sides_of(run, 0) == std::vector<size_t>{8192});
-  CHECK_THROWS_AS(sides_of(run, 66000), UsageError);
+  report.heading(&device, "");
+  MadeUpMachine machine(&device, [](const Ref& ref, const std::string&) {
+    return ref.key == "copy_8x128" ? 0.9 : ref.key == "write_1x1024" ? 0.8 : 1.0;
+  });
+  carry_out(peak_experiment, Run{report, &device, {}}, machine);
+  CHECK(printed.find("copy, 8x128 ") != std::string::npos);
+  CHECK(printed.find("write, 1x1024 ") != std::string::npos);
 }
 
-TEST_CASE("peak: every kernel is right at awkward sizes and touches nothing beyond") {
-  if (skip_without_gpu()) return;
-  for (const size_t n : {1, 31, 257, 1009, 65537}) {
-    Arrays arrays(n);
-    for (const Operation& o : operations)
-      for (const Launch how : candidates) {
-        CAPTURE(std::string(o.name));
-        CAPTURE(how.text());
-        CAPTURE(n);
-        const Task task = arrays.task(o, how);
-        task.check.poison();
-        task.launch();
-        CUDA_CHECK_LAUNCH();
-        const std::vector<float> floats = arrays.out.to_host();
-        CHECK(task.check.wrong() == 0);
-
-        std::vector<unsigned> found(floats.size());
-        memcpy(found.data(), floats.data(), floats.size() * sizeof(float));
-        std::vector<unsigned> right(found.size(), ~0u);  // poisoned where nothing is written
-        if (o.result == Result::summed) {                // thread by thread, from its vectors
-          for (unsigned block = 0; block < how.blocks(n); ++block)
-            for (unsigned thread = 0; thread < how.threads; ++thread) {
-              unsigned sum = 0;
-              for (int k = 0; k < how.loads; ++k) {
-                const size_t i = vector_of(block, how.threads, thread, how.loads, k);
-                for (size_t number = 4 * i; i < n && number < 4 * i + 4; ++number)
-                  sum += right_bits(Result::copied, number);
-              }
-              const size_t t = size_t(block) * how.threads + thread;
-              if (t < readers(n, how.loads, how.threads)) right.at(t) = sum;
-            }
-        } else {
-          for (size_t i = 0; i < 4 * n; ++i) right[i] = right_bits(o.result, i);
-        }
-        CHECK(found == right);
-      }
-  }
-}
-
-TEST_CASE("peak: an array counts as read or written if the result hangs on it everywhere") {
+TEST_CASE("peak: an array counts as read or written if the result depends on it everywhere") {
   if (skip_without_gpu()) return;
   const size_t n = 1009;
   for (const Operation& o : operations) {
-    CAPTURE(std::string(o.name));
-    const Launch how{1, 128};
-    Arrays arrays(n);
-    const Task task = arrays.task(o, how);
-    const size_t all = o.result == Result::summed ? n : 4 * n;
+    CAPTURE(std::string(o.key));
+    const Shared x(Arrays{n});
+    const Task task = task_of(x, tried(o), o);
+    const size_t all = o.result == Result::summed ? n : 4 * n;  // with one load per thread
     REQUIRE(wrong_after(task) == 0);
     int reads = 0;
-    for (DeviceBuffer<float>* input : {&arrays.a, &arrays.b}) {
+    for (DeviceBuffer<float>* input : {&x->a, &x->b}) {
       const std::vector<float> before = input->to_host();
       input->poison();
       const size_t wrong = wrong_after(task);
@@ -149,32 +112,27 @@ TEST_CASE("peak: an array counts as read or written if the result hangs on it ev
       input->copy_from(before);
     }
     CHECK(o.reads == reads);
-    task.check.poison();
-    CHECK(task.check.wrong() == all);  // what nobody wrote
-    arrays.out.poison();
+    x->out.poison();
     task.launch();  // as it is timed
-    const std::vector<float> out = arrays.out.to_host();
-    const long written = std::count_if(out.begin(), out.end(), [](float x) { return x == x; });
-    CHECK(written == (o.writes ? long(4 * n) : 0));
+    const std::vector<unsigned> out = x->out.to_host();
+    const auto written = out.size() - size_t(std::count(out.begin(), out.end(), untouched));
+    CHECK(written == (o.writes ? 4 * n : 0));
   }
 }
 
-TEST_CASE("peak: more than 2^32 floats an array" * doctest::test_suite("large")) {
+TEST_CASE("peak: more than 2^32 floats per array" * doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   const size_t n = (size_t(1) << 30) + 77;
   if (Arrays::bytes(n) > 0.9 * double(Device::free_bytes()))
     return skip_self_check("needs " + bytes_text(Arrays::bytes(n)) + " of device memory");
-  Arrays arrays(n);
-  for (const Operation& o : operations)
+  const Shared x(Arrays{n});
+  for (Operation o : operations)
     for (const Launch how : {Launch{1, 128}, Launch{8, 256}}) {
-      CAPTURE(std::string(o.name));
+      o.how = how;
+      CAPTURE(std::string(o.key));
       CAPTURE(how.text());
-      CHECK(wrong_after(arrays.task(o, how)) == 0);
+      CHECK(wrong_after(task_of(x, tried(o), o)) == 0);
     }
 }
 
-TEST_CASE("peak: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  const Options by_default;
-  check_plausible([&](const Run& run) { peak(run, by_default); });
-}
+EXPERIMENT_CHECKS(peak)
