@@ -283,6 +283,12 @@ double predicted_gbs(double bytes, const Calibrated& c) {
   return little_gbs(bytes, std::hypot(c.latency_ns, bytes / c.memory_gbs));
 }
 
+/// Which of the two limits the model rests on, for the test that holds rows to it.
+Model model_of(const Run& run, size_t in_flight, double latency_ns) {
+  const double theoretical = run.device ? run.device->theoretical_gbs : 0;
+  return double(in_flight) < latency_ns * theoretical ? Model::latency : Model::traffic;
+}
+
 // ---- the experiment ----
 
 unsigned multiprocessors(const Run& run) {
@@ -360,7 +366,8 @@ void run_in_flight(const Run& run) {
       sheet.add({.ref = ref,
                  .words = std::string(load.words) + ", " + at_text(ref),
                  .bytes = double(bytes - bytes % at_once),  // all threads load equally often
-                 .calibrates = same(ref, fullest)});
+                 .calibrates = same(ref, fullest),
+                 .model = model_of(run, at_once, c.latency_ns)});
     }
   SharedByTasks memory([=] { return Memory(bytes, most * sms); });
   sheet.measure(Timing::in_turn, [&](const Row& row) {

@@ -8,7 +8,7 @@ marks a place of the axis; --line "copy_engine = words" draws a case's value acr
     tools/plot.py results.csv latency -o latency.svg
     tools/plot.py results.csv transpose --metric rate -o transpose.png
     tools/plot.py results.csv in_flight --over "bytes in flight" --metric rate --metric "rate by latency" -o in_flight.svg
-    tools/plot.py results.csv block_shape --metric bandwidth --grouped -o block_shape.svg
+    tools/plot.py results.csv ladder --metric bandwidth --grouped -o ladder.svg
 
 A sweep (rows with a numeric `at`) becomes a line for each case, with the band from low to high, which CONTRIBUTING.md
 explains; predictions are dashed. Other rows become bars. A case is called by its words where the file has them; --case
