@@ -121,8 +121,12 @@ __global__ void chase(unsigned* at, const unsigned* ring, unsigned loads) {
 struct WordAt {
   __host__ __device__ unsigned operator()(size_t i) const { return scrambled(i); }
 };
-struct IsZero {
-  __device__ bool operator()(size_t, unsigned word) const { return word == 0; }
+/// What remains of correct sums; behind those of the launch's threads the poison must still stand.
+struct Remains {
+  unsigned threads;
+  __device__ bool operator()(size_t thread, unsigned left) const {
+    return left == (thread < threads ? 0 : ~0u);
+  }
 };
 
 /// Takes each of n words of 4 bytes away from the sum of the thread that must have read it. A load
@@ -192,7 +196,7 @@ struct Memory {
   Memory(size_t bytes, unsigned threads)
       : in(filled<unsigned>(bytes / 4, WordAt{})), sums(threads), left(threads) {}
 
-  /// Threads whose sum is not that of their words, and bytes written behind the sums.
+  /// Threads whose sum is not that of their words, and whatever was written behind the sums.
   size_t wrong(const Load& load, unsigned threads, size_t bytes) {
     const size_t with_canaries = sums.size() + Output<unsigned>::canaries;
     CUDA_CHECK(cudaMemcpyAsync(left.data(), sums.data(), with_canaries * sizeof(unsigned),
@@ -200,7 +204,7 @@ struct Memory {
     const size_t words = bytes / load.word_bytes * load.word_bytes / 4;
     take_away<<<1024, 256>>>(left.data(), threads, load.word_bytes / 4, words);
     CUDA_CHECK_LAUNCH();
-    return left.wrong(IsZero{});
+    return left.wrong(Remains{threads});
   }
 };
 

@@ -85,9 +85,12 @@ TEST_CASE("in_flight: every load is right at awkward sizes and grids") {
         CAPTURE(std::string(load.key));
         CAPTURE(bytes);
         CAPTURE(grid.blocks);
-        const Shared memory(Memory(bytes, grid.total()));
+        const Shared memory(Memory(bytes, grid.total() + 100));  // of a larger grid, too
         CHECK(wrong_after(task_of(memory, Ref(load.key, grid.threads), grid, bytes)) == 0);
-        CHECK(memory->sums.to_host() == sums_by_host(load, grid, bytes));
+        std::vector<unsigned> found = memory->sums.to_host();
+        CHECK(std::count(found.begin() + grid.total(), found.end(), ~0u) == 100);
+        found.resize(grid.total());
+        CHECK(found == sums_by_host(load, grid, bytes));
       }
 }
 
@@ -152,7 +155,7 @@ TEST_CASE("in_flight: the latency by the GPU's own timer" * doctest::test_suite(
   timed_chase<<<1, 1>>>(ring->at.data(), ring->words.data(), chased, ns.data());
   CUDA_CHECK_LAUNCH();
   const double by_timer = double(ns.to_host()[0]) / chased;
-  CHECK(by_events / by_timer == doctest::Approx(1).epsilon(0.2));
+  CHECK(by_events / by_timer == doctest::Approx(1).epsilon(0.1));
 }
 
 EXPERIMENT_CHECKS(in_flight)
