@@ -1335,6 +1335,26 @@ class Keys(InFolder):
                          [("read_stride", "2")])
         self.assertNotIn("efficiency", [r["metric"] for r in found])
 
+    def test_one_number_becomes_another_rows(self):
+        self.table.write_text("moved\tblocks\tplain\tblock\t*\tdiagonal time\t*\tdiagonal_{at}\tside\t64\ttime\t*\n"
+                              "moved\tblocks\tplain\tblock\t8 x 4\treached\tmeasured\tplain_{at}\tside\t64\treached\tcounted\n"
+                              "rename\tblocks\tplain\tblock\t*\tplain_{at}\tside\t64\n"
+                              "gone\tblocks\t*\tgain\n")
+        of = {"experiment": "blocks", "case": "plain", "parameter": "block", "at": "8 x 4", "low": 1, "high": 3, "value": 2}
+        old = [record(kind=kind, metric=metric, **of) for kind, metric in
+               (("predicted", "diagonal time"), ("measured", "time"), ("predicted", "reached"), ("measured", "reached"),
+                ("measured", "gain"))]
+        page = self.folder / "page.md"
+        page.write_text("<!-- v blocks | plain | 8 x 4 | time | .0f -->2<!-- /v -->")
+        file = self.save("moved.csv", *old)
+        self.rename(file, page)
+        self.assertEqual([[r[name] for name in ("case", "parameter", "at", "kind", "metric", "low")] for r in records.load(file)],
+                         [["diagonal_8x4", "side", "64", "predicted", "time", "1"],
+                          ["plain_8x4", "side", "64", "measured", "time", "1"],
+                          ["plain_8x4", "side", "64", "predicted", "reached", "1"],
+                          ["plain_8x4", "side", "64", "counted", "reached", ""]])
+        self.assertIn("v blocks | plain_8x4 | 64 | time", page.read_text())
+
     def test_a_claim_gets_another_number(self):
         self.table.write_text(self.TABLE.replace("\t03.1\t", "\t03.1a\t") + "part\tstride\t03.1\t03.1a\n")
         found = {**record(case="03.1", kind="finding", metric="finding", at="one"), "experiment": "stride"}
