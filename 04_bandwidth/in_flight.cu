@@ -305,21 +305,17 @@ unsigned most_threads(const Run& run) {
 
 double bytes_per_sm(const Row& row) { return with_key(loads, row.ref)->bytes() * row.ref.at; }
 
-/// Bytes of the memory that is read: beyond the L2 where they fit.
+/// Bytes beyond the L2, where so many `copies` of them fit.
+size_t bytes_beyond_l2(const Run& run, size_t bytes, double copies) {
+  while (run.device && !beyond_l2(*run.device, double(bytes))) bytes *= 2;
+  return fitting_size("in_flight", 0, bytes, run.memory_there(),
+                      [copies](size_t n) { return copies * double(n); });
+}
 size_t memory_bytes(const Run& run) {
-  size_t bytes = size_t(1) << (run.quick ? 28 : 30);
-  while (run.device && !beyond_l2(*run.device, double(bytes))) bytes *= 2;
-  return fitting_size("in_flight", 0, bytes, run.memory_there(),
-                      [](size_t n) { return 1.1 * double(n); });
+  return bytes_beyond_l2(run, size_t(1) << (run.quick ? 28 : 30), 1.1);
 }
-
-/// Bytes of the ring, a power of two: beyond the L2 where they fit.
-size_t ring_bytes(const Run& run) {
-  size_t bytes = size_t(1) << 27;
-  while (run.device && !beyond_l2(*run.device, double(bytes))) bytes *= 2;
-  return fitting_size("in_flight", 0, bytes, run.memory_there(),
-                      [](size_t n) { return 2.0 * double(n); });
-}
+/// A power of two.
+size_t ring_bytes(const Run& run) { return bytes_beyond_l2(run, size_t(1) << 27, 2); }
 
 /// Nanoseconds of a load that nothing else delays, measured.
 double measure_latency(const Run& run) {
