@@ -6,7 +6,7 @@
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] extern const samples::Experiment peak_experiment;
 [[gnu::weak]] void in_flight(const Run&);
-[[gnu::weak]] void async_copy(const Run&);
+[[gnu::weak]] extern const samples::Experiment async_copy_experiment;
 [[gnu::weak]] extern const samples::Experiment transpose_experiment;
 [[gnu::weak]] void block_shape(const Run&);
 [[gnu::weak]] void sum(const Run&, const Options&);
@@ -44,8 +44,7 @@ int main(int argc, char** argv) {
                listed(&peak_experiment),
                {"in_flight", "bandwidth over the bytes that are under way, and Little's law",
                 &in_flight},
-               {"async_copy", "loads, cp.async and bulk copies, at few threads and at all",
-                &async_copy},
+               listed(&async_copy_experiment),
                listed(&transpose_experiment),
                {"block_shape", "transposes over the shape of the block", &block_shape},
                {"sum", "a matrix summed by rows, by columns and in random order",
