@@ -111,6 +111,31 @@ TEST_CASE("async_copy: made-up GPUs have the copies of their compute capability"
   }
 }
 
+TEST_CASE("async_copy: rings are compared with loads that need as many threads") {
+  std::string printed;
+  Report report("async_copy", &printed);
+  Device device;
+  device.number = -1;
+  device.prop.major = 9;
+  device.prop.multiProcessorCount = 100;
+  device.prop.maxThreadsPerMultiProcessor = 2048;
+  device.prop.totalGlobalMem = size_t(64) << 30;
+  device.prop.l2CacheSize = 60 << 20;
+  report.heading(&device, "");
+  MadeUpMachine machine(&device, [](const Ref&, const std::string&) { return 1.0; });
+  carry_out(async_copy_experiment, Run{report, &device, {}}, machine);
+  std::vector<std::string> compared;
+  for (const Record& r : report.records())
+    if (r.kind == "ratio") compared.push_back(r.name + " " + r.at + ": " + r.metric);
+  CHECK(compared ==
+        std::vector<std::string>{"plain_4 128: time over that of async_ring_4x16k at 128",
+                                 "plain_16 128: time over that of async_ring_4x8k at 128",
+                                 "plain_2 2048: time over that of async_ring_2x4k at 2048",
+                                 "plain_4 128: time over that of bulk_ring_4x16k at 128",
+                                 "plain_16 128: time over that of bulk_ring_4x8k at 128",
+                                 "plain_2 2048: time over that of bulk_ring_2x4k at 2048"});
+}
+
 TEST_CASE("async_copy: on this GPU, too, and all words of a plain load are in flight at once") {
   if (skip_without_gpu()) return;
 #ifdef __CUDACC_DEBUG__
