@@ -1,54 +1,57 @@
-// async_copy: bytes under way need a place to go. A load's place is registers; cp.async (compute
-// capability 8.0 and later) and bulk copies (TMA, 9.0 and later) go to shared memory, where a ring
-// of stages keeps them under way while the threads work on what has come. When does that pay? Each
-// kernel adds up an array, and stores next to nothing, so that only its loads count. Look at one
-// block of 128 threads an SM, as a kernel with large tiles has, and at as many bytes under way by
-// each of the three; then at all threads that an SM holds.
+// async_copy: data in flight needs somewhere to land. For an ordinary load that is a register.
+// cp.async (compute capability 8.0 and later) and bulk copies (TMA, 9.0 and later) copy into shared
+// memory, where a ring of stages stays in flight while the threads work on what has arrived. No
+// text asks for them. Each kernel sums an array and stores next to nothing, so only its loads
+// count. Two things to look at:
+//   - One block of 128 threads per multiprocessor, as in a kernel with large tiles: how much must
+//   be
+//     in flight, and does it matter who requests it?
+//   - As many bytes in flight by each of the three, with all threads that a multiprocessor holds.
+//
 //   cmake -S 04_bandwidth -B build/async_copy -DEXPERIMENTS=async_copy
 //   cmake --build build/async_copy && build/async_copy/04_bandwidth
 //
-//   1  plain       loads into registers: 16 bytes each, 1 to 16 under way a thread
-//   2  async_ring  cp.async: every thread copies 16 bytes at a time into the ring
-//   3  bulk_ring   bulk copies: one thread asks for a whole stage
-//   4  chase, bulk_chase  one thread, one load or one bulk copy after another
+//   1  plain       loads into registers: 2 to 16 loads of 16 bytes in flight per thread
+//   2  async_ring  cp.async: each thread copies 16 bytes at a time into the ring
+//   3  bulk_ring   bulk copies: one thread requests a whole stage
+//   4  chase, bulk_chase  one thread, one load or one bulk copy after the other: the latency
 #include <cuda_pipeline_primitives.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
-#include "../common/report.hpp"
+#include "../common/checked.cuh"
+#include "../common/experiment.hpp"
 
 // libcu++ has bulk copies from CUDA 12.4 on, and in device code for 9.0 and later only
 #if CUDART_VERSION >= 12040 && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)
 #define BULK_COPIES
 #include <cuda/barrier>
 #include <cuda/ptx>
-// and a shared barrier's constructor does nothing
+// a shared barrier's constructor does nothing
 #pragma nv_diag_suppress static_var_with_dynamic_init
 #endif
 
+using namespace samples;
+
 namespace {
 
-// ---- kernels: a block adds up the tiles b, b + blocks, b + 2 blocks ... of n words of 16 bytes;
-//      each thread adds up some words of a tile, and stores its sum at the end ----
+// ---- kernels: block b sums the tiles b, b + blocks, b + 2 blocks ... of n words of 16 bytes. Each
+// thread sums some words of every tile, and stores its sum at the end ----
 
 // [plain]
-// A thread asks for `words` words of 16 bytes, and adds up the first when it has asked for all:
-// each holds four registers from then on. A warp asks for 32 neighbours, 512 bytes, with one
-// instruction. The bounds say that one block will do: else the compiler keeps to 32 registers, so
-// that many blocks fit, and at most six words are under way.
+// A thread loads `words` words of 16 bytes before it adds the first: each holds four registers from
+// then on. A warp loads 32 neighbouring words, 512 bytes, with one instruction. The launch bounds
+// say that one resident block is enough. Without them the compiler uses only 32 registers, so that
+// many blocks fit, and at most six words are in flight.
 template <unsigned words>
 __global__ void __launch_bounds__(256, 1) plain(unsigned* out, const uint4* in, size_t n) {
   const unsigned tile = words * blockDim.x;
-  const size_t turn = size_t(gridDim.x) * tile;
+  const size_t step = size_t(gridDim.x) * tile;
   size_t first = size_t(blockIdx.x) * tile;
   unsigned sum = 0;
-#pragma unroll 1  // else the compiler would put several turns' words under way
-  for (; first + tile <= n; first += turn) {
+#pragma unroll 1  // else the compiler would put the words of several tiles in flight
+  for (; first + tile <= n; first += step) {
     uint4 word[words];
 #pragma unroll
     for (unsigned k = 0; k < words; ++k) word[k] = in[first + k * blockDim.x + threadIdx.x];
@@ -56,39 +59,39 @@ __global__ void __launch_bounds__(256, 1) plain(unsigned* out, const uint4* in, 
     for (unsigned k = 0; k < words; ++k) sum += word[k].x + word[k].y + word[k].z + word[k].w;
   }
 #pragma unroll 1
-  for (size_t i = first + threadIdx.x; i < n; i += blockDim.x)  // the last tile, if it is not whole
+  for (size_t i = first + threadIdx.x; i < n; i += blockDim.x)  // the last tile, if it is not full
     sum += in[i].x + in[i].y + in[i].z + in[i].w;
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 // [/plain]
 
 // [async_ring]
-// The same tiles, `stages` of them under way to shared memory. A warp still asks with an
-// instruction for each 512 bytes, but no register waits. A thread takes back what it asked for
-// itself, and so needs no barrier of the block; where other threads' words are wanted, as of a
-// matrix's tile, __syncthreads() stands where __syncwarp() does, and once more before the stage is
-// filled again. `stages` is a constant because the instruction that waits holds it.
+// The same tiles, but `stages` of them are in flight to shared memory. A warp still issues one
+// instruction for each 512 bytes, but no register waits. Each thread reads only the words that it
+// requested itself, so the block needs no barrier. (Where threads need words of other threads, as
+// in a tile of a matrix, __syncthreads() replaces __syncwarp(), and a second one stands before the
+// stage is filled again.) `stages` is a constant because the instruction that waits contains it.
 template <unsigned stages, unsigned words>
 __global__ void async_ring(unsigned* out, const uint4* in, size_t n) {
   extern __shared__ __align__(128) uint4 ring[];
   const unsigned tile = words * blockDim.x;
-  const size_t turn = size_t(gridDim.x) * tile;
-  size_t asked = size_t(blockIdx.x) * tile;  // the tile that is asked for next
+  const size_t step = size_t(gridDim.x) * tile;
+  size_t next = size_t(blockIdx.x) * tile;  // the next tile to request
 #pragma unroll 1
-  for (unsigned stage = 0; stage < stages; ++stage, asked += turn) {  // fill the ring
+  for (unsigned stage = 0; stage < stages; ++stage, next += step) {  // fill the ring
 #pragma unroll
     for (unsigned k = 0; k < words; ++k) {
       const unsigned i = k * blockDim.x + threadIdx.x;
-      if (asked + i < n) __pipeline_memcpy_async(&ring[stage * tile + i], &in[asked + i], 16);
+      if (next + i < n) __pipeline_memcpy_async(&ring[stage * tile + i], &in[next + i], 16);
     }
     __pipeline_commit();  // even if the array has ended: waiting counts commits
   }
   unsigned sum = 0;
   unsigned stage = 0;
 #pragma unroll 1
-  for (size_t first = size_t(blockIdx.x) * tile; first < n; first += turn) {
-    __pipeline_wait_prior(stages - 1);  // until only so many are under way: the oldest has come
-    __syncwarp();                       // and the compiler reads nothing before
+  for (size_t first = size_t(blockIdx.x) * tile; first < n; first += step) {
+    __pipeline_wait_prior(stages - 1);  // until only so many are in flight: the oldest has arrived
+    __syncwarp();                       // the compiler reads nothing before
 #pragma unroll
     for (unsigned k = 0; k < words; ++k) {
       const unsigned i = k * blockDim.x + threadIdx.x;
@@ -100,49 +103,50 @@ __global__ void async_ring(unsigned* out, const uint4* in, size_t n) {
 #pragma unroll
     for (unsigned k = 0; k < words; ++k) {  // fill the stage again
       const unsigned i = k * blockDim.x + threadIdx.x;
-      if (asked + i < n) __pipeline_memcpy_async(&ring[stage * tile + i], &in[asked + i], 16);
+      if (next + i < n) __pipeline_memcpy_async(&ring[stage * tile + i], &in[next + i], 16);
     }
     __pipeline_commit();
-    asked += turn;
+    next += step;
     stage = (stage + 1) % stages;
   }
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 // [/async_ring]
 
-// The same ring, but one thread asks for a whole stage with one instruction, and the others wait at
-// the stage's barrier until all its bytes have come. Addresses and sizes are multiples of 16 bytes;
-// the last tile's copy is as short as what is left. One more barrier, of the block: nobody may
-// still read the stage when it is filled again.
+// The same ring, but one thread requests a whole stage with one instruction, and all threads wait
+// at the barrier of the stage until all its bytes have arrived. Addresses and sizes are multiples
+// of 16 bytes; the copy of the last tile is shorter if less remains. The block needs one more
+// barrier: no thread may still read the stage when it is filled again.
 template <unsigned stages, unsigned words>
 __global__ void bulk_ring(unsigned* out, const uint4* in, size_t n) {
 #ifdef BULK_COPIES
   extern __shared__ __align__(128) uint4 ring[];
-  __shared__ cuda::barrier<cuda::thread_scope_block> came[stages];
+  __shared__ cuda::barrier<cuda::thread_scope_block> arrived[stages];
   const unsigned tile = words * blockDim.x;
-  const size_t turn = size_t(gridDim.x) * tile;
-  size_t asked = size_t(blockIdx.x) * tile;
+  const size_t step = size_t(gridDim.x) * tile;
+  size_t next = size_t(blockIdx.x) * tile;
   if (threadIdx.x == 0) {
-    for (unsigned stage = 0; stage < stages; ++stage) init(&came[stage], 1);  // one thread arrives
-    cuda::device::experimental::fence_proxy_async_shared_cta();  // and the copies see it
+    for (unsigned stage = 0; stage < stages; ++stage)
+      init(&arrived[stage], 1);                                  // one thread arrives
+    cuda::device::experimental::fence_proxy_async_shared_cta();  // the copies see the barriers
   }
   __syncthreads();
 #pragma unroll 1
-  for (unsigned stage = 0; stage < stages; ++stage, asked += turn)  // fill the ring
-    if (threadIdx.x == 0 && asked < n) {
-      const unsigned bytes = 16 * unsigned(min(size_t(tile), n - asked));
-      cuda::device::memcpy_async_tx(&ring[stage * tile], &in[asked],
-                                    cuda::aligned_size_t<16>(bytes), came[stage]);
-      (void)cuda::device::barrier_arrive_tx(came[stage], 1, bytes);
+  for (unsigned stage = 0; stage < stages; ++stage, next += step)  // fill the ring
+    if (threadIdx.x == 0 && next < n) {
+      const unsigned bytes = 16 * unsigned(min(size_t(tile), n - next));
+      cuda::device::memcpy_async_tx(&ring[stage * tile], &in[next], cuda::aligned_size_t<16>(bytes),
+                                    arrived[stage]);
+      (void)cuda::device::barrier_arrive_tx(arrived[stage], 1, bytes);
     }
   // [bulk_ring]
   unsigned sum = 0;
   unsigned stage = 0;
-  unsigned lap = 0;  // 0, 1, 0, 1 ...: which opening of its barrier a stage is at
+  unsigned parity = 0;  // 0, 1, 0, 1 ...: changes with each round of the ring
 #pragma unroll 1
-  for (size_t first = size_t(blockIdx.x) * tile; first < n; first += turn) {
-    uint64_t* const barrier = cuda::device::barrier_native_handle(came[stage]);
-    while (!cuda::ptx::mbarrier_try_wait_parity(barrier, lap)) continue;  // sleeps for a while
+  for (size_t first = size_t(blockIdx.x) * tile; first < n; first += step) {
+    uint64_t* const barrier = cuda::device::barrier_native_handle(arrived[stage]);
+    while (!cuda::ptx::mbarrier_try_wait_parity(barrier, parity)) continue;  // until it is full
 #pragma unroll
     for (unsigned k = 0; k < words; ++k) {
       const unsigned i = k * blockDim.x + threadIdx.x;
@@ -152,40 +156,40 @@ __global__ void bulk_ring(unsigned* out, const uint4* in, size_t n) {
       }
     }
     __syncthreads();  // all have read the stage: it can be filled again
-    if (threadIdx.x == 0 && asked < n) {
-      const unsigned bytes = 16 * unsigned(min(size_t(tile), n - asked));
-      cuda::device::memcpy_async_tx(&ring[stage * tile], &in[asked],
-                                    cuda::aligned_size_t<16>(bytes), came[stage]);
-      (void)cuda::device::barrier_arrive_tx(came[stage], 1, bytes);  // opens when they have come
+    if (threadIdx.x == 0 && next < n) {
+      const unsigned bytes = 16 * unsigned(min(size_t(tile), n - next));
+      cuda::device::memcpy_async_tx(&ring[stage * tile], &in[next], cuda::aligned_size_t<16>(bytes),
+                                    arrived[stage]);
+      (void)cuda::device::barrier_arrive_tx(arrived[stage], 1, bytes);  // opens with the last byte
     }
-    asked += turn;
+    next += step;
     stage = (stage + 1) % stages;
-    if (stage == 0) lap ^= 1;
+    if (stage == 0) parity ^= 1;
   }
   // [/bulk_ring]
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 #endif
 }
 
-// One thread. Each word that comes says where the next one is, so that no two loads overlap.
+// One thread. Each word holds the index of the next one, so that no two loads overlap.
 __global__ void chase(unsigned* at, const uint4* ring, unsigned loads) {
   unsigned word = *at;
   for (unsigned k = 0; k < loads; ++k) word = ring[word].x;
   *at = word;
 }
 
-// The same by bulk copies of 16 bytes: each is asked for, waited for, and read.
+// The same by bulk copies of 16 bytes: each is requested, waited for, and read.
 __global__ void bulk_chase(unsigned* at, const uint4* ring, unsigned loads) {
 #ifdef BULK_COPIES
   __shared__ __align__(128) uint4 place;
-  __shared__ cuda::barrier<cuda::thread_scope_block> came;
-  init(&came, 1);
+  __shared__ cuda::barrier<cuda::thread_scope_block> arrived;
+  init(&arrived, 1);
   cuda::device::experimental::fence_proxy_async_shared_cta();
-  uint64_t* const barrier = cuda::device::barrier_native_handle(came);
+  uint64_t* const barrier = cuda::device::barrier_native_handle(arrived);
   unsigned word = *at;
   for (unsigned k = 0; k < loads; ++k) {
-    cuda::device::memcpy_async_tx(&place, &ring[word], cuda::aligned_size_t<16>(16), came);
-    (void)cuda::device::barrier_arrive_tx(came, 1, 16);
+    cuda::device::memcpy_async_tx(&place, &ring[word], cuda::aligned_size_t<16>(16), arrived);
+    (void)cuda::device::barrier_arrive_tx(arrived, 1, 16);
     while (!cuda::ptx::mbarrier_try_wait_parity(barrier, k % 2)) continue;
     word = place.x;
   }
@@ -193,116 +197,83 @@ __global__ void bulk_chase(unsigned* at, const uint4* ring, unsigned loads) {
 #endif
 }
 
-// ---- what is right ----
+// ---- the rows ----
 
-/// Word i: without pattern, so that no two words stand in for two others.
-__host__ __device__ unsigned part_at(size_t i) {
-  unsigned x = unsigned(i) ^ unsigned(i >> 32) * 0x9e3779b1u;
-  x = (x ^ x >> 16) * 0x85ebca6bu;
-  x = (x ^ x >> 13) * 0xc2b2ae35u;
-  return x ^ x >> 16;
-}
-
-/// What the four parts of the 16 bytes at i add up to.
-__host__ __device__ unsigned sum_at(size_t i) {
-  return part_at(4 * i) + part_at(4 * i + 1) + part_at(4 * i + 2) + part_at(4 * i + 3);
-}
-
-__global__ void fill(uint4* words, size_t n) {
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
-    words[i] =
-        make_uint4(part_at(4 * i), part_at(4 * i + 1), part_at(4 * i + 2), part_at(4 * i + 3));
-}
-
-/// Takes each word away from the sum of the thread that must have read it: tiles go round the
-/// blocks in turn, and a tile's words round the block's threads. Nothing is left of right sums.
-__global__ void take_away(unsigned* sums, unsigned blocks, unsigned threads, unsigned tile,
-                          size_t n) {
-  const size_t step = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += step) {
-    const unsigned block = unsigned(i / tile % blocks);
-    const unsigned thread = unsigned(i % tile % threads);
-    atomicSub(&sums[block * threads + thread], sum_at(i));
-  }
-}
-
-__global__ void count_wrong(const unsigned* sums, unsigned n, unsigned* wrong) {
-  for (unsigned t = blockIdx.x * blockDim.x + threadIdx.x; t < n; t += gridDim.x * blockDim.x)
-    if (sums[t] != 0) atomicAdd(wrong, 1u);
-}
-
-// ---- the story in order ----
+using Kernel = void (*)(unsigned* out, const uint4* in, size_t n);
 
 enum class Kind { plain, async, bulk };
 
-/// A kernel, and what a block of it has under way: `stages` times `words` words a thread.
-struct Way {
-  Kind kind;
-  unsigned stages, words;
-  void (*kernel)(unsigned* out, const uint4* in, size_t n);
+/// A kernel, and how it is launched.
+struct Variant {
+  std::string key = {}, shown = {};
+  Kind kind = Kind::plain;
+  Kernel kernel = nullptr;
+  unsigned stages = 1, words = 1;  ///< of each stage `words` words per thread are in flight
+  bool alone = true;  ///< one block of 128 threads per multiprocessor; else all that it holds
+
+  unsigned threads() const { return alone ? 128 : 256; }               ///< of a block
+  unsigned tile() const { return words * threads(); }                  ///< words of a stage
+  size_t block_bytes() const { return size_t(16) * stages * tile(); }  ///< in flight
+  size_t ring_bytes() const { return kind == Kind::plain ? 0 : block_bytes(); }
+  Ref ref(const Device* device) const {
+    const int all = device ? device->prop.maxThreadsPerMultiProcessor : 2048;
+    return {key, alone ? double(threads()) : all};
+  }
 };
 
-const Way ways[] = {
-    {Kind::plain, 1, 1, plain<1>},         {Kind::plain, 1, 2, plain<2>},
-    {Kind::plain, 1, 4, plain<4>},         {Kind::plain, 1, 8, plain<8>},
-    {Kind::plain, 1, 16, plain<16>},       {Kind::async, 2, 1, async_ring<2, 1>},
-    {Kind::async, 2, 2, async_ring<2, 2>}, {Kind::async, 2, 4, async_ring<2, 4>},
-    {Kind::async, 2, 8, async_ring<2, 8>}, {Kind::async, 4, 1, async_ring<4, 1>},
-    {Kind::async, 4, 2, async_ring<4, 2>}, {Kind::async, 4, 4, async_ring<4, 4>},
-    {Kind::async, 4, 8, async_ring<4, 8>}, {Kind::async, 8, 1, async_ring<8, 1>},
-    {Kind::async, 8, 2, async_ring<8, 2>}, {Kind::async, 8, 4, async_ring<8, 4>},
-    {Kind::async, 8, 8, async_ring<8, 8>}, {Kind::bulk, 2, 1, bulk_ring<2, 1>},
-    {Kind::bulk, 2, 2, bulk_ring<2, 2>},   {Kind::bulk, 2, 4, bulk_ring<2, 4>},
-    {Kind::bulk, 2, 8, bulk_ring<2, 8>},   {Kind::bulk, 4, 1, bulk_ring<4, 1>},
-    {Kind::bulk, 4, 2, bulk_ring<4, 2>},   {Kind::bulk, 4, 4, bulk_ring<4, 4>},
-    {Kind::bulk, 4, 8, bulk_ring<4, 8>},   {Kind::bulk, 8, 1, bulk_ring<8, 1>},
-    {Kind::bulk, 8, 2, bulk_ring<8, 2>},   {Kind::bulk, 8, 4, bulk_ring<8, 4>},
-    {Kind::bulk, 8, 8, bulk_ring<8, 8>},
-};
-
-/// A row of the table: what is launched, as a whole resident.
-struct Row {
-  const Way* way;
-  unsigned threads;  ///< of a block
-  unsigned blocks;   ///< of a multiprocessor
-  unsigned multiprocessors;
-  size_t shared;  ///< bytes that a block asks for: its ring, or more, to be alone
-
-  unsigned grid() const { return blocks * multiprocessors; }
-  unsigned total() const { return grid() * threads; }
-  unsigned tile() const { return way->words * threads; }  ///< words of a stage
-  double stage_bytes() const { return 16.0 * tile(); }
-  double in_flight() const { return way->stages * stage_bytes() * grid(); }
-  std::string name() const;
-};
-
-std::string Row::name() const {
-  if (way->kind == Kind::plain) return "plain loads, " + std::to_string(way->words) + " x 16 bytes";
-  return (way->kind == Kind::async ? "cp.async, " : "bulk copies, ") + std::to_string(way->stages) +
-         " x " + fixed(stage_bytes() / 1024, 0) + " KiB";
+template <unsigned words>
+Variant loads(bool alone = true) {
+  const std::string each = std::to_string(words);
+  return {"plain_" + each,
+          "plain loads, " + each + " x 16 bytes",
+          Kind::plain,
+          plain<words>,
+          1,
+          words,
+          alone};
 }
+/// Adds stages and their size to the key and the words of a ring.
+Variant with_shape(Variant v) {
+  const std::string stages = std::to_string(v.stages), KiB = std::to_string(v.tile() / 64);
+  v.key += "_" + stages + "x" + KiB + "k";
+  v.shown += ", " + stages + " x " + KiB + " KiB";
+  return v;
+}
+template <unsigned stages, unsigned words>
+Variant async(bool alone = true) {
+  return with_shape(
+      {"async_ring", "cp.async", Kind::async, async_ring<stages, words>, stages, words, alone});
+}
+template <unsigned stages, unsigned words>
+Variant bulk(bool alone = true) {
+  return with_shape(
+      {"bulk_ring", "bulk copies", Kind::bulk, bulk_ring<stages, words>, stages, words, alone});
+}
+
+/// One block per multiprocessor with 8 to 64 KiB in flight; then as many threads as it holds.
+const Variant variants[] = {
+    loads<4>(),      loads<16>(),  //
+    async<4, 1>(),   async<8, 1>(),      async<4, 2>(),
+    async<2, 4>(),   async<4, 4>(),      async<4, 8>(),  //
+    bulk<4, 1>(),    bulk<8, 1>(),       bulk<4, 2>(),
+    bulk<2, 4>(),    bulk<4, 4>(),       bulk<4, 8>(),  //
+    loads<2>(false), async<2, 1>(false), bulk<2, 1>(false),
+};
+const char* const memory_row = "plain_2";        // gives the memory's rate
+const char* const stage_row = "bulk_ring_8x2k";  // gives what a stage costs: the smallest, and most
+
+const Variant& variant(const Row& row) { return *with_key(variants, row.ref); }
 
 // ---- what a GPU has room for ----
 
-constexpr unsigned few = 128;         // threads of the only block of a multiprocessor: 4 warps
-constexpr unsigned block_full = 256;  // of a block where all threads are resident; divides them all
-constexpr size_t barriers = 128;      // bytes of a ring's barriers, rounded up as shared memory is
-
-size_t ring_bytes(const Way& way, unsigned threads) {
-  return way.kind == Kind::plain ? 0 : size_t(16) * way.stages * way.words * threads;
-}
-
-/// Bytes of shared memory that a block's ring may take.
-size_t most_ring(const cudaDeviceProp& prop) {
-  return std::max(prop.sharedMemPerBlockOptin, prop.sharedMemPerBlock) - barriers;
-}
-
-/// Bytes of which no two blocks have room on a multiprocessor, as far as a block may ask for them.
-/// (Before 7.0 it may not; a grid of a block each is spread over the multiprocessors anyway.) What
-/// is left is L1, through which loads come.
-size_t alone(const cudaDeviceProp& prop) {
-  return std::min(prop.sharedMemPerMultiprocessor / 2 + 1024, most_ring(prop));
+/// Bytes of shared memory that a block requests. One that is to be alone requests more than half of
+/// a multiprocessor's, as far as it may. (Before compute capability 7.0 it may not. A grid of one
+/// block per multiprocessor is spread over all of them anyway.) The rest is L1, which loads use.
+size_t requested_shared(const Variant& v, const cudaDeviceProp& prop) {
+  if (!v.alone) return v.ring_bytes();
+  constexpr size_t barriers = 128;  // bytes of a ring's barriers, rounded up as shared memory is
+  const size_t most = std::max(prop.sharedMemPerBlockOptin, prop.sharedMemPerBlock) - barriers;
+  return std::max(v.ring_bytes(), std::min(prop.sharedMemPerMultiprocessor / 2 + 1024, most));
 }
 
 /// Why this GPU, or this build, has no such copies. Empty: it has.
@@ -311,112 +282,69 @@ std::string lacking(Kind kind, const Device& device) {
   const int major = kind == Kind::async ? 8 : 9;
   const std::string needed = "compute capability " + std::to_string(major) + ".0";
   if (device.prop.major < major) return "needs " + needed;
+  if (device.number < 0) return "";  // made up or recorded: it has its rows whatever was built
   if (kind == Kind::bulk && CUDART_VERSION < 12040) return "needs CUDA 12.4";
-  if (device.number < 0) return "";  // made up
   cudaFuncAttributes compiled{};
   CUDA_CHECK(
       cudaFuncGetAttributes(&compiled, kind == Kind::async ? async_ring<2, 1> : bulk_ring<2, 1>));
   return compiled.ptxVersion < 10 * major ? "this build has no code for " + needed : "";
 }
 
-/// One block of few threads on each multiprocessor.
-Row alone_row(const Way& way, const cudaDeviceProp& prop) {
-  const size_t shared = std::max(ring_bytes(way, few), alone(prop));
-  return {&way, few, 1, unsigned(prop.multiProcessorCount), shared};
-}
+// ---- what all rows read, and what is right ----
 
-/// All threads that a multiprocessor holds.
-Row full_row(const Way& way, const cudaDeviceProp& prop) {
-  const unsigned blocks = unsigned(prop.maxThreadsPerMultiProcessor) / block_full;
-  return {&way, block_full, blocks, unsigned(prop.multiProcessorCount),
-          ring_bytes(way, block_full)};
-}
-
-/// Of few threads by default: one, four and sixteen loads a thread; rings of four stages, and those
-/// that hold the same 16 KiB in two, four and eight.
-bool by_default(const Way& way) {
-  if (way.kind == Kind::plain) return way.words == 1 || way.words == 4 || way.words == 16;
-  return way.stages == 4 || way.stages * way.words == 8;
-}
-
-/// Of all threads: 16 and 32 bytes a thread, the latter also by rings of two stages: 64 KiB where
-/// 2048 threads are resident, and at most 54 where 1536 share 100 KiB.
-bool for_all_threads(const Way& way) {
-  return way.words * way.stages == 2 || (way.kind == Kind::plain && way.words == 1);
-}
-
-/// What this run shows of what this GPU has.
-std::vector<Row> rows_of(const Run& run) {
-  const cudaDeviceProp& prop = run.device->prop;
-  std::vector<Row> rows;
-  for (const Way& way : ways)
-    if ((run.full || by_default(way)) && ring_bytes(way, few) <= most_ring(prop) &&
-        lacking(way.kind, *run.device).empty())
-      rows.push_back(alone_row(way, prop));
-  for (const Way& way : ways)
-    if (for_all_threads(way) && lacking(way.kind, *run.device).empty())
-      rows.push_back(full_row(way, prop));
-  return rows;
-}
-
-/// The row of so many stages and words a thread; -1 if there is none.
-int find(const std::vector<Row>& rows, unsigned threads, Kind kind, unsigned stages,
-         unsigned words) {
-  for (size_t i = 0; i < rows.size(); ++i)
-    if (rows[i].threads == threads && rows[i].way->kind == kind && rows[i].way->stages == stages &&
-        rows[i].way->words == words)
-      return int(i);
-  return -1;
-}
-
-// ---- what all rows read, and what their threads find ----
-
-struct Memory {
-  static constexpr size_t canaries = 64;  ///< behind what the threads write
-
-  DeviceBuffer<uint4> in;
-  DeviceBuffer<unsigned> out, wrong_sums{1};
-
-  Memory(size_t words, unsigned most_threads) : in(words), out(most_threads + canaries) {
-    fill<<<1024, 256>>>(in.data(), in.size());
-    CUDA_CHECK_LAUNCH();
+struct Word {
+  __host__ __device__ uint4 operator()(size_t i) const {
+    return {scrambled(4 * i), scrambled(4 * i + 1), scrambled(4 * i + 2), scrambled(4 * i + 3)};
   }
-  /// Threads whose sum is not that of their words.
-  size_t wrong(const Row& row) {
-    wrong_sums.copy_from({0});
-    take_away<<<1024, 256>>>(out.data(), row.grid(), row.threads, row.tile(), in.size());
-    count_wrong<<<256, 256>>>(out.data(), row.total(), wrong_sums.data());
-    CUDA_CHECK_LAUNCH();
-    return wrong_sums.to_host()[0];
-  }
-  Task task(const Row& row);
 };
 
-/// Lets a kernel ask for more than the 48 KiB that need no asking.
-void allow_shared(const Way& way, size_t bytes) {
+/// The sums that the threads of a launch must leave; behind them nobody writes.
+struct IsSum {
+  unsigned blocks, threads, tile;
+  size_t n;
+
+  __host__ __device__ unsigned of_thread(size_t t) const {
+    if (t >= size_t(blocks) * threads) return ~0u;  // as it was poisoned
+    unsigned sum = 0;
+    for (size_t i = t / threads * tile; i < n; i += size_t(blocks) * tile)
+      for (size_t k = t % threads; k < tile && i + k < n; k += threads) {
+        const uint4 word = Word{}(i + k);
+        sum += word.x + word.y + word.z + word.w;
+      }
+    return sum;
+  }
+  __device__ bool operator()(size_t t, unsigned found) const { return found == of_thread(t); }
+};
+
+size_t most_threads(const Device& device) {
+  return size_t(device.prop.multiProcessorCount) * device.prop.maxThreadsPerMultiProcessor;
+}
+
+struct Memory {
+  size_t words, threads;
+  DeviceBuffer<uint4> in = filled<uint4>(words, Word{});
+  Output<unsigned> sums{threads};
+};
+
+/// The work of that row, by blocks on so many multiprocessors.
+Task task_of(const Shared<Memory>& x, const Variant& v, const Ref& ref, unsigned multiprocessors,
+             size_t shared) {
+  const unsigned blocks = unsigned(ref.at) / v.threads() * multiprocessors;
   cudaFuncAttributes now{};
-  CUDA_CHECK(cudaFuncGetAttributes(&now, way.kernel));
-  if (size_t(now.maxDynamicSharedSizeBytes) < bytes)
+  CUDA_CHECK(cudaFuncGetAttributes(&now, v.kernel));
+  if (size_t(now.maxDynamicSharedSizeBytes) < shared)  // more than 48 KiB have to be allowed
     CUDA_CHECK(
-        cudaFuncSetAttribute(way.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes)));
+        cudaFuncSetAttribute(v.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared)));
+  const auto launch = [x, &v, blocks, shared] {
+    v.kernel<<<blocks, v.threads(), shared>>>(x->sums.data(), x->in.data(), x->in.size());
+  };
+  return {text(ref), launch, x->sums.check(IsSum{blocks, v.threads(), v.tile(), x->in.size()})};
 }
 
-Task Memory::task(const Row& row) {
-  allow_shared(*row.way, row.shared);
-  Check check;
-  check.poison = [this] { out.poison(); };
-  check.wrong = [this, row] { return wrong(row); };
-  return {row.name() + ", " + std::to_string(row.threads * row.blocks) + " threads",
-          [this, row] {
-            row.way->kernel<<<row.grid(), row.threads, row.shared>>>(out.data(), in.data(),
-                                                                     in.size());
-          },
-          std::move(check)};
-}
+// ---- latency: slots all over the memory, one after the other ----
 
-// ---- latency: a ring of slots all over the memory, as in in_flight ----
-
-constexpr unsigned slot_words = 16;  // 256 bytes: no load finds what came with another
+constexpr unsigned slot_words = 16;     // 256 bytes: no load finds what arrived with another
+constexpr unsigned chase_loads = 2048;  // of a launch: about 0.7 ms
 
 /// The slot after `slot` in a ring of 2^k slots: a generator of full period (factor 4 m + 1, odd
 /// addend), which visits each once.
@@ -424,236 +352,201 @@ __host__ __device__ unsigned next_slot(unsigned slot, unsigned slots) {
   return (slot * 1664525u + 1013904223u) & (slots - 1);
 }
 
-__global__ void fill_slots(uint4* ring, unsigned slots) {
-  for (unsigned s = blockIdx.x * blockDim.x + threadIdx.x; s < slots; s += gridDim.x * blockDim.x)
-    ring[size_t(s) * slot_words] = make_uint4(next_slot(s, slots) * slot_words, 0, 0, 0);
-}
+struct SlotWord {
+  unsigned slots;
+  __device__ uint4 operator()(size_t i) const {
+    return {next_slot(unsigned(i / slot_words), slots) * slot_words, 0, 0, 0};
+  }
+};
 
-/// The slots, and where a chase stands. A launch goes on where the one before ended: what comes
-/// next is in no cache yet.
+/// The slots, and where a chase is. Each launch goes on where the one before ended: its slots are
+/// in no cache yet.
 struct Slots {
-  static constexpr unsigned loads = 2048;  ///< of a launch: about 0.7 ms
-
-  unsigned count = 1;
-  DeviceBuffer<uint4> words;
-  DeviceBuffer<unsigned> at{1};
+  unsigned count;
+  DeviceBuffer<uint4> words = filled<uint4>(size_t(count) * slot_words, SlotWord{count});
+  Output<unsigned> at{1};
   unsigned from = 0;  ///< where the launch that is checked began
 
-  /// At least `bytes`.
-  explicit Slots(double bytes) {
-    while (16.0 * slot_words * count < bytes) count *= 2;
-    words = DeviceBuffer<uint4>(size_t(count) * slot_words);
-    fill_slots<<<1024, 256>>>(words.data(), count);
-    CUDA_CHECK_LAUNCH();
+  explicit Slots(unsigned count) : count(count) {
+    filled<uint4>(words.size(), SlotWord{count});  // drives the slots out of the L2
     at.copy_from({0});
   }
+  unsigned now() const { return at.to_host()[0]; }
   /// The word at which a chase from `from` must end.
   unsigned end() const {
     unsigned slot = from / slot_words;
-    for (unsigned k = 0; k < loads; ++k) slot = next_slot(slot, count);
+    for (unsigned k = 0; k < chase_loads; ++k) slot = next_slot(slot, count);
     return slot * slot_words;
-  }
-  Task task(void (*kernel)(unsigned*, const uint4*, unsigned)) {
-    Check check;
-    check.poison = [this] { from = at.to_host()[0]; };  // a chase that stays there is wrong
-    check.wrong = [this] { return size_t(at.to_host()[0] != end()); };
-    return {"the chase", [this, kernel] { kernel<<<1, 1>>>(at.data(), words.data(), loads); },
-            std::move(check)};
   }
 };
 
-// ---- what to expect ----
+Task chase_task(const Shared<Slots>& x, const Ref& ref) {
+  const bool by_bulk = ref.key == name_of<bulk_chase>();
+  const auto launch = [x, kernel = by_bulk ? bulk_chase : chase] {
+    kernel<<<1, 1>>>(x->at.data(), x->words.data(), chase_loads);
+  };
+  Check check;
+  check.poison = [x] { x->from = x->now(); };  // a chase that stays there is wrong
+  check.wrong = [x] { return size_t(x->now() != x->end()); };
+  return {text(ref), launch, std::move(check)};
+}
+
+// ---- prediction ----
 
 /// Measured in the same run.
 struct Calibrated {
-  double load_ns = NAN;     ///< latency of a load when nothing else runs; cp.async takes its way
+  double load_ns = NAN;     ///< latency of a load when nothing else runs; also taken for cp.async
   double bulk_ns = NAN;     ///< of a bulk copy
-  double stage_ns = NAN;    ///< that a block takes for a stage of bulk copies, by eight of 2 KiB
-  double memory_gbs = NAN;  ///< by plain loads of all threads, 32 bytes each
+  double stage_ns = NAN;    ///< that a block takes for each stage of bulk copies
+  double memory_gbs = NAN;  ///< by plain loads of all threads
 };
 
-/// Nanoseconds in which a block comes round its ring if the memory is never the limit. A bulk
-/// copy's latency; or what a block does for every stage, one after another: it wakes up, reads,
-/// meets at the barrier, and one thread asks again. Loads and cp.async leave that to each warp by
-/// itself.
-double round_ns(const Way& way, const Calibrated& c) {
-  if (way.kind != Kind::bulk) return c.load_ns;
-  return std::max(c.bulk_ns, way.stages * c.stage_ns);
+/// Bytes in flight on a multiprocessor.
+double bytes_in_flight(const Variant& v, double threads) {
+  return double(v.block_bytes()) * threads / v.threads();
 }
 
-/// Nanoseconds of a turn, in which `bytes` come and as many others set out. in_flight's model: the
-/// root of the sum of squares of the latency and of what the memory needs to pass them on fits an
-/// H200. What stages cost goes on beside the copies: the longer of the two counts. Left out: a
-/// thread with several loads waits for the last of them, and a stage is not under way while it is
+/// Nanoseconds in which a block goes round its ring if the memory is never the limit. For bulk
+/// copies: the latency, or what the block does for every stage, one stage after the other. It wakes
+/// up, reads, meets at the barrier, and one thread requests the next tile. Loads and cp.async leave
+/// this to each warp.
+double round_ns(const Variant& v, const Calibrated& c) {
+  return v.kind == Kind::bulk ? std::max(c.bulk_ns, v.stages * c.stage_ns) : c.load_ns;
+}
+
+/// GB/s by Little's law, of `bytes` in flight. They arrive in the root of the sum of the squares of
+/// the latency and of the time that the memory needs for them: a form fitted to in_flight's rows of
+/// an H200. What stages cost goes on beside the copies: the longer of the two counts. Left out: a
+/// thread with several loads waits for the last of them, and a stage is not in flight while it is
 /// read.
-double turn_ns(const Way& way, double bytes, const Calibrated& c) {
-  const double latency = way.kind == Kind::bulk ? c.bulk_ns : c.load_ns;
-  return std::max(std::hypot(latency, bytes / c.memory_gbs), round_ns(way, c));
-}
-
-/// Little's law.
-double predicted_gbs(const Way& way, double bytes, const Calibrated& c) {
-  return bytes / turn_ns(way, bytes, c);
-}
-
-/// Which limit is the larger one.
-Model model_of(const Way& way, double bytes, const Calibrated& c) {
-  return bytes / c.memory_gbs > round_ns(way, c) ? Model::traffic : Model::latency;
+double predicted_gbs(const Variant& v, double bytes, const Calibrated& c) {
+  const double latency = v.kind == Kind::bulk ? c.bulk_ns : c.load_ns;
+  return bytes / std::max(std::hypot(latency, bytes / c.memory_gbs), round_ns(v, c));
 }
 
 // ---- the experiment ----
 
-/// Bytes of the slots, or of the array: more than the L2 can keep, where they fit.
-double shrunk(double bytes, double there) {
-  while (bytes > 0.4 * there) bytes /= 2;
+/// Beyond the L2, where that fits.
+double grown_and_shrunk(const Run& run, double bytes) {
+  while (run.device && !beyond_l2(*run.device, bytes)) bytes *= 2;
+  while (bytes > 0.4 * run.memory_there()) bytes /= 2;
   return bytes;
 }
-
-double bytes_read(const Run& run) {
-  double bytes = run.quick ? 1 << 28 : 1 << 30;
-  while (run.device && !beyond_l2(*run.device, bytes)) bytes *= 2;
-  return shrunk(bytes, run.memory_there());
-}
-
+double bytes_read(const Run& run) { return grown_and_shrunk(run, run.quick ? 1 << 28 : 1 << 30); }
 /// A power of two.
-double bytes_of_slots(const Run& run) {
-  double bytes = 1 << 27;
-  while (!beyond_l2(*run.device, bytes)) bytes *= 2;
-  return shrunk(bytes, run.memory_there());
+double bytes_of_slots(const Run& run) { return grown_and_shrunk(run, 1 << 27); }
+
+/// The two latencies. A launch adds 2 us to 2048 loads, which are left in.
+void measure_latencies(const Run& run, Calibrated& c) {
+  const auto ns = [](const Row&, double ms) { return ms * 1e6 / chase_loads; };
+  Sheet sheet(run, "latency", {in_unit(compared("ns", "latency", "ns", 0), ns), spread()});
+  const Ref load = name_of<chase>(), copy = name_of<bulk_chase>();
+  sheet.add({.ref = load, .words = "a load", .calibrates = true});
+  sheet.add({.ref = copy,
+             .words = "a bulk copy",
+             .calibrates = true,
+             .missing = run.device ? lacking(Kind::bulk, *run.device) : ""});
+  SharedByTasks slots(
+      [&run] { return Slots(unsigned(bytes_of_slots(run) / sizeof(uint4) / slot_words)); });
+  sheet.measure(Timing::alone, [&](const Row& row) { return chase_task(slots(), row.ref); });
+  sheet.print();
+  c.load_ns = ns({}, sheet.ms(load));
+  c.bulk_ns = ns({}, sheet.ms(copy));
 }
 
-/// Nanoseconds that each load of a chase took. A launch adds 2 us, which are left in.
-Statistics ns_a_load(const Readings& ms, unsigned loads) {
-  return scaled(ms.statistics(), 1e6 / loads);
+void measure_rates(const Run& run, Calibrated& c) {
+  const double bytes = bytes_read(run);
+  const unsigned multiprocessors = run.device ? unsigned(run.device->prop.multiProcessorCount) : 0;
+  const auto in_flight = [](const Row& row) { return bytes_in_flight(variant(row), row.ref.at); };
+  const auto of_gpu = [=](const Row& row) { return multiprocessors * in_flight(row); };
+  const auto ref = [&](const char* key) { return with_key(variants, key)->ref(run.device); };
+  Sheet sheet(
+      run, "copies, threads of a multiprocessor",
+      {number(predicted("KiB in flight", "bytes in flight", "KiB", 0),
+              [=](const Row& row) { return in_flight(row) / 1024; }),
+       in_unit(compared("GB/s", "rate", "GB/s", 0), gbs_of), spread(),
+       in_unit(measured("ns", "latency", "ns", 0),
+               [=](const Row& row, double ms) { return of_gpu(row) / gbs_of(row, ms); }),
+       share_against(run, ref(memory_row), "of loads' most"), bar_against(run, ref(memory_row))},
+      "threads");
+  for (const Variant& v : variants)
+    sheet.add({.ref = v.ref(run.device),
+               .words = v.shown + ", " + at_text(v.ref(run.device)),
+               .bytes = bytes,
+               .calibrates = v.key == memory_row || v.key == stage_row,
+               .missing = run.device ? lacking(v.kind, *run.device) : ""});
+  SharedByTasks memory([&] { return Memory{size_t(bytes / 16), most_threads(*run.device)}; });
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    const size_t shared = requested_shared(variant(row), run.device->prop);
+    return task_of(memory(), variant(row), row.ref, multiprocessors, shared);
+  });
+
+  const Variant& stages = *with_key(variants, stage_row);
+  const double ring_bytes = double(multiprocessors * stages.block_bytes());
+  c.memory_gbs = bytes * 1e-6 / sheet.ms(ref(memory_row));
+  c.stage_ns = ring_bytes / (bytes * 1e-6 / sheet.ms(ref(stage_row))) / stages.stages;
+  sheet.predict(
+      [&](const Row& row) { return bytes * 1e-6 / predicted_gbs(variant(row), of_gpu(row), c); },
+      Basis::fitted);
+  sheet.print({"KiB in flight: of a multiprocessor. ns: bytes in flight over the rate"});
 }
 
-/// The two latencies, and the rows that say so.
-Calibrated show_latencies(const Run& run, Slots& slots) {
-  const Statistics load = ns_a_load(run.time(slots.task(chase)), Slots::loads);
+void run_async_copy(const Run& run) {
+  const double bytes = bytes_read(run);
+  run.report.begin("async_copy", bytes_text(bytes) +
+                                     " read, by one block of 128 threads per "
+                                     "multiprocessor and by all that it holds");
+  if (run.device && !beyond_l2(*run.device, bytes))
+    run.report.note("that is less than four times the L2: the cache's rates");
   Calibrated c;
-  c.load_ns = load.median;
-  Table table(run.report, "latency", {compared("ns", "latency", "ns", 0), shown("spread")});
-  table.row({"a load"}, {Calibration{load}, spread_text(load)});
-  if (lacking(Kind::bulk, *run.device).empty()) {
-    const Statistics bulk = ns_a_load(run.time(slots.task(bulk_chase)), Slots::loads);
-    c.bulk_ns = bulk.median;
-    table.row({"a bulk copy"}, {Calibration{bulk}, spread_text(bulk)});
-  }
-  table.print();
-  return c;
-}
-
-/// Statistics of the rates, all of which read `bytes`.
-std::vector<Statistics> rates(double bytes, const std::vector<Readings>& times) {
-  std::vector<Statistics> gbs;
-  for (const Readings& ms : times) gbs.push_back(gigabytes_per_second(bytes, ms.statistics()));
-  return gbs;
-}
-
-/// The row from which the memory's rate comes.
-int memory_row(const std::vector<Row>& rows) { return find(rows, block_full, Kind::plain, 1, 2); }
-
-/// The row from which the cost of a stage comes: the smallest stages, and most of them. -1 if there
-/// are no bulk copies.
-int stage_row(const std::vector<Row>& rows) { return find(rows, few, Kind::bulk, 8, 1); }
-
-/// Takes the two constants that rows of the table give.
-void calibrate(const std::vector<Row>& rows, const std::vector<Statistics>& gbs, Calibrated& c) {
-  c.memory_gbs = gbs[size_t(memory_row(rows))].median;
-  const int stage = stage_row(rows);
-  if (stage < 0) return;
-  const Row& row = rows[size_t(stage)];
-  c.stage_ns = row.in_flight() / gbs[size_t(stage)].median / row.way->stages;
-}
-
-void show(const Run& run, const std::vector<Row>& rows, const std::vector<Statistics>& gbs,
-          const Calibrated& c) {
-  Table table(run.report, "way, threads of a multiprocessor",
-              {predicted("KiB in flight", "bytes in flight", "KiB", 0),
-               compared("GB/s", "rate", "GB/s", 0), shown("spread"),
-               measured("ns", "latency", "ns", 0), shown("of the loads' most"), shown("")});
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const Way& way = *rows[i].way;
-    const double bytes = rows[i].in_flight();
-    const double share = gbs[i].median / c.memory_gbs;
-    const bool calibrates = int(i) == memory_row(rows) || int(i) == stage_row(rows);
-    const Cell rate =
-        calibrates ? Cell(Calibration{gbs[i]})
-                   : Cell(Compared{predicted_gbs(way, bytes, c), gbs[i], model_of(way, bytes, c)});
-    table.row({rows[i].name(), "threads", std::to_string(rows[i].threads * rows[i].blocks)},
-              {bytes / 1024 / rows[i].multiprocessors, rate, spread_text(gbs[i]),
-               bytes / gbs[i].median, fixed(100 * share, 0) + "%", bar(share)});
-  }
-  table.print();
-  run.report.note("KiB in flight: of a multiprocessor. ns: bytes in flight / rate");
-  run.report.note("predicted: a turn takes the root of latency^2 + (bytes / most GB/s)^2");
-  if (stage_row(rows) >= 0)
-    run.report.note("by bulk copies no less than stages x " + fixed(c.stage_ns, 0) +
-                    " ns, as in the row of 8 x 2 KiB");
-}
-
-/// Says how many times as fast `row` is as `other`, if both were measured.
-void find_gain(const Run& run, const std::vector<Readings>& times, int row, int other,
-               const std::string& what, const std::string& than) {
-  if (row < 0 || other < 0) return;
-  const Interval gain = ratio(times[size_t(other)], times[size_t(row)]);
-  if (!gain.measured()) return;
-  run.report.finding("async_copy", what + " " + faster(gain, than));
-}
-
-/// What a ring gains over loads into registers, with few threads and with all.
-void find_gains(const Run& run, const std::vector<Row>& rows, const std::vector<Readings>& times) {
-  const int four = find(rows, few, Kind::plain, 1, 4);
-  const int sixteen = find(rows, few, Kind::plain, 1, 16);
-  const int two_of_all = find(rows, block_full, Kind::plain, 1, 2);
-  for (const Kind kind : {Kind::async, Kind::bulk}) {
-    const std::string name = kind == Kind::async ? "cp.async" : "bulk copies";
-    find_gain(run, times, find(rows, few, kind, 4, 8), four,
-              "128 threads: " + name + ", 4 x 16 KiB,", "4 loads a thread");
-    find_gain(run, times, find(rows, few, kind, 4, 4), sixteen,
-              "128 threads: " + name + ", 4 x 8 KiB,", "16 loads a thread, as many bytes");
-    find_gain(run, times, find(rows, block_full, kind, 2, 1), two_of_all,
-              "all threads: " + name + ", 2 x 4 KiB a block,", "2 loads a thread, as many bytes");
+  measure_latencies(run, c);
+  measure_rates(run, c);
+  for (const std::string ring : {"async_ring_", "bulk_ring_"}) {
+    const std::string pairs[][2] = {{"plain_4", ring + "4x16k"},  // 8 KiB against 64
+                                    {"plain_16", ring + "4x8k"},  // as many bytes
+                                    {"plain_2", ring + "2x4k"}};  // the same, by all threads
+    for (const auto& [loads, other] : pairs)
+      find(run, "async_copy",
+           {.slow = with_key(variants, loads)->ref(run.device),
+            .fast = with_key(variants, other)->ref(run.device)});
   }
 }
 
-void say_what_is_left_out(const Run& run) {
-  for (const Kind kind : {Kind::async, Kind::bulk}) {
-    const std::string why = lacking(kind, *run.device);
-    if (!why.empty()) run.report.left_out(kind == Kind::async ? "cp.async" : "bulk copies", why);
+// ---- what it declares ----
+
+Needs needs(const Run& run) {
+  const double bytes = bytes_read(run), slots = bytes_of_slots(run);
+  return {.allocated = std::max(bytes + 4.0 * double(most_threads(*run.device)), 2 * slots),
+          .touched = std::min(bytes, slots)};
+}
+
+std::vector<Checked> tasks(size_t n) {
+  constexpr unsigned multiprocessors = 3;
+  const Device device = Device::current();
+  std::vector<Checked> all;
+  for (const Variant& v : variants) {
+    if (!lacking(v.kind, device).empty()) continue;
+    const Ref ref(v.key, v.alone ? v.threads() : 2 * v.threads());
+    const size_t threads = multiprocessors * size_t(ref.at);
+    const Shared x(Memory{n, threads});
+    all.push_back({.task = task_of(x, v, ref, multiprocessors, v.ring_bytes()),
+                   .elements = threads,
+                   .change_one = [x] { x->sums.change(5); }});
   }
+  for (const Ref& ref : {Ref(name_of<chase>()), Ref(name_of<bulk_chase>())}) {
+    if (ref.key == name_of<bulk_chase>() && !lacking(Kind::bulk, device).empty()) continue;
+    const Shared x(Slots(1 << 16));
+    all.push_back(
+        {.task = chase_task(x, ref), .elements = 1, .change_one = [x] { x->at.change(0); }});
+  }
+  return all;
 }
 
 }  // namespace
 
-void async_copy(const Run& run) {
-  const double bytes = bytes_read(run);
-  run.report.begin("async_copy", bytes_text(bytes) + " read, by one block of " +
-                                     std::to_string(few) +
-                                     " threads a multiprocessor and by all that it holds");
-  if (!run.device) {
-    run.report.note(
-        "Little's law: GB/s = bytes in flight / latency in ns; 132 multiprocessors "
-        "with 8 KiB each and 600 ns give " +
-        fixed(132 * 8192 / 600.0, 0) + " GB/s");
-    return run.report.left_out("the latencies and the rates");
-  }
-  if (!beyond_l2(*run.device, bytes))
-    run.report.note("that is less than four times the L2: the cache's rates");
-  say_what_is_left_out(run);
-
-  const std::vector<Row> rows = rows_of(run);
-  unsigned most_threads = 0;
-  for (const Row& row : rows) most_threads = std::max(most_threads, row.total());
-  Slots slots(bytes_of_slots(run));
-  Memory memory(size_t(bytes / 16), most_threads);  // which drives the slots out of the L2
-
-  Calibrated c = show_latencies(run, slots);
-  std::vector<Task> tasks;
-  for (const Row& row : rows) tasks.push_back(memory.task(row));
-  const std::vector<Readings> times = run.time_in_turn(tasks);
-  const std::vector<Statistics> gbs = rates(16.0 * double(memory.in.size()), times);
-  calibrate(rows, gbs, c);
-  show(run, rows, gbs, c);
-  find_gains(run, rows, times);
-}
+extern const Experiment async_copy_experiment{
+    .name = "async_copy",
+    .about = "loads, cp.async and bulk copies, at few threads and at all",
+    .run = run_async_copy,
+    .needs = needs,
+    .tasks = tasks};

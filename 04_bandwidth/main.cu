@@ -6,7 +6,7 @@
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] extern const samples::Experiment peak_experiment;
 [[gnu::weak]] extern const samples::Experiment in_flight_experiment;
-[[gnu::weak]] void async_copy(const Run&);
+[[gnu::weak]] extern const samples::Experiment async_copy_experiment;
 [[gnu::weak]] extern const samples::Experiment transpose_experiment;
 [[gnu::weak]] extern const samples::Experiment block_shape_experiment;
 [[gnu::weak]] void sum(const Run&, const Options&);
@@ -43,8 +43,7 @@ int main(int argc, char** argv) {
            {
                listed(&peak_experiment),
                listed(&in_flight_experiment),
-               {"async_copy", "loads, cp.async and bulk copies, at few threads and at all",
-                &async_copy},
+               listed(&async_copy_experiment),
                listed(&transpose_experiment),
                listed(&block_shape_experiment),
                {"sum", "a matrix summed by rows, by columns and in random order",

@@ -248,9 +248,11 @@ struct IsRight {
   }
 };
 
-template <auto at>
-struct Words {
-  __device__ float operator()(size_t i) const { return at(i); }
+struct InA {
+  __device__ float operator()(size_t i) const { return a_at(i); }
+};
+struct InB {
+  __device__ float operator()(size_t i) const { return b_at(i); }
 };
 
 // ---- launching them ----
@@ -258,8 +260,8 @@ struct Words {
 /// Three arrays of n vectors.
 struct Arrays {
   size_t n;
-  DeviceBuffer<float> a = filled<float>(4 * n, Words<a_at>{});
-  DeviceBuffer<float> b = filled<float>(4 * n, Words<b_at>{});
+  DeviceBuffer<float> a = filled<float>(4 * n, InA{});
+  DeviceBuffer<float> b = filled<float>(4 * n, InB{});
   Output<unsigned> out{4 * n};  ///< floats, or sums, in bits
   unsigned store_unless = ~0u;  ///< see kernel 5
 

@@ -91,6 +91,9 @@ TEST_CASE("peak: the launch that takes least time is the one that is measured ag
   carry_out(peak_experiment, Run{report, &device, {}}, machine);
   CHECK(printed.find("copy, 8x128 ") != std::string::npos);
   CHECK(printed.find("write, 1x1024 ") != std::string::npos);
+  for (const Record& r : report.records())
+    if (r.kind == "ratio")
+      CHECK(r.name + ": " + r.metric == "copy_engine: time over that of copy at " + r.at);
 }
 
 TEST_CASE("peak: an array counts as read or written if the result depends on it everywhere") {
