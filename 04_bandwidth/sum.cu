@@ -1,24 +1,31 @@
 // sum: an array is added up, so that nearly all of the time is reading. The study of 2007 [BW]
-// reads it by rows and by columns, in 4-byte and in 16-byte words: by rows it gets most of the
-// bandwidth, by columns next to nothing; wide words help columns and hurt rows. Look at what became
-// of each, and at the order that is really random, of which the text speaks without running it.
-//   cmake -S 04_bandwidth -B build/sum -DEXPERIMENTS=sum
-//   cmake --build build/sum && build/sum/04_bandwidth
+// reads it by rows and by columns, in words of 4 and of 16 bytes. By rows it reaches most of the
+// bandwidth, by columns next to nothing. Wide words help by columns, and lose by rows. Three things
+// to look at:
+//   - Rows in 4-byte words: the access is right, but too few bytes are in flight today.
+//   - Columns: other blocks want the rest of each sector, and the L2 has it.
+//   - Random order, of which the text speaks without running it.
 //
-//   1  sum_rows        a block takes rows, its lanes neighbouring words
-//   2  sum_rows4       1 in 16-byte words
-//   3  sum_columns     a block takes columns, its lanes words a row apart
-//   4  sum_columns4    3 in 16-byte words
-//   5  sum_random      each lane any word, no word twice
-//   6  sum_random4     5 in 16-byte words
-//   7  sum_rows_eight  1 with eight loads of a thread under way at once
-//   8  no_reads        1 without memory: what the loop and the additions take
-//   9  empty           what a launch and the results' way out take
+//   cmake -S 04_bandwidth -B build/sum -DEXPERIMENTS=sum && cmake --build build/sum
+//   build/sum/04_bandwidth sum
+//
+//   1  sum_rows        a block takes rows, its lanes read neighbouring words
+//   2  sum_rows4       kernel 1 in words of 16 bytes
+//   3  sum_columns     a block takes columns, its lanes read words that are a row apart
+//   4  sum_columns4    kernel 3 in words of 16 bytes
+//   5  sum_random      each lane reads any word, no word is read twice
+//   6  sum_random4     kernel 5 in words of 16 bytes
+//   7  sum_rows_eight  kernel 1 with eight loads of a thread in flight
+//   8  no_reads        kernel 1 without memory: what the loop and the additions take
+//   9  empty           what a launch and the way of the results take
 #include <algorithm>
 
-#include "../common/report.hpp"
+#include "../common/checked.cuh"
+#include "../common/experiment.hpp"
 #include "options.hpp"
 #include "sum_host.hpp"
+
+using namespace samples;
 
 // ---- kernels: `rows` rows of `columns` words; thread t writes its own sum to out[t] ----
 
@@ -33,7 +40,7 @@ __global__ void sum_rows(float* out, const float* in, unsigned rows, unsigned co
 }
 // [/sum_rows]
 
-// The same in words of 16 bytes: 16 sectors a warp.
+// The same in words of 16 bytes: 16 sectors per warp.
 __global__ void sum_rows4(float* out, const float4* in, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
@@ -56,7 +63,7 @@ __global__ void sum_columns(float* out, const float* in, unsigned rows, unsigned
 }
 // [/sum_columns]
 
-// The same in words of 16 bytes: 32 sectors a warp, half of each used.
+// The same in words of 16 bytes: 32 sectors per warp, half of each used.
 __global__ void sum_columns4(float* out, const float4* in, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned col = blockIdx.x; col < columns; col += gridDim.x)
@@ -81,8 +88,8 @@ __host__ __device__ unsigned shuffled(unsigned x, unsigned count) {
   return x;
 }
 
-// As by rows, but each lane reads the word that its own is shuffled to: 32 sectors a warp, whose
-// rest nobody wants soon.
+// As by rows, but each lane reads the word that its own is shuffled to: 32 sectors per warp,
+// and nobody wants their other bytes soon.
 __global__ void sum_random(float* out, const float* in, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
@@ -102,7 +109,7 @@ __global__ void sum_random4(float* out, const float4* in, unsigned rows, unsigne
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-// Kernel 1 with eight loads of each thread under way before the first addition: as many bytes in
+// sum_rows with eight loads of each thread in flight before the first addition: as many bytes in
 // flight as two 16-byte loads, in words of 4.
 __global__ void sum_rows_eight(float* out, const float* in, unsigned rows, unsigned columns) {
   float sum = 0;
@@ -116,12 +123,13 @@ __global__ void sum_rows_eight(float* out, const float* in, unsigned rows, unsig
 #pragma unroll
       for (unsigned k = 0; k < 8; ++k) sum += word[k];
     }
-    for (; col < columns; col += blockDim.x) sum += line[col];  // what is left, one at a time
+    for (; col < columns; col += blockDim.x)
+      sum += line[col];  // the remaining words, one at a time
   }
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-// Kernel 1 with a constant in place of each word.
+// sum_rows with a constant in place of each word.
 __global__ void no_reads(float* out, const float*, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
@@ -138,31 +146,18 @@ __global__ void empty(float* out, const float*, unsigned, unsigned) {
 
 namespace {
 
-// ---- what is right ----
-
-/// Word i: a whole number from 1 to `largest`, 8191 at most, without pattern. A thread that left a
-/// word out and took another twice would be found unless both are equal.
-__host__ __device__ unsigned whole_number(size_t i, unsigned largest) {
-  unsigned x = unsigned(i) ^ unsigned(i >> 32) * 0x9e3779b1u;
-  x = (x ^ x >> 16) * 0x85ebca6bu;
-  x = (x ^ x >> 13) * 0xc2b2ae35u;
-  return 1 + (x >> 16) % largest;
-}
-
-__global__ void fill(float* in, size_t n, unsigned largest) {
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
-    in[i] = float(whole_number(i, largest));
-}
+// ---- the kernels in order ----
 
 enum class Order { rows, columns, random, none, empty };
 
 struct Launch {
   unsigned blocks, threads;
   unsigned total() const { return blocks * threads; }
+  std::string text() const { return std::to_string(blocks) + " x " + std::to_string(threads); }
 };
+constexpr Launch text_launch{1024, 192};  // the text's best
 
-/// One array and one way through it.
+/// One array, and one way through it.
 struct Walk {
   Order order;
   unsigned words;  ///< of 4 bytes in a load
@@ -170,8 +165,75 @@ struct Walk {
   Launch launch;
 };
 
+struct Kernel {
+  std::string_view key = {};  ///< its name
+  const char* text = "";
+  Order order = Order::rows;
+  unsigned words = 1;      ///< of 4 bytes in a load
+  unsigned in_flight = 1;  ///< loads of a thread that the source puts before the first addition
+  double then = NAN;       ///< GB/s on the 8800 GTX, with the best launch
+  bool calibrates = false;
+  void (*launch)(const Walk&, float* out, const float* in) = nullptr;
+
+  bool reads() const { return order != Order::none && order != Order::empty; }
+};
+
+template <class Word>
+constexpr unsigned words_of(void (*)(float*, const Word*, unsigned, unsigned)) {
+  return sizeof(Word) / sizeof(float);
+}
+template <class Word>
+void start(void (*kernel)(float*, const Word*, unsigned, unsigned), const Walk& w, float* out,
+           const float* in) {
+  kernel<<<w.launch.blocks, w.launch.threads>>>(out, reinterpret_cast<const Word*>(in), w.rows,
+                                                w.columns);
+}
+template <auto kernel>
+Kernel named(Kernel k) {
+  k.key = name_of<kernel>();
+  k.words = words_of(kernel);
+  k.launch = [](const Walk& w, float* out, const float* in) { start(kernel, w, out, in); };
+  return k;
+}
+
+const Kernel kernels[] = {
+    named<sum_rows>({.text = "by rows, float", .then = 70.52, .calibrates = true}),
+    named<sum_rows4>({.text = "by rows, float4", .then = 38.83}),
+    named<sum_columns>(
+        {.text = "by columns, float", .order = Order::columns, .then = 0.92, .calibrates = true}),
+    named<sum_columns4>({.text = "by columns, float4", .order = Order::columns, .then = 3.73}),
+    named<sum_random>({.text = "random, float", .order = Order::random, .calibrates = true}),
+    named<sum_random4>({.text = "random, float4", .order = Order::random}),
+    named<sum_rows_eight>({.text = "by rows, eight floats", .in_flight = 8, .calibrates = true}),
+    named<no_reads>({.text = "by rows, no reads", .order = Order::none}),
+    named<empty>({.text = "empty", .order = Order::empty}),
+};
+
+/// Rows of 16-byte words have to begin on 16 bytes, and the shuffle has 32 bits.
+bool fits(const Kernel& k, size_t side) {
+  return side % k.words == 0 && (k.order != Order::random || side * (side / k.words) < 1ull << 32);
+}
+
+/// The row of a kernel with the launch that is best for it.
+Ref best_of(std::string_view key) { return std::string(key) + "_best"; }
+const Kernel* kernel_of(const Ref& ref) {
+  for (const Kernel& k : kernels)
+    if (ref.key == k.key || same(ref, best_of(k.key))) return &k;
+  return nullptr;  // the host's
+}
+
+// ---- what is right ----
+
+/// Word i: a whole number from 1 to `largest`, 8191 at most, without pattern. A thread that left a
+/// word out and took another twice would be found unless both are equal.
+struct NumberAt {
+  unsigned largest;
+  __host__ __device__ unsigned whole(size_t i) const { return 1 + (scrambled(i) >> 16) % largest; }
+  __device__ float operator()(size_t i) const { return float(whole(i)); }
+};
+
 /// Which thread takes the word at a place, from the text's description: a block takes every so
-/// many-th row and its threads the words of it in turn, or columns likewise.
+/// many-th row, and its threads the words of it in turn, or columns likewise.
 __host__ __device__ unsigned taker(const Walk& w, unsigned row, unsigned col) {
   const unsigned line = w.order == Order::columns ? col : row;
   const unsigned along = w.order == Order::columns ? row : col;
@@ -180,82 +242,82 @@ __host__ __device__ unsigned taker(const Walk& w, unsigned row, unsigned col) {
 
 /// Hands every word to the thread that has to take it: from words to threads, where the kernels go
 /// from threads to words.
-__global__ void add_to_takers(unsigned* right, Walk w, unsigned largest) {
+__global__ void add_to_takers(unsigned* right, Walk w, NumberAt number) {
   const size_t count = size_t(w.rows) * w.columns;
   const size_t threads = size_t(gridDim.x) * blockDim.x;
   for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < count; i += threads) {
     const size_t word = w.order == Order::random ? shuffled(unsigned(i), unsigned(count)) : i;
     unsigned sum = 0;
     for (unsigned k = 0; k < w.words; ++k)
-      sum += w.order == Order::none ? 1 : whole_number(word * w.words + k, largest);
+      sum += w.order == Order::none ? 1 : number.whole(word * w.words + k);
     atomicAdd(&right[taker(w, unsigned(i / w.columns), unsigned(i % w.columns))], sum);
   }
 }
 
-__global__ void count_wrong(const float* out, const unsigned* right, unsigned n, unsigned* wrong) {
-  for (unsigned t = blockIdx.x * blockDim.x + threadIdx.x; t < n; t += gridDim.x * blockDim.x)
-    if (!(out[t] == float(right[t]))) atomicAdd(wrong, 1u);
-}
-
-// ---- the story in order ----
-
-struct Kernel {
-  const char* name;
-  Order order;
-  unsigned words;
-  unsigned in_flight;  ///< loads of a thread that the source puts before the first addition
-  double then;         ///< GB/s on the 8800 GTX, of the best launch
-  void (*launch)(const Walk&, float* out, const float* in);
+/// What a thread must have found; behind the threads of the launch the poison must still stand.
+struct IsSum {
+  const unsigned* right;
+  unsigned threads;
+  bool empty;
+  __device__ bool operator()(size_t t, float found) const {
+    if (t >= threads) return found != found;
+    return found == (empty ? 8 : float(right[t]));
+  }
 };
 
-const float4* quads(const float* in) { return reinterpret_cast<const float4*>(in); }
-
-const Kernel kernels[] = {
-    {"by rows, float", Order::rows, 1, 1, 70.52,
-     [](const Walk& w, float* out, const float* in) {
-       sum_rows<<<w.launch.blocks, w.launch.threads>>>(out, in, w.rows, w.columns);
-     }},
-    {"by rows, float4", Order::rows, 4, 1, 38.83,
-     [](const Walk& w, float* out, const float* in) {
-       sum_rows4<<<w.launch.blocks, w.launch.threads>>>(out, quads(in), w.rows, w.columns);
-     }},
-    {"by columns, float", Order::columns, 1, 1, 0.92,
-     [](const Walk& w, float* out, const float* in) {
-       sum_columns<<<w.launch.blocks, w.launch.threads>>>(out, in, w.rows, w.columns);
-     }},
-    {"by columns, float4", Order::columns, 4, 1, 3.73,
-     [](const Walk& w, float* out, const float* in) {
-       sum_columns4<<<w.launch.blocks, w.launch.threads>>>(out, quads(in), w.rows, w.columns);
-     }},
-    {"random, float", Order::random, 1, 1, NAN,
-     [](const Walk& w, float* out, const float* in) {
-       sum_random<<<w.launch.blocks, w.launch.threads>>>(out, in, w.rows, w.columns);
-     }},
-    {"random, float4", Order::random, 4, 1, NAN,
-     [](const Walk& w, float* out, const float* in) {
-       sum_random4<<<w.launch.blocks, w.launch.threads>>>(out, quads(in), w.rows, w.columns);
-     }},
-    {"by rows, eight floats", Order::rows, 1, 8, NAN,
-     [](const Walk& w, float* out, const float* in) {
-       sum_rows_eight<<<w.launch.blocks, w.launch.threads>>>(out, in, w.rows, w.columns);
-     }},
-    {"by rows, no reads", Order::none, 1, 1, NAN,
-     [](const Walk& w, float* out, const float* in) {
-       no_reads<<<w.launch.blocks, w.launch.threads>>>(out, in, w.rows, w.columns);
-     }},
-    {"empty", Order::empty, 1, 1, NAN,
-     [](const Walk& w, float* out, const float* in) {
-       empty<<<w.launch.blocks, w.launch.threads>>>(out, in, w.rows, w.columns);
-     }},
-};
-enum { rows1, rows4, columns1, columns4, random1, random4, rows8, no_memory, nothing };
-
-/// Rows of 16-byte words have to begin on 16 bytes, and the shuffle has 32 bits.
-bool fits(const Kernel& k, size_t side) {
-  return side % k.words == 0 && (k.order != Order::random || side * (side / k.words) < 1ull << 32);
+/// The largest word with which the sum of any thread is exact in float, whatever the order: below
+/// 2^24.
+unsigned largest_word(unsigned side, const std::vector<Launch>& launches) {
+  double most_words = 1;
+  for (const Launch l : launches) {
+    const double lines = std::ceil(side / 4.0 / l.blocks) * 4;  // of words, or of quads
+    const double along = std::ceil(side / 4.0 / l.threads) * 4;
+    most_words = std::max(most_words, lines * along);
+  }
+  return unsigned(std::clamp((double(1 << 24) - 1) / most_words, 1.0, 8191.0));
 }
 
-constexpr Launch text_launch{1024, 192};  // the text's best
+unsigned most_threads(const std::vector<Launch>& launches) {
+  unsigned most = 0;
+  for (const Launch l : launches) most = std::max(most, l.total());
+  return most;
+}
+
+/// A square array on the device, what its threads find, and what they must find.
+struct Square {
+  unsigned side;
+  NumberAt number;
+  DeviceBuffer<float> in;
+  Output<float> out;
+  DeviceBuffer<unsigned> right;
+
+  Square(unsigned side, const std::vector<Launch>& launches)
+      : side(side),
+        number{largest_word(side, launches)},
+        in(filled<float>(size_t(side) * side, number)),
+        out(most_threads(launches)),
+        right(out.size()) {}
+  Walk walk(const Kernel& k, Launch l) const { return {k.order, k.words, side, side / k.words, l}; }
+  /// Compares what every thread found.
+  size_t wrong(const Walk& w) {
+    if (w.order != Order::empty) {
+      CUDA_CHECK(cudaMemset(right.data(), 0, right.bytes()));
+      add_to_takers<<<1024, 256>>>(right.data(), w, number);
+      CUDA_CHECK_LAUNCH();
+    }
+    return out.wrong(IsSum{right.data(), w.launch.total(), w.order == Order::empty});
+  }
+};
+
+Task task_of(const Shared<Square>& square, const Ref& ref, Launch l) {
+  const Kernel& k = *kernel_of(ref);
+  const Walk w = square->walk(k, l);
+  return {text(ref),
+          [square, &k, w] { k.launch(w, square->out.data(), square->in.data()); },
+          {[square] { square->out.poison(); }, [square, w] { return square->wrong(w); }, ""}};
+}
+
+// ---- launches ----
 
 /// The launches among which the best is looked for: the text's, and one, two and four times what
 /// fits on the device at once.
@@ -269,157 +331,18 @@ std::vector<Launch> candidates(const cudaDeviceProp& device) {
   }
   return all;
 }
-
-/// The largest word with which the sum of any thread is exact in float, whatever the access: below
-/// 2^24.
-unsigned largest_word(unsigned side, const std::vector<Launch>& launches) {
-  double most_words = 1;
-  for (const Launch l : launches) {
-    const double lines = std::ceil(side / 4.0 / l.blocks) * 4;  // of words, or of quads
-    const double along = std::ceil(side / 4.0 / l.threads) * 4;
-    most_words = std::max(most_words, lines * along);
-  }
-  return unsigned(std::clamp((double(1 << 24) - 1) / most_words, 1.0, 8191.0));
+std::vector<Launch> launches_of(const Run& run) {
+  return run.device ? candidates(run.device->prop) : std::vector<Launch>{text_launch};
 }
 
-/// A square array on the device, what its threads find, and what they must find.
-struct Square {
-  static constexpr size_t canaries = 64;  ///< behind what the threads write
-
-  unsigned side, largest;
-  size_t most_threads = 0;
-  DeviceBuffer<float> in{size_t(side) * side};
-  DeviceBuffer<float> out;
-  DeviceBuffer<unsigned> right;
-  DeviceBuffer<unsigned> wrong_sums{1};
-
-  Square(unsigned side, const std::vector<Launch>& launches)
-      : side(side), largest(largest_word(side, launches)) {
-    for (const Launch l : launches) most_threads = std::max<size_t>(most_threads, l.total());
-    out = DeviceBuffer<float>(most_threads + canaries);
-    right = DeviceBuffer<unsigned>(most_threads);
-    fill<<<1024, 256>>>(in.data(), in.size(), largest);
-    CUDA_CHECK_LAUNCH();
-  }
-  Walk walk(const Kernel& k, Launch l) const { return {k.order, k.words, side, side / k.words, l}; }
-  /// Compares what every thread found.
-  size_t wrong(const Walk& w) {
-    if (w.order == Order::empty) {
-      right.copy_from(std::vector<unsigned>(w.launch.total(), 8));
-    } else {
-      CUDA_CHECK(cudaMemset(right.data(), 0, right.bytes()));
-      add_to_takers<<<1024, 256>>>(right.data(), w, largest);
-      CUDA_CHECK_LAUNCH();
-    }
-    wrong_sums.copy_from({0});
-    count_wrong<<<256, 256>>>(out.data(), right.data(), w.launch.total(), wrong_sums.data());
-    CUDA_CHECK_LAUNCH();
-    return wrong_sums.to_host()[0];
-  }
-  Task task(const Kernel& k, Launch l) {
-    const Walk w = walk(k, l);
-    Check check;
-    check.poison = [this] { out.poison(); };
-    check.wrong = [this, w] { return wrong(w); };
-    return {std::string(k.name) + ", " + text_of(l),
-            [this, &k, w] { k.launch(w, out.data(), in.data()); }, std::move(check)};
-  }
-  static std::string text_of(Launch l) {
-    return std::to_string(l.blocks) + " x " + std::to_string(l.threads);
-  }
-};
-
-// ---- what to expect ----
-
-/// Sectors of 32 bytes that a warp's load touches: 32 words side by side, or one sector a lane.
-double sectors_a_request(const Kernel& k) {
-  if (k.order == Order::none || k.order == Order::empty) return NAN;
-  return k.order == Order::rows ? 32.0 * k.words * sizeof(float) / 32 : 32;
-}
-
-/// Every word is read once.
-double bytes_read(double side) { return 4 * side * side; }
-
-/// Lookups in L2 by columns: one for every lane's load, and one for every sector that memory fills.
-double lookups(const Kernel& k, unsigned side) {
-  const double words = double(side) * side;
-  return words / k.words + words / 8;
-}
-
-/// Measured in the same run, by the text's launch; milliseconds. Each access takes two of them.
-struct Calibrated {
-  double bandwidth = NAN;    ///< of the whole array, with enough bytes in flight
-  double trip = NAN;         ///< of one load of a thread, while all others load too
-  double lookup = NAN;       ///< of a sector in L2
-  double lone_sector = NAN;  ///< of a sector from memory of which nobody else wants the rest
-};
-
-/// Milliseconds by the slowest of the things that apply to an access.
-double predicted_ms(const Kernel& k, Launch l, unsigned side, const Calibrated& c,
-                    const Device& device) {
-  const double loads = double(side) * side / k.words;  // of single lanes
-  const double resident = std::min<double>(
-      l.total(), double(device.prop.multiProcessorCount) * device.prop.maxThreadsPerMultiProcessor);
-  double ms = c.bandwidth;  // bytes over bandwidth
-  if (k.order == Order::rows) ms = std::max(ms, loads / resident / k.in_flight * c.trip);
-  if (k.order == Order::columns) ms = std::max(ms, lookups(k, side) * c.lookup);
-  if (k.order == Order::random) ms = std::max(ms, loads * c.lone_sector);
-  return ms;
-}
-
-/// Lookups in L2 and lone sectors were measured on compute capability 9.0 only; a test holds rows
-/// to them there.
-Model model_of(const Kernel& k, const Device& device) {
-  return k.order == Order::rows || device.prop.major == 9 ? Model::traffic : Model::host;
-}
-
-// ---- the experiment ----
-
-/// What is timed for the claims: each access by its best launch, and rows in turn with the host.
-struct Best {
-  std::vector<Readings> access = std::vector<Readings>(std::size(kernels));
-  Readings rows_beside_host, host;
-};
-
-struct AccessTable {
-  const Run& run;
-  unsigned side;
-  Table table;
-  double empty_ms = NAN;
-
-  AccessTable(const Run& run, unsigned side)
-      : run(run),
-        side(side),
-        table(run.report, "access",
-              {shown("launch"), compared("ms", "time", "ms", 4), shown("spread"),
-               measured("GB/s", "bandwidth", "GB/s", 0),
-               measured("less empty", "bandwidth less the empty kernel", "GB/s", 0),
-               shown("of theory"), predicted("sectors", "sectors a request", "", 0),
-               then("then", "bandwidth", "GB/s", 2), shown("")}) {}
-
-  void add(const Kernel& k, Launch l, bool best, const Cell& time, const Readings& times) {
-    const Statistics ms = times.statistics();
-    const bool reads = k.order != Order::none && k.order != Order::empty;
-    const Statistics gbs = reads ? gigabytes_per_second(bytes_read(side), ms) : Statistics{};
-    const double theory = run.device ? run.device->theoretical_gbs : 0;
-    const double share = theory > 0 ? gbs.median / theory : NAN;
-    const double net = reads ? bytes_read(side) * 1e-6 / (ms.median - empty_ms) : NAN;
-    table.row({std::string(k.name) + (best ? ", best launch" : "")},
-              {Square::text_of(l), time, spread_text(ms), gbs, best ? net : NAN, percent(share),
-               sectors_a_request(k), best || !run.device ? k.then : NAN, bar(share)});
-  }
-};
-
-/// The launch of the sweep that takes least time; it is measured again afterwards.
-Launch best_launch(const Run& run, Square& square, const Kernel& k) {
+Launch search(const Run& run, const Shared<Square>& square, const Kernel& k) {
   Measuring briefly = run.measuring;
   briefly.typed = false;
   briefly.repeats = 3;
   Launch best = text_launch;
   double least = INFINITY;
-  for (const Launch l : candidates(run.device->prop)) {
-    if (run.quick && l.threads % 256 && l.blocks != text_launch.blocks) continue;
-    const double ms = time_alone(briefly, square.task(k, l)).median();
+  for (const Launch l : launches_of(run)) {
+    const double ms = time_alone(briefly, task_of(square, best_of(k.key), l)).median();
     if (ms < least) {
       least = ms;
       best = l;
@@ -428,188 +351,292 @@ Launch best_launch(const Run& run, Square& square, const Kernel& k) {
   return best;
 }
 
-/// An access and a launch of it.
-struct Choice {
-  int kernel;
-  Launch launch;
+/// The launch that takes least time. It is measured again afterwards. Random order takes that of
+/// the columns. Where none was recorded: one that fills the device.
+template <class Memory>
+Launch best_launch(const Run& run, Memory& square, const Kernel& k) {
+  Launch best = launches_of(run).back();
+  const Statistics blocks = ask(run, best_of(k.key), "blocks", "", [&] {
+    best = search(run, square(), k);
+    return single(best.blocks);
+  });
+  const Statistics threads =
+      ask(run, best_of(k.key), "threads of a block", "", [&] { return single(best.threads); });
+  if (!(blocks.median >= 1 && threads.median >= 1)) return best;
+  return {unsigned(blocks.median), unsigned(threads.median)};
+}
+
+// ---- prediction ----
+
+/// Sectors of 32 bytes that a warp's load touches: 32 words side by side, or one sector per lane.
+double sectors_per_request(const Kernel& k) {
+  if (!k.reads()) return NAN;
+  return k.order == Order::rows ? 32.0 * k.words * sizeof(float) / 32 : 32;
+}
+
+/// Every word is read once.
+double bytes_read(double side) { return 4 * side * side; }
+
+/// Lookups in L2 by columns: one for every lane's load, and one for every sector that memory fills.
+double lookups(const Kernel& k, double side) { return side * side / k.words + side * side / 8; }
+
+/// Measured in the same run, with the text's launch; milliseconds. Each order takes two of them.
+struct Calibrated {
+  double bandwidth = NAN;    ///< of the whole array, with enough bytes in flight
+  double latency = NAN;      ///< of one load of a thread, while all others load, too
+  double lookup = NAN;       ///< of a sector in L2
+  double lone_sector = NAN;  ///< of a sector from memory of which nobody wants the rest
 };
 
-/// Checks and times accesses in turn.
-std::vector<Readings> in_turn(const Run& run, Square& square, const std::vector<Choice>& choices) {
-  std::vector<Task> tasks;
-  for (const Choice& c : choices) tasks.push_back(square.task(kernels[c.kernel], c.launch));
-  return run.time_in_turn(tasks);
+/// Milliseconds by the slowest of the things that apply.
+double predicted_ms(const Kernel& k, Launch l, double side, const Calibrated& c,
+                    const Device& device) {
+  const double loads = side * side / k.words;  // of single lanes
+  const double resident = std::min<double>(
+      l.total(), double(device.prop.multiProcessorCount) * device.prop.maxThreadsPerMultiProcessor);
+  double ms = c.bandwidth;  // bytes over bandwidth
+  if (k.order == Order::rows) ms = std::max(ms, loads / resident / k.in_flight * c.latency);
+  if (k.order == Order::columns) ms = std::max(ms, lookups(k, side) * c.lookup);
+  if (k.order == Order::random) ms = std::max(ms, loads * c.lone_sector);
+  return ms;
 }
 
-Best measure(const Run& run, Square& square, HostSquare& host, AccessTable& table) {
-  const unsigned side = square.side;
-  const auto fitting = [&](std::initializer_list<int> which, Launch launch) {
-    std::vector<Choice> choices;
-    for (const int i : which)
-      if (fits(kernels[i], side)) choices.push_back({i, launch});
-    return choices;
-  };
-
-  // the constants, all by the text's launch
-  Calibrated c;
-  std::vector<Choice> choices = fitting({rows1, rows8, columns1, random1}, text_launch);
-  std::vector<Readings> times = in_turn(run, square, choices);
-  const double words = double(side) * side;
-  for (size_t i = 0; i < choices.size(); ++i) {
-    const double ms = times[i].median();
-    if (choices[i].kernel == rows1) c.trip = ms * text_launch.total() / words;
-    if (choices[i].kernel == rows8) c.bandwidth = ms;
-    if (choices[i].kernel == columns1) c.lookup = ms / lookups(kernels[columns1], side);
-    if (choices[i].kernel == random1) c.lone_sector = ms / words;
-    table.add(kernels[choices[i].kernel], text_launch, false, Calibration{times[i].statistics()},
-              times[i]);
-  }
-
-  // the others by the text's launch
-  const auto add_predicted = [&](const Choice& choice, bool best, const Readings& ms) {
-    const Kernel& k = kernels[choice.kernel];
-    const double expected = predicted_ms(k, choice.launch, side, c, *run.device);
-    table.add(k, choice.launch, best, Compared{expected, ms.statistics(), model_of(k, *run.device)},
-              ms);
-  };
-  choices = fitting({rows4, columns4, random4}, text_launch);
-  times = in_turn(run, square, choices);
-  for (size_t i = 0; i < choices.size(); ++i) add_predicted(choices[i], false, times[i]);
-  for (const int i : {no_memory, nothing}) {
-    const Readings without = run.time(square.task(kernels[i], text_launch));
-    table.add(kernels[i], text_launch, false, Compared{NAN, without.statistics()}, without);
-    if (i == nothing) table.empty_ms = without.median();
-  }
-
-  // each by the launch that is best for it; random order takes that of the columns
-  Best best;
-  choices = fitting({rows1, rows4, columns1, columns4, random1, random4, rows8}, text_launch);
-  std::vector<Launch> chosen(std::size(kernels), text_launch);
-  Progress progress("sum, launches", int(choices.size()));
-  for (Choice& choice : choices) {
-    if (choice.kernel == random1)
-      choice.launch = chosen[columns1];
-    else if (choice.kernel == random4)
-      choice.launch = chosen[columns4];
-    else
-      choice.launch = best_launch(run, square, kernels[choice.kernel]);
-    chosen[choice.kernel] = choice.launch;
-    progress.step();
-  }
-  times = in_turn(run, square, choices);
-  for (size_t i = 0; i < choices.size(); ++i) {
-    add_predicted(choices[i], true, times[i]);
-    best.access[choices[i].kernel] = times[i];
-  }
-
-  std::vector<Task> pair;
-  pair.push_back(square.task(kernels[rows1], chosen[rows1]));
-  pair.push_back(host.by_rows());
-  times = run.time_in_turn(pair);
-  best.rows_beside_host = times[0];
-  best.host = times[1];
-  return best;
+/// Lookups in L2 and lone sectors were measured on compute capability 9.0 only; a test holds rows
+/// to them there.
+Model model_of(const Kernel& k, const Device* device) {
+  return k.order == Order::rows || (device && device->prop.major == 9) ? Model::traffic
+                                                                       : Model::host;
 }
 
-/// `host_bytes`: of the host's array, which may be smaller than the device's.
-void judge(const Run& run, const Best& best, unsigned side, double host_bytes) {
-  const double bytes = bytes_read(side);
-  const double theory = run.device ? run.device->theoretical_gbs : NAN;
-  const bool in_cache = run.device && !beyond_l2(*run.device, bytes);
-  const std::string unaligned = "rows of " + std::to_string(side) + " floats hold no 16-byte words";
-  const auto unless = [&](const Interval& r, bool needs_quads) {
-    if (in_cache) return not_measured("the array is less than four times the L2");
-    return needs_quads && side % 4 ? not_measured(unaligned) : r;
-  };
-  const auto slowdown = [&](int a, int b) { return ratio(best.access[a], best.access[b]); };
-  const auto share_of_theory = [&](int i) {
-    if (run.device && !(theory > 0))
-      return not_measured("the theoretical bandwidth is not reported");
-    return unless(scaled(level(bytes, 1e9, best.access[i]), 1 / theory), false);
-  };
+// ---- the experiment ----
 
-  const Interval share = share_of_theory(rows1);
-  run.report.judge({"04.1", "reading by rows in 4-byte words reaches 82% of theory",
-                    "82%, 70.5 GB/s", "8800 GTX", g80},
-                   about(0.82), share, share_text(share), "of theory");
-  const Interval eight = share_of_theory(rows8);
-  if (eight.measured())
-    run.report.finding("04.1", "with eight loads of a thread under way " + share_text(eight));
-
-  const Interval columns = unless(slowdown(columns1, rows1), false);
-  run.report.judge(
-      {"04.2a", "reading by columns is slower than by rows", "77x slower", "8800 GTX", g80},
-      beats(77), columns, slower(columns));
-  const Interval random = unless(slowdown(random1, columns1), false);
-  run.report.judge(
-      {"04.2b", "columns are as slow as random order", "expected, not measured", "8800 GTX", g80},
-      gains_nothing(), random, "random order is " + slower(random, "columns"));
-  const Interval wide = unless(slowdown(rows4, rows1), true);
-  run.report.judge(
-      {"04.3", "by rows float4 loses a factor of 1.5 to 2", "1.8x slower", "8800 GTX", g80},
-      beats(1.5, 2), wide, slower(wide));
-  const Interval wide_columns = unless(slowdown(columns1, columns4), true);
-  run.report.judge(
-      {"04.4", "by columns float4 quadruples the rate", "4.1x faster", "8800 GTX", g80}, beats(4),
-      wide_columns, faster(wide_columns));
-  const Interval host =
-      unless(scaled(ratio(best.host, best.rows_beside_host), bytes / host_bytes), false);
-  run.report.judge({"04.11", "the GPU reads ten times as fast as the CPUs of its day",
-                    "12x faster (Woodcrest), 7x (Opteron)", "8800 GTX"},
-                   beats(10), host, faster(host, "this host's " + HostSquare::threads_text()));
-}
-
-/// The sums of the launch with the most threads, and what they must be.
-double bytes_of_sums(const std::vector<Launch>& launches) {
-  double bytes = 0;
-  for (const Launch l : launches) bytes = std::max(bytes, 8.0 * l.total());
-  return bytes;
-}
-
-std::vector<Launch> launches_of(const Run& run) {
-  return run.device ? candidates(run.device->prop) : std::vector<Launch>{text_launch};
-}
+double bytes_of_sums(const Run& run) { return 8.0 * most_threads(launches_of(run)); }
 
 std::string square_text(size_t side) {
   return std::to_string(side) + " x " + std::to_string(side) + " float, " +
          bytes_text(bytes_read(double(side)));
 }
 
-size_t side_of(const Run& run, size_t typed) {
-  const double sums = bytes_of_sums(launches_of(run));
+size_t side_of(const Run& run) {
+  const size_t typed = options_of(run).size;
   return fitting_size("sum of " + square_text(typed), typed, 12288, run.memory_there(),
-                      [&](size_t n) { return bytes_read(double(n)) + sums; });
+                      [&](size_t n) { return bytes_read(double(n)) + bytes_of_sums(run); });
+}
+void require_fit(const Run& run) { side_of(run); }
+
+/// On the host the array is half as wide in a quick run, and where no GPU is compared with it.
+size_t host_side_of(const Run& run) {
+  const bool all = options_of(run).size || (run.device && !run.quick);
+  return HostSquare::fitting_side(std::min<size_t>(side_of(run), all ? 12288 : 6144));
+}
+
+Sheet sheet_of(const Run& run, const char* heading, const Function<std::string(const Ref&)>& launch,
+               bool with_then) {
+  const auto theory = [&run](double gbs) {
+    const bool known = run.device && run.device->theoretical_gbs > 0;
+    return known ? gbs / run.device->theoretical_gbs : NAN;
+  };
+  const auto of_kernel = [](double (*value)(const Kernel&)) {
+    return [value](const Row& row) {
+      const Kernel* k = kernel_of(row.ref);
+      return k ? value(*k) : double(NAN);
+    };
+  };
+  const auto gbs = [](const Row& row, double ms) {
+    const Kernel* k = kernel_of(row.ref);
+    return !k || k->reads() ? gbs_of(row, ms) : double(NAN);
+  };
+  std::vector<Shown> columns{
+      {shown("launch"), {}, {}, [=](const Row& row, const Statistics&) { return launch(row.ref); }},
+      milliseconds(4),
+      spread(),
+      in_unit(measured("GB/s", "bandwidth", "GB/s", 0), gbs),
+      {shown("of theory"),
+       {},
+       {},
+       [=](const Row& row, const Statistics& ms) { return percent(theory(gbs(row, ms.median))); }},
+      number(predicted("sectors", "sectors a request", "", 0), of_kernel(sectors_per_request))};
+  if (with_then)
+    columns.push_back(number(then("then", "bandwidth", "GB/s", 2),
+                             of_kernel([](const Kernel& k) { return k.then; })));
+  return Sheet(run, heading, std::move(columns));
+}
+
+/// All kernels with the text's launch. Gives the model its constants.
+template <class Memory>
+Calibrated measure_text_launch(const Run& run, Memory& square, size_t side) {
+  Sheet sheet = sheet_of(
+      run, "order, text's launch", [](const Ref&) { return text_launch.text(); }, false);
+  for (const Kernel& k : kernels)
+    if (fits(k, side))
+      sheet.add({.ref = k.key,
+                 .words = k.text,
+                 .bytes = bytes_read(double(side)),
+                 .calibrates = k.calibrates,
+                 .model = model_of(k, run.device)});
+  sheet.measure(Timing::in_turn,
+                [&](const Row& row) { return task_of(square(), row.ref, text_launch); });
+  const double words = double(side) * double(side);
+  const auto ms = [&](const char* key) {
+    return fits(*kernel_of(key), side) ? sheet.ms(key) : double(NAN);
+  };
+  const Calibrated c{ms("sum_rows_eight"), ms("sum_rows") * text_launch.total() / words,
+                     ms("sum_columns") / lookups(*kernel_of("sum_columns"), double(side)),
+                     ms("sum_random") / words};
+  sheet.predict([&](const Row& row) {
+    const Kernel& k = *kernel_of(row.ref);
+    if (!k.reads() || !run.device) return double(NAN);
+    return predicted_ms(k, text_launch, double(side), c, *run.device);
+  });
+  sheet.print(
+      {"the model's constants: the bandwidth, the latency under load, a lookup in L2, a "
+       "lone sector"});
+  return c;
+}
+
+/// Each kernel with its best launch, and the host's sum by rows, in turn.
+template <class Memory, class HostMemory>
+void measure_best_launches(const Run& run, Memory& square, HostMemory& host, size_t side,
+                           const Calibrated& c) {
+  std::vector<Launch> best(std::size(kernels), text_launch);
+  const auto launch_of = [&](const Ref& ref) { return best[kernel_of(ref) - kernels]; };
+  for (const Kernel& k : kernels) {
+    const bool as_columns = k.order == Order::random;
+    if (!k.reads() || !fits(k, side)) continue;
+    best[&k - kernels] = as_columns ? launch_of(k.words == 1 ? "sum_columns" : "sum_columns4")
+                                    : best_launch(run, square, k);
+  }
+  Sheet sheet = sheet_of(
+      run, "order, best launch",
+      [&](const Ref& ref) { return kernel_of(ref) ? launch_of(ref).text() : ""; }, true);
+  for (const Kernel& k : kernels)
+    if (k.reads() && fits(k, side))
+      sheet.add({.ref = best_of(k.key),
+                 .words = std::string(k.text) + ", best launch",
+                 .bytes = bytes_read(double(side)),
+                 .model = model_of(k, run.device)});
+  const double host_bytes = bytes_read(double(host_side_of(run)));
+  sheet.add({.ref = "host_rows",
+             .words = "by rows, all cores",
+             .bytes = host_bytes,
+             .calibrates = true,
+             .on_host = true});
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    return row.on_host ? host()->by_rows() : task_of(square(), row.ref, launch_of(row.ref));
+  });
+  sheet.predict([&](const Row& row) {
+    if (row.on_host || !run.device) return double(NAN);
+    return predicted_ms(*kernel_of(row.ref), launch_of(row.ref), double(side), c, *run.device);
+  });
+  sheet.print();
+
+  Sheet columns(
+      run, "host, " + HostSquare::threads_text(),
+      {milliseconds(2), spread(), in_unit(measured("GB/s", "bandwidth", "GB/s", 2), gbs_of)});
+  columns.add({.ref = "host_columns",
+               .words = "by columns, all cores",
+               .bytes = host_bytes,
+               .on_host = true,
+               .model = Model::host});
+  columns.measure(Timing::alone, [&](const Row&) { return host()->by_columns(); });
+  constexpr double words_of_a_line = 16;  // 64 bytes come in for each word
+  columns.predict([&](const Row&) { return words_of_a_line * sheet.ms("host_rows"); });
+  columns.print();
+}
+
+void run_sum(const Run& run) {
+  const size_t side = side_of(run), host_side = host_side_of(run);
+  run.report.begin("sum", square_text(side) +
+                              (host_side == side ? "" : "; on the host " + square_text(host_side)));
+  SharedByTasks square([&run, side] { return Square(unsigned(side), launches_of(run)); });
+  SharedByTasks host([host_side] { return HostSquare(host_side); });
+  const Calibrated c = measure_text_launch(run, square, side);
+  measure_best_launches(run, square, host, side, c);
+  if (side % 4)
+    run.report.note("rows of " + std::to_string(side) + " floats hold no 16-byte words");
+  // the text compares two CPUs of 2007: a finding about this host, no claim
+  if (run.device)
+    find(run, "04.11", {.slow = "host_rows", .fast = best_of("sum_rows"), .per_byte = true},
+         HostSquare::threads_text() + " of this host: ");
+}
+
+// ---- claims ----
+
+std::vector<Claim> claims(const Run& run) {
+  const size_t side = side_of(run);
+  const double bytes = bytes_read(double(side));
+  const double theory = run.device ? run.device->theoretical_gbs : 0;
+  const std::string in_cache = run.device && !beyond_l2(*run.device, bytes)
+                                   ? "the array is less than four times the L2"
+                                   : "";
+  const std::string narrow =
+      side % 4 ? "rows of " + std::to_string(side) + " floats hold no 16-byte words" : in_cache;
+  const auto share_of = [=](const char* key) {
+    return Level{.ref = best_of(key),
+                 .metric = "of theory",
+                 .of_ms = [=](double ms) { return bytes * 1e-6 / ms / theory; },
+                 .unit = ""};
+  };
+  std::vector<Claim> all;
+  const auto add = [&](Part part, Criterion rule, const char* slow, const char* fast,
+                       const std::string& unless) {
+    all.push_back({.part = std::move(part),
+                   .rule = rule,
+                   .pairs = {{.slow = best_of(slow), .fast = best_of(fast)}},
+                   .unless = unless});
+  };
+  all.push_back({.part = {"04.1", "reading by rows in 4-byte words reaches 82% of theory",
+                          "82%, 70.5 GB/s", "8800 GTX", g80},
+                 .rule = about(0.82),
+                 .levels = {share_of("sum_rows")},
+                 .unless = run.device && !(theory > 0) ? "the theoretical bandwidth is not reported"
+                                                       : in_cache});
+  add({"04.2a", "reading by columns is slower than by rows", "77x slower", "8800 GTX", g80},
+      beats(77), "sum_columns", "sum_rows", in_cache);
+  add({"04.2b", "columns are as slow as random order", "expected, not measured", "8800 GTX", g80},
+      gains_nothing(), "sum_random", "sum_columns", in_cache);
+  if (side % 4) return all;
+  add({"04.3", "by rows float4 loses a factor of 1.5 to 2", "1.8x slower", "8800 GTX", g80},
+      beats(1.5, 2), "sum_rows4", "sum_rows", narrow);
+  add({"04.4a", "by columns float4 quadruples the rate", "4.1x faster", "8800 GTX", g80}, beats(4),
+      "sum_columns", "sum_columns4", narrow);
+  add({"04.4b", "a load of 128 bits takes as long as one of 32 bits", "the same time, no figure",
+       "8800 GTX", g80},
+      costs_as_much(), "sum_random4", "sum_random", narrow);
+  all.back().pairs[0].works = 4;  // so many times as many loads in the fast row
+  return all;
+}
+
+// ---- what it declares ----
+
+Needs needs(const Run& run) {
+  const double bytes = bytes_read(double(side_of(run)));
+  return {.allocated = bytes + bytes_of_sums(run), .touched = bytes};
+}
+
+std::vector<Checked> tasks(size_t n) {
+  const auto side = unsigned(std::sqrt(double(n))) + 1;
+  std::vector<Checked> all;
+  for (const Launch l : {Launch{2, 1024}, Launch{70, 33}, text_launch})
+    for (const unsigned wide : {side, (side + 3) / 4 * 4}) {
+      for (const Kernel& k : kernels) {
+        if (!fits(k, wide)) continue;
+        const Shared square{Square(wide, {l})};
+        all.push_back({.task = task_of(square, k.key, l),
+                       .elements = l.total(),
+                       .change_one = [square] { square->out.change(0); }});
+      }
+    }
+  return all;
 }
 
 }  // namespace
 
-void sum_fits(const Run& run, const Options& options) { side_of(run, options.size); }
-
-void sum(const Run& run, const Options& options) {
-  const std::vector<Launch> launches = launches_of(run);
-  const size_t side = side_of(run, options.size);
-  // half as wide where little is compared with it: with the host alone, and in a quick run
-  const bool all = options.size || (run.device && !run.quick);
-  const size_t host_side = HostSquare::fitting_side(std::min<size_t>(side, all ? 12288 : 6144));
-  run.report.begin("sum", square_text(side) +
-                              (host_side == side ? "" : "; on the host " + square_text(host_side)));
-
-  HostSquare host(host_side);
-  Best best;
-  AccessTable table(run, unsigned(side));
-  if (run.device) {
-    Square square(unsigned(side), launches);
-    best = measure(run, square, host, table);
-  } else {
-    for (const Kernel& k : kernels) table.add(k, text_launch, false, {}, {});
-  }
-  table.table.print();
-  if (run.device)
-    run.report.note("calibration: a load's trip, the bandwidth, a lookup in L2, a lone sector");
-  else
-    run.report.left_out("the sums on the GPU");
-  if (side % 4)
-    run.report.note("rows of " + std::to_string(side) + " floats hold no 16-byte words");
-  host.measure(run, best.host);
-  judge(run, best, unsigned(side), host.bytes());
-}
+extern const Experiment sum_experiment{
+    .name = "sum",
+    .about = "a matrix summed by rows, by columns and in random order",
+    .run = run_sum,
+    .check_typed = require_fit,
+    .claims = claims,
+    .needs = needs,
+    .tasks = tasks};

@@ -106,51 +106,38 @@ double line_sum(const float* first, size_t side, size_t apart) {
 
 struct HostSquare::Parts {
   size_t side;
-  std::unique_ptr<float[]> array;
-  std::vector<double> row_sums, column_sums, found;  ///< of each line; the first two are right
-  Crew crew;
+  std::unique_ptr<float[]> array = {};
+  std::vector<double> row_sums = {}, column_sums = {}, found = {};  ///< of each line; two are right
+  std::unique_ptr<Crew> crew = {};
 
-  explicit Parts(size_t side)
-      : side(side), array(new float[side * side]), row_sums(side), column_sums(side), found(side) {
+  /// Before the first check.
+  void begin() {
+    if (crew) return;
+    crew.reset(new Crew);
+    array.reset(new float[side * side]);
+    row_sums.assign(side, 0), column_sums.assign(side, 0), found.assign(side, NAN);
     share_out([this](size_t row) {  // first touched by the thread that will read it
-      for (size_t col = 0; col < this->side; ++col) {
-        const size_t i = row * this->side + col;
+      for (size_t col = 0; col < side; ++col) {
+        const size_t i = row * side + col;
         array[i] = word_at(i);
         row_sums[row] += word_at(i);
       }
     });
     share_out([this](size_t col) {
-      for (size_t row = 0; row < this->side; ++row)
-        column_sums[col] += word_at(row * this->side + col);
+      for (size_t row = 0; row < side; ++row) column_sums[col] += word_at(row * side + col);
     });
   }
   /// Calls `work(line)` for all lines, neighbouring ones in one thread.
   void share_out(const std::function<void(size_t)>& work) {
-    const size_t threads = crew.size();
-    crew.run([&](size_t i) {
+    const size_t threads = crew->size();
+    crew->run([&](size_t i) {
       for (size_t line = side * i / threads; line < side * (i + 1) / threads; ++line) work(line);
     });
   }
-  Task task(const char* name, const std::vector<double>& right, size_t line_apart,
-            size_t word_apart) {
-    Check check;
-    check.poison = [this] { found.assign(side, NAN); };
-    check.wrong = [this, &right] {
-      size_t wrong = 0;
-      for (size_t line = 0; line < side; ++line) wrong += !(found[line] == right[line]);
-      return wrong;
-    };
-    const auto add_up = [this, line_apart, word_apart] {
-      share_out([this, line_apart, word_apart](size_t line) {
-        found[line] = line_sum(array.get() + line * line_apart, side, word_apart);
-      });
-    };
-    return {name, add_up, std::move(check), true};
-  }
 };
 
-HostSquare::HostSquare(size_t side) : parts_(new Parts(side)) {}
-
+HostSquare::HostSquare(size_t side) : parts_(new Parts{side}) {}
+HostSquare::HostSquare(HostSquare&&) noexcept = default;
 HostSquare::~HostSquare() = default;
 
 size_t HostSquare::fitting_side(size_t side) {
@@ -163,30 +150,29 @@ std::string HostSquare::threads_text() {
   return std::to_string(std::max(1u, std::thread::hardware_concurrency())) + " threads";
 }
 
-double HostSquare::bytes() const { return 4.0 * double(parts_->side) * double(parts_->side); }
-
-Task HostSquare::by_rows() {
-  return parts_->task("the host's sum by rows", parts_->row_sums, parts_->side, 1);
+/// `right`: the sums of all lines. Lines begin `line_apart` words apart, a line's words lie
+/// `word_apart` from each other.
+Task HostSquare::task(const char* name, const std::vector<double> Parts::*right, bool columns) {
+  Check check;
+  check.poison = [parts = parts_] {
+    parts->begin();
+    parts->found.assign(parts->side, NAN);
+  };
+  check.wrong = [parts = parts_, right] {
+    size_t wrong = 0;
+    for (size_t line = 0; line < parts->side; ++line)
+      wrong += !(parts->found[line] == ((*parts).*right)[line]);
+    return wrong;
+  };
+  const auto add_up = [parts = parts_, columns] {
+    const size_t side = parts->side, line_apart = columns ? 1 : side,
+                 word_apart = columns ? side : 1;
+    parts->share_out([=, &parts](size_t line) {
+      parts->found[line] = line_sum(parts->array.get() + line * line_apart, side, word_apart);
+    });
+  };
+  return {name, add_up, std::move(check), true};
 }
 
-Task HostSquare::by_columns() {
-  return parts_->task("the host's sum by columns", parts_->column_sums, 1, parts_->side);
-}
-
-void HostSquare::measure(const Run& run, const Readings& measured_rows) {
-  Run briefly = run;
-  if (!briefly.measuring.typed) briefly.measuring.repeats = run.quick ? 2 : 5;
-  Table table(
-      run.report, "host, all cores",
-      {compared("ms", "time", "ms", 2), shown("spread"), measured("GB/s", "bandwidth", "GB/s", 2)});
-  const Readings by_row = measured_rows.ms.empty() ? briefly.time(by_rows()) : measured_rows;
-  const Statistics rows = by_row.statistics();
-  table.row({"by rows, all cores"},
-            {Calibration{rows}, spread_text(rows), gigabytes_per_second(bytes(), rows)});
-  constexpr double words_of_a_line = 16;  // 64 bytes come in for each word
-  const Statistics columns = briefly.time(by_columns()).statistics();
-  table.row({"by columns, all cores"},
-            {Compared{words_of_a_line * rows.median, columns, Model::host}, spread_text(columns),
-             gigabytes_per_second(bytes(), columns)});
-  table.print();
-}
+Task HostSquare::by_rows() { return task("host_rows", &Parts::row_sums, false); }
+Task HostSquare::by_columns() { return task("host_columns", &Parts::column_sums, true); }

@@ -3,12 +3,14 @@
 
 #include <memory>
 
-#include "../common/report.hpp"
+#include "../common/timing.hpp"
 
-/// A square array in host memory and the threads that add it up, which exist before a clock starts.
+/// A square array in host memory, and the threads that add it up. Both exist from the first check
+/// of a task on, before a clock starts.
 class HostSquare {
  public:
   explicit HostSquare(size_t side);
+  HostSquare(HostSquare&&) noexcept;
   ~HostSquare();
 
   /// `side`, halved until the array takes at most half of the host's memory.
@@ -16,14 +18,13 @@ class HostSquare {
   /// "16 threads".
   static std::string threads_text();
 
-  double bytes() const;
-  /// Adds up the whole array, a share of the rows (or of the columns) for each thread.
+  /// Adds up the whole array, a share of the rows (or of the columns) per thread. The tasks are
+  /// called host_rows and host_columns.
   Task by_rows();
   Task by_columns();
-  /// Prints both. `rows`: times by rows that were measured already, in turn with the GPU; or none.
-  void measure(const Run& run, const Readings& rows);
 
  private:
   struct Parts;
-  std::unique_ptr<Parts> parts_;
+  Task task(const char* name, const std::vector<double> Parts::*right, bool columns);
+  std::shared_ptr<Parts> parts_;
 };
