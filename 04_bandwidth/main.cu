@@ -10,7 +10,7 @@
 [[gnu::weak]] extern const samples::Experiment transpose_experiment;
 [[gnu::weak]] extern const samples::Experiment block_shape_experiment;
 [[gnu::weak]] extern const samples::Experiment sum_experiment;
-[[gnu::weak]] void threads(const Run&);
+[[gnu::weak]] extern const samples::Experiment threads_experiment;
 [[gnu::weak]] void blocks(const Run&);
 
 namespace {
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
                listed(&transpose_experiment),
                listed(&block_shape_experiment),
                listed(&sum_experiment),
-               {"threads", "summing with 16 to 1024 threads a block", &threads},
+               listed(&threads_experiment),
                {"blocks", "summing with 1 to 2048 blocks", &blocks},
            },
        .options =
