@@ -11,7 +11,7 @@
 [[gnu::weak]] extern const samples::Experiment block_shape_experiment;
 [[gnu::weak]] extern const samples::Experiment sum_experiment;
 [[gnu::weak]] extern const samples::Experiment threads_experiment;
-[[gnu::weak]] void blocks(const Run&);
+[[gnu::weak]] extern const samples::Experiment blocks_experiment;
 
 namespace {
 
@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
                listed(&block_shape_experiment),
                listed(&sum_experiment),
                listed(&threads_experiment),
-               {"blocks", "summing with 1 to 2048 blocks", &blocks},
+               listed(&blocks_experiment),
            },
        .options =
            {
