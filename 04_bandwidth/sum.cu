@@ -556,7 +556,7 @@ void run_sum(const Run& run) {
     run.report.note("rows of " + std::to_string(side) + " floats hold no 16-byte words");
   // the text compares two CPUs of 2007: a finding about this host, no claim
   if (run.device)
-    find(run, "04.11", {.slow = "host_rows", .fast = best_of("sum_rows"), .per_byte = true},
+    find(run, "sum", {.slow = "host_rows", .fast = best_of("sum_rows"), .per_byte = true},
          HostSquare::threads_text() + " of this host: ");
 }
 
