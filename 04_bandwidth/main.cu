@@ -9,8 +9,7 @@
 [[gnu::weak]] extern const samples::Experiment async_copy_experiment;
 [[gnu::weak]] extern const samples::Experiment transpose_experiment;
 [[gnu::weak]] extern const samples::Experiment block_shape_experiment;
-[[gnu::weak]] void sum(const Run&, const Options&);
-[[gnu::weak]] void sum_fits(const Run&, const Options&);
+[[gnu::weak]] extern const samples::Experiment sum_experiment;
 [[gnu::weak]] void threads(const Run&);
 [[gnu::weak]] void blocks(const Run&);
 
@@ -46,8 +45,7 @@ int main(int argc, char** argv) {
                listed(&async_copy_experiment),
                listed(&transpose_experiment),
                listed(&block_shape_experiment),
-               {"sum", "a matrix summed by rows, by columns and in random order",
-                with(options, sum), with(options, sum_fits)},
+               listed(&sum_experiment),
                {"threads", "summing with 16 to 1024 threads a block", &threads},
                {"blocks", "summing with 1 to 2048 blocks", &blocks},
            },

@@ -1,12 +1,12 @@
 // The host's half of sum; see sum_host.hpp.
 #include "sum_host.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <condition_variable>
-#include <exception>
 #include <functional>
 #include <mutex>
-#include <thread>
-#include <utility>
+#include <vector>
 
 #include <unistd.h>
 
@@ -14,16 +14,29 @@
 
 namespace {
 
-/// Word i: a whole number from 1 to 16, so that a line's sum is exact in float.
+/// Word i: a whole number from 1 to 16, so that a row's sum is exact in float.
 float word_at(size_t i) {
   unsigned x = unsigned(i) ^ unsigned(i >> 32) * 0x9e3779b1u;
   x = (x ^ x >> 16) * 0x85ebca6bu;
   return float(1 + (x >> 28));
 }
 
+/// Adds up `n` neighbouring words.
+double row_sum(const float* first, size_t n) {
+  float sums[16] = {};  // independent, so that the adding keeps up with the memory
+  size_t i = 0;
+  for (; i + 16 <= n; i += 16)
+    for (size_t j = 0; j < 16; ++j) sums[j] += first[i + j];
+  for (; i < n; ++i) sums[0] += first[i];
+  double total = 0;
+  for (const float sum : sums) total += sum;
+  return total;
+}
+
 }  // namespace
 
-/// Threads that wait for work, one a core, and are all given the same function.
+/// Threads that wait for work, one per core, and are all given the same function, which throws
+/// nothing.
 class Crew {
  public:
   Crew() {
@@ -37,7 +50,7 @@ class Crew {
   ~Crew() { end(); }
   size_t size() const { return size_; }
 
-  /// Calls `work(i)` in thread i, for all of them, waits, and rethrows what one of them threw.
+  /// Calls `work(i)` in thread i, for all of them, and waits.
   void run(const std::function<void(size_t)>& work) {
     std::unique_lock lock(mutex_);
     work_ = &work;
@@ -45,14 +58,13 @@ class Crew {
     ++order_;
     begin_.notify_all();
     end_.wait(lock, [this] { return busy_ == 0; });
-    if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
   }
 
  private:
   void end() {
     {
       const std::lock_guard lock(mutex_);
-      ending_ = true;
+      work_ = nullptr;
       ++order_;
     }
     begin_.notify_all();
@@ -62,131 +74,68 @@ class Crew {
     for (unsigned long long seen = 0;;) {
       begin_.wait(lock, [&] { return order_ != seen; });
       seen = order_;
-      if (ending_) return;
-      const std::function<void(size_t)>& work = *work_;
-      std::exception_ptr thrown;
+      const std::function<void(size_t)>* const work = work_;
+      if (!work) return;
       lock.unlock();
-      try {
-        work(number);
-      } catch (...) {
-        thrown = std::current_exception();
-      }
+      (*work)(number);
       lock.lock();
-      if (thrown) thrown_ = thrown;
       if (--busy_ == 0) end_.notify_one();
     }
   }
 
-  const size_t size_ = std::max(1u, std::thread::hardware_concurrency());
+  const size_t size_ = HostSquare::threads();
   std::mutex mutex_;
   std::condition_variable begin_, end_;
-  const std::function<void(size_t)>* work_ = nullptr;
+  const std::function<void(size_t)>* work_ = nullptr;  ///< null: the end
   size_t busy_ = 0;
   unsigned long long order_ = 0;
-  bool ending_ = false;
-  std::exception_ptr thrown_;
   HostThreads threads_;  // last, so that they end before what they use
 };
-
-namespace {
-
-/// Adds up `side` words, `apart` words from each other.
-double line_sum(const float* first, size_t side, size_t apart) {
-  float sums[16] = {};  // independent, so that the adding keeps up with the memory
-  size_t i = 0;
-  for (; i + 16 <= side; i += 16)
-    for (size_t j = 0; j < 16; ++j) sums[j] += first[(i + j) * apart];
-  for (; i < side; ++i) sums[0] += first[i * apart];
-  double total = 0;
-  for (const float sum : sums) total += sum;
-  return total;
-}
-
-}  // namespace
 
 struct HostSquare::Parts {
   size_t side;
   std::unique_ptr<float[]> array;
-  std::vector<double> row_sums, column_sums, found;  ///< of each line; the first two are right
+  std::vector<double> right, found;  ///< the sum of each row
   Crew crew;
 
   explicit Parts(size_t side)
-      : side(side), array(new float[side * side]), row_sums(side), column_sums(side), found(side) {
+      : side(side), array(new float[side * side]), right(side), found(side) {
     share_out([this](size_t row) {  // first touched by the thread that will read it
-      for (size_t col = 0; col < this->side; ++col) {
-        const size_t i = row * this->side + col;
+      for (size_t i = row * this->side; i < (row + 1) * this->side; ++i) {
         array[i] = word_at(i);
-        row_sums[row] += word_at(i);
+        right[row] += word_at(i);
       }
     });
-    share_out([this](size_t col) {
-      for (size_t row = 0; row < this->side; ++row)
-        column_sums[col] += word_at(row * this->side + col);
-    });
   }
-  /// Calls `work(line)` for all lines, neighbouring ones in one thread.
+  /// Calls `work(row)` for all rows, neighbouring ones in one thread.
   void share_out(const std::function<void(size_t)>& work) {
     const size_t threads = crew.size();
     crew.run([&](size_t i) {
-      for (size_t line = side * i / threads; line < side * (i + 1) / threads; ++line) work(line);
+      for (size_t row = side * i / threads; row < side * (i + 1) / threads; ++row) work(row);
     });
-  }
-  Task task(const char* name, const std::vector<double>& right, size_t line_apart,
-            size_t word_apart) {
-    Check check;
-    check.poison = [this] { found.assign(side, NAN); };
-    check.wrong = [this, &right] {
-      size_t wrong = 0;
-      for (size_t line = 0; line < side; ++line) wrong += !(found[line] == right[line]);
-      return wrong;
-    };
-    const auto add_up = [this, line_apart, word_apart] {
-      share_out([this, line_apart, word_apart](size_t line) {
-        found[line] = line_sum(array.get() + line * line_apart, side, word_apart);
-      });
-    };
-    return {name, add_up, std::move(check), true};
   }
 };
 
 HostSquare::HostSquare(size_t side) : parts_(new Parts(side)) {}
-
+HostSquare::HostSquare(HostSquare&&) noexcept = default;
 HostSquare::~HostSquare() = default;
 
-size_t HostSquare::fitting_side(size_t side) {
-  const double memory = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
-  while (side > 1 && 4.0 * double(side) * double(side) > 0.5 * memory) side /= 2;
-  return side;
+unsigned HostSquare::threads() { return std::max(1u, std::thread::hardware_concurrency()); }
+
+double HostSquare::memory_there() {
+  return double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
 }
 
-std::string HostSquare::threads_text() {
-  return std::to_string(std::max(1u, std::thread::hardware_concurrency())) + " threads";
+void HostSquare::add_up() {
+  Parts& p = *parts_;
+  p.share_out([&p](size_t row) { p.found[row] = row_sum(p.array.get() + row * p.side, p.side); });
 }
 
-double HostSquare::bytes() const { return 4.0 * double(parts_->side) * double(parts_->side); }
+void HostSquare::poison() { parts_->found.assign(parts_->side, NAN); }
 
-Task HostSquare::by_rows() {
-  return parts_->task("the host's sum by rows", parts_->row_sums, parts_->side, 1);
-}
-
-Task HostSquare::by_columns() {
-  return parts_->task("the host's sum by columns", parts_->column_sums, 1, parts_->side);
-}
-
-void HostSquare::measure(const Run& run, const Readings& measured_rows) {
-  Run briefly = run;
-  if (!briefly.measuring.typed) briefly.measuring.repeats = run.quick ? 2 : 5;
-  Table table(
-      run.report, "host, all cores",
-      {compared("ms", "time", "ms", 2), shown("spread"), measured("GB/s", "bandwidth", "GB/s", 2)});
-  const Readings by_row = measured_rows.ms.empty() ? briefly.time(by_rows()) : measured_rows;
-  const Statistics rows = by_row.statistics();
-  table.row({"by rows, all cores"},
-            {Calibration{rows}, spread_text(rows), gigabytes_per_second(bytes(), rows)});
-  constexpr double words_of_a_line = 16;  // 64 bytes come in for each word
-  const Statistics columns = briefly.time(by_columns()).statistics();
-  table.row({"by columns, all cores"},
-            {Compared{words_of_a_line * rows.median, columns, Model::host}, spread_text(columns),
-             gigabytes_per_second(bytes(), columns)});
-  table.print();
+size_t HostSquare::wrong() const {
+  size_t wrong = 0;
+  for (size_t row = 0; row < parts_->side; ++row)
+    wrong += !(parts_->found[row] == parts_->right[row]);
+  return wrong;
 }

@@ -26,7 +26,8 @@ Interval ratio_of_times(const Run& run, const Measured& slow, const Measured& fa
 /// The same as the pair says. What is saved is always the ratio of the rows' times.
 Interval as_compared(const Comparison& pair, const Measured& slow, const Measured& fast,
                      const Interval& of_times) {
-  return pair.per_byte ? scaled(of_times, fast.bytes / slow.bytes) : of_times;
+  const double bytes = pair.per_byte ? fast.bytes / slow.bytes : 1;
+  return scaled(of_times, bytes / pair.times);
 }
 
 Judged judged(const Run& run, const Comparison& pair) {
@@ -36,7 +37,8 @@ Judged judged(const Run& run, const Comparison& pair) {
   run.report.save({"", slow.ref.key, "", at_text(slow.ref), "ratio", ratio_to(fast.ref), "x",
                    times.value, times.low, times.high, times.pairs, slow.words});
   const Interval r = as_compared(pair, slow, fast, times);
-  return {r, slower(r, fast.words) + (pair.per_byte ? ", per byte" : "")};
+  const std::string so_many = pair.times == 1 ? "" : fixed(pair.times, 0) + " of ";
+  return {r, slower(r, so_many + fast.words) + (pair.per_byte ? ", per byte" : "")};
 }
 
 /// As many decimals as leave three digits.

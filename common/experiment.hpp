@@ -13,6 +13,7 @@ namespace samples {
 struct Comparison {
   Ref slow, fast;
   bool per_byte = false;  ///< compares what a byte of each row's work takes
+  double times = 1;       ///< compares with so many of `fast`: four that do a quarter of the work
 };
 
 /// A number that a claim judges as it is: one that was kept under this metric or, if `of_ms` is

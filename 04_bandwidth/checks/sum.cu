@@ -1,11 +1,8 @@
 // Self-checks of sum.cu, compiled in its place where BUILD_TESTING is on.
 #include "../sum.cu"
 
-#include <doctest/doctest.h>
-
 #include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/plausible.hpp"
-#include "../../common/counters.hpp"
+#include "../../common/checks/standard.hpp"
 
 namespace {
 
@@ -17,27 +14,50 @@ double pattern(size_t i, size_t n) {
   return 1.0 - 2.0 * double(first) / double(n);
 }
 
-/// What every thread of a launch must find, by the text's two loops, on the host.
-std::vector<float> sums_by_host(const Walk& w, unsigned largest) {
-  if (w.order == Order::empty) return std::vector<float>(w.launch.total(), 8);
-  const bool by_columns = w.order == Order::columns;
-  const size_t lines = by_columns ? w.columns : w.rows;
-  const size_t along = by_columns ? w.rows : w.columns;
-  std::vector<float> sums;
-  for (unsigned block = 0; block < w.launch.blocks; ++block)
-    for (unsigned thread = 0; thread < w.launch.threads; ++thread) {
-      size_t sum = 0;
-      for (size_t line = block; line < lines; line += w.launch.blocks)
-        for (size_t i = thread; i < along; i += w.launch.threads) {
-          size_t word = by_columns ? i * w.columns + line : line * w.columns + i;
-          if (w.order == Order::random) word = shuffled(unsigned(word), w.rows * w.columns);
-          for (size_t k = 0; k < w.words; ++k)
-            sum += w.order == Order::none ? 1 : whole_number(word * w.words + k, largest);
-        }
-      sums.push_back(float(sum));
+const Access& access(const char* key) { return *with_key(accesses, key); }
+
+/// With another launch, in another array.
+Walk walk(const Access& a, Launch l, unsigned rows, unsigned columns) {
+  Access launched = a;
+  launched.launch = l;
+  return walk_of(launched, {rows, columns});
+}
+
+/// What every thread of a launch must find, from words to threads, where kernels and right_sum go
+/// from threads to words: a block reads every so many-th row, and its threads the words of the row
+/// in turn; or columns likewise.
+std::vector<unsigned> sums_by_words(const Access& a, const Walk& w) {
+  std::vector<unsigned> sums(w.launch.total(), a.order == Order::empty ? 8 : 0);
+  if (a.order == Order::empty) return sums;
+  for (unsigned row = 0; row < w.rows; ++row)
+    for (unsigned col = 0; col < w.columns; ++col) {
+      const unsigned line = a.order == Order::columns ? col : row;
+      const unsigned along = a.order == Order::columns ? row : col;
+      size_t load = size_t(row) * w.columns + col;
+      if (a.order == Order::random) load = shuffled(unsigned(load), w.rows * w.columns);
+      unsigned& sum = sums[line % w.launch.blocks * w.launch.threads + along % w.launch.threads];
+      for (size_t k = 0; k < a.word; ++k)
+        sum += a.order == Order::no_loads ? 1 : whole_number(load * a.word + k);
     }
   return sums;
 }
+
+/// A run whose rows take these times, on a GPU of 1000 GB/s.
+struct MadeUp {
+  std::string printed;
+  Report report{"sum", &printed};
+  Device device = made_up_devices()[0];
+
+  explicit MadeUp(double (*ms)(const Ref&)) {
+    device.theoretical_gbs = 1000;
+    report.heading(&device, "");
+    MadeUpMachine machine(&device, [ms](const Ref& ref, const std::string& metric) {
+      return metric == "time" ? ms(ref) : 1.0;
+    });
+    carry_out(sum_experiment, Run{report, &device, {}}, machine);
+  }
+  bool says(const std::string& text) const { return printed.find(text) != std::string::npos; }
+};
 
 }  // namespace
 
@@ -57,187 +77,187 @@ TEST_CASE("sum: the random order takes every word once") {
   }
 }
 
-TEST_CASE("sum: predicted sectors a request, from the addresses of a warp") {
-  constexpr unsigned side = 12288;
-  for (int i : {rows1, rows4, columns1, columns4, random1, random4}) {
-    const Kernel& k = kernels[i];
-    const unsigned columns = side / k.words, count = side * columns;
-    std::vector<size_t> sectors;
-    for (unsigned lane = 0; lane < 32; ++lane) {
-      size_t word = lane;
-      if (k.order == Order::columns) word = size_t(lane) * columns;
-      if (k.order == Order::random) word = shuffled(lane, count);
-      sectors.push_back(word * k.words / 8);
+TEST_CASE("sum: what each thread must find, word by word") {
+  for (const Access& a : accesses)
+    for (const Launch l : {Launch{1, 64}, Launch{7, 33}, Launch{300, 1}}) {
+      CAPTURE(a.key);
+      CAPTURE(l.text());
+      const Walk w = walk(a, l, 101, 60);
+      std::vector<unsigned> sums;
+      for (unsigned t = 0; t < l.total(); ++t) sums.push_back(right_sum(w, t));
+      CHECK(sums == sums_by_words(a, w));
     }
-    std::sort(sectors.begin(), sectors.end());
-    const auto end = std::unique(sectors.begin(), sectors.end());
-    CHECK(sectors_a_request(k) == double(end - sectors.begin()));
+}
+
+TEST_CASE("sum: every thread's sum is exact in float, on every GPU") {
+  CHECK(whole_number(12345) != whole_number(12345 + (size_t(1) << 32)));
+  for (const Device& device : made_up_devices()) {
+    std::string printed;
+    Report report("sum", &printed);
+    const double side = shape_of(Run{report, &device, {}}).rows;
+    for (const Launch l : candidates(&device)) {
+      CHECK(l.threads <= 1024);
+      const double lines = std::ceil(side / 4 / l.blocks) * 4;  // of words, or of quads
+      CHECK(64 * lines * std::ceil(side / 4 / l.threads) * 4 < 1 << 24);
+    }
   }
-  CHECK_FALSE(fits(kernels[rows4], 1022));     // no rows of 16-byte words
-  CHECK_FALSE(fits(kernels[random1], 65536));  // 2^32 words are too many for the shuffle
-  CHECK(fits(kernels[random4], 65536));
 }
 
-TEST_CASE("sum: the text's square fits made-up GPUs, beyond the L2") {
-  check_on_made_up_devices([](const Run& run) {
-    const std::vector<Launch> launches = candidates(run.device->prop);
-    for (const Launch l : launches) CHECK(l.threads <= 1024);
-    const auto bytes = [&](size_t n) { return bytes_read(double(n)) + bytes_of_sums(launches); };
-    const size_t side = fitting_size("sum", 0, 12288, run.memory_there(), bytes);
-    return Needs{bytes(side), bytes_read(double(side))};
-  });
-}
-
-TEST_CASE("sum: launches fill made-up devices once, twice and four times") {
-  const auto device = [](int multiprocessors, int resident_threads) {
-    cudaDeviceProp prop{};
-    prop.multiProcessorCount = multiprocessors;
-    prop.maxThreadsPerMultiProcessor = resident_threads;
-    return prop;
+TEST_CASE("sum: bytes, sectors per request and predictions, by hand") {
+  // a quarter of a millisecond for all bytes; a load takes 1 us, a lookup 10 ns, a lone sector
+  // 100 ns; 1000 x 1000 words
+  const Calibrated c{.bandwidth = 0.25, .latency = 1e-3, .lookup = 1e-5, .lone_sector = 1e-4};
+  struct Row {
+    const char* key;
+    double sectors;
+    double few_ms, many_ms;  ///< with 500 and with 10000 resident threads
   };
-  for (const cudaDeviceProp& prop : {device(40, 1024), device(24, 1536), device(148, 2048)}) {
-    const std::vector<Launch> launches = candidates(prop);
-    CHECK(launches.size() == 13);
-    for (const Launch l : launches) {
-      const double full = double(prop.multiProcessorCount) * prop.maxThreadsPerMultiProcessor;
-      CHECK(l.blocks > 0);
-      if (l.blocks != text_launch.blocks) CHECK(l.total() <= 4 * full);
-      if (l.blocks != text_launch.blocks) CHECK(l.blocks % prop.multiProcessorCount == 0);
-    }
+  const Row rows[] = {{"sum_rows", 4, 2, 0.25},  // 2000 loads of a thread
+                      {"sum_rows_eight", 4, 0.25, 0.25}, {"sum_rows4", 16, 0.5, 0.25},
+                      {"sum_columns", 32, 11.25, 11.25},  // a million lookups, 125,000 fills
+                      {"sum_columns4", 32, 3.75, 3.75},   // a quarter, and as many fills
+                      {"sum_random", 32, 100, 100},      {"sum_random4", 32, 25, 25},
+                      {"no_reads", NAN, NAN, NAN},       {"empty", NAN, NAN, NAN}};
+  REQUIRE(std::size(rows) == std::size(accesses));
+  const auto equal = [](double a, double b) {
+    return std::isnan(b) ? std::isnan(a) : a == doctest::Approx(b);
+  };
+  for (const Row& row : rows) {
+    CAPTURE(std::string(row.key));
+    const Access& a = access(row.key);
+    CHECK(equal(sectors_per_request(a, square(12288)), row.sectors));
+    CHECK(equal(predicted_ms(a, 500, 1e6, c), row.few_ms));
+    CHECK(equal(predicted_ms(a, 10000, 1e6, c), row.many_ms));
   }
+  CHECK(sectors_per_request(access("sum_columns"), square(5)) == 3);  // words 0, 5 ... 20
+  CHECK(bytes_of(square(12288)) == 603979776);
+  CHECK(missing(access("sum_rows4"), square(1022)) != "");     // no rows of 16-byte words
+  CHECK(missing(access("sum_random"), square(65536)) != "");   // too many words for the shuffle
+  CHECK(missing(access("sum_random4"), square(65536)) == "");  // a quarter of them
 }
 
-TEST_CASE("sum: predictions, by hand") {
-  Device device;
-  device.number = -1;
-  device.prop.multiProcessorCount = 10;
-  device.prop.maxThreadsPerMultiProcessor = 1000;
-  const Calibrated c{1, 0.001, 1e-5, 1e-4};
-  const auto ms = [&](int i, Launch l) { return predicted_ms(kernels[i], l, 1000, c, device); };
-  CHECK(ms(rows1, {5, 100}) == doctest::Approx(2));         // 2000 trips of a thread, 1 us each
-  CHECK(ms(rows1, {10, 1000}) == doctest::Approx(1));       // 100 trips: the bandwidth
-  CHECK(ms(rows1, {20, 1000}) == doctest::Approx(1));       // no more threads are resident
-  CHECK(ms(rows8, {5, 100}) == doctest::Approx(1));         // 250 trips
-  CHECK(ms(rows4, {1, 100}) == doctest::Approx(2.5));       // 2500 trips
-  CHECK(ms(random1, {1, 100}) == doctest::Approx(100));     // a million lone sectors
-  CHECK(ms(random4, {1, 100}) == doctest::Approx(25));      // a quarter of them
-  CHECK(ms(columns1, {1, 100}) == doctest::Approx(11.25));  // a million lookups, 125000 fills
-  CHECK(ms(columns4, {1, 100}) == doctest::Approx(3.75));   // a quarter, and as many fills
+TEST_CASE("sum: resident threads, by hand") {
+  cudaDeviceProp prop{};
+  prop.multiProcessorCount = 10;
+  prop.maxThreadsPerMultiProcessor = 1000;
+  CHECK(resident_threads({.launch = {5, 100}}, prop) == 500);
+  CHECK(resident_threads({.launch = {500, 100}}, prop) == 10000);
+  CHECK(resident_threads({.launch = {5, 100}, .best = true}, prop) == 10000);
 }
 
-TEST_CASE("sum: each claim compares the text's pair, the right way round") {
-  Device device;  // of 2007: all effects as the text has them
-  device.number = -1;
-  device.theoretical_gbs = 86.4;
-  device.prop.l2CacheSize = 1 << 20;
-  std::string printed;
-  Report report("sum", &printed);
-  const Run run{report, &device, {}};
-  const auto always = [](double ms) { return Readings{std::vector<double>(15, ms)}; };
-  Best best;
-  const double rows_ms = bytes_read(12288) / 70.5e6;
-  const double of_rows[] = {1, 1.82, 77, 19, 77, 19, 1, 1, 1};
-  for (size_t i = 0; i < best.access.size(); ++i) best.access[i] = always(of_rows[i] * rows_ms);
-  best.rows_beside_host = always(1);
-  best.host = always(10);
-  judge(run, best, 12288, bytes_read(12288));
-  for (const char* line : {"04.1   holds  ", "04.2a  holds  ", "04.2b  holds  ", "04.3   holds  ",
-                           "04.4   holds  ", "04.11  holds  "}) {
-    CAPTURE(std::string(line));
-    CHECK(printed.find(line) != std::string::npos);
-  }
-  CHECK(printed.find("82% (81 to 82%)") != std::string::npos);
-  printed.clear();
-  judge(run, best, 12288, bytes_read(12288) * 20);  // the host's array was twenty times as large
-  CHECK(printed.find("04.11  does not hold") != std::string::npos);
-  CHECK(bytes_read(3) == 36);
+TEST_CASE("sum: the launch that takes least time is measured again, also in random order") {
+  const MadeUp run([](const Ref& ref) {
+    if (ref.key.ends_with("x256") && ref.key.starts_with("sum_columns_")) return 0.9;
+    return ref.key.ends_with("x1024") && ref.key.starts_with("sum_rows4_") ? 0.8 : 1.0;
+  });
+  CHECK(run.says("by rows, float, best launch 1024x192 "));  // the first of equals
+  const int resident = run.device.prop.maxThreadsPerMultiProcessor;
+  const auto launch = [&](int threads) {
+    return std::to_string(run.device.prop.multiProcessorCount * (resident / threads)) + "x" +
+           std::to_string(threads) + " ";
+  };
+  CHECK(run.says("by rows, float4, best launch " + launch(1024)));
+  CHECK(run.says("by columns, float, best launch " + launch(256)));
+  CHECK(run.says("random, float, best launch " + launch(256)));
+  CHECK(run.says("by columns, float4, best launch 1024x192 "));
 }
 
-TEST_CASE("sum: every thread's sum stays exact, however large the array") {
-  for (const double side : {4.0, 12288.0, 32768.0, 65540.0, 1000000.0}) {
-    const double largest = largest_word(unsigned(side), {text_launch});
-    const double rows = std::ceil(side / 1024);
-    const double columns = std::ceil(side / 192);
-    CHECK(rows * columns * largest < 1 << 24);                            // by rows, float
-    CHECK(rows * std::ceil(side / 4 / 192) * 4 * largest < 1 << 24);      // by rows, float4
-    CHECK(std::ceil(side / 4 / 1024) * 4 * columns * largest < 1 << 24);  // by columns, float4
-    CHECK(largest >= 1);
-    if (side == 12288) CHECK(largest == 8191);
-  }
+TEST_CASE("sum: a launch of more threads than are resident is predicted by those that are") {
+  const MadeUp run([](const Ref&) { return 1.0; });
+  for (const Record& r : run.report.records())
+    if (r.name == "sum_rows_best" && r.kind == "predicted" && r.metric == "time")
+      CHECK(r.value == doctest::Approx(1));
 }
 
-TEST_CASE("sum: the check is that of the text's loops") {
+TEST_CASE("sum: the host is compared per byte") {
+  const MadeUp run([](const Ref& ref) { return ref.key == "host_rows" ? 10.0 : 1.0; });
+  // the host's array has one word, as its made-up memory holds no more
+  CHECK(run.says("host, by rows, 1 threads: 1509949440x slower than by rows, float, best launch"));
+  CHECK(run.says("per byte"));
+}
+
+TEST_CASE("sum: what decides each part") {
+  const auto part = [](const char* id, const std::vector<Given>& given) {
+    return verdict_if(sum_experiment, id, given);
+  };
+  const auto text_of = verdict_text;
+  CHECK(part("04.2a", {{"sum_columns_best", 77}}) == text_of(Verdict::holds));
+  CHECK(part("04.2a", {{"sum_columns_best", 3}}) == text_of(Verdict::holds_weaker));
+  CHECK(part("04.2a", {{"sum_rows_best", 3}}) == text_of(Verdict::no_longer));
+  CHECK(part("04.2b", {{"sum_random_best", 4}}) == text_of(Verdict::no_longer));
+  CHECK(part("04.2b", {{"sum_columns_best", 4}}) == text_of(Verdict::holds));
+  CHECK(part("04.3", {{"sum_rows4_best", 1.8}}) == text_of(Verdict::holds));
+  CHECK(part("04.3", {{"sum_rows_best", 1.8}}) == text_of(Verdict::no_longer));
+  CHECK(part("04.4a", {{"sum_columns_best", 4.1}}) == text_of(Verdict::holds));
+  CHECK(part("04.4a", {{"sum_columns4_best", 4.1}}) == text_of(Verdict::no_longer));
+  CHECK(part("04.4b", {{"sum_random_best", 4.1}}) == text_of(Verdict::holds));
+  CHECK(part("04.4b", {{"sum_random4_best", 4}}) == text_of(Verdict::does_not_hold));
+  CHECK(part("04.4b", {}) == text_of(Verdict::does_not_hold));  // a quarter of the loads, as long
+}
+
+TEST_CASE("sum: 04.1 is decided by the array's bytes and the data sheet's rate") {
+  const auto claim = [](double (*ms)(const Ref&)) {
+    const MadeUp run(ms);
+    return *std::ranges::find(run.report.records(), "04.1", &Record::name);
+  };
+  const auto fast = [](const Ref& ref) { return ref.key == "sum_rows_best" ? 0.7366 : 9.0; };
+  const auto slow = [](const Ref& ref) { return ref.key == "sum_rows_best" ? 1.4731 : 0.7; };
+  CHECK(claim(fast).value == doctest::Approx(0.82).epsilon(1e-4));  // 604 MB at 1000 GB/s: 0.604 ms
+  CHECK(claim(fast).metric == verdict_text(Verdict::holds));
+  CHECK(claim(slow).value == doctest::Approx(0.41).epsilon(1e-4));
+  CHECK(claim(slow).metric == verdict_text(Verdict::no_longer));
+}
+
+TEST_CASE("sum: every thread has the sum of its words") {
   if (skip_without_gpu()) return;
   for (const unsigned side : {1u, 4u, 31u, 100u, 257u})
     for (const Launch l : {Launch{1, 1024}, Launch{7, 33}, Launch{300, 192}}) {
-      Square square(side, {l});
-      for (const Kernel& k : kernels) {
-        if (!fits(k, side)) continue;
-        CAPTURE(std::string(k.name));
+      const Shared<Array> x(Array(square(side), l.total()));
+      for (Access a : accesses) {
+        if (!missing(a, square(side)).empty()) continue;
+        a.launch = l;
+        CAPTURE(a.key);
         CAPTURE(side);
-        const Task task = square.task(k, l);
-        CHECK(wrong_after(task) == 0);
-        std::vector<float> found = square.out.to_host();
-        found.resize(l.total());
-        CHECK(found == sums_by_host(square.walk(k, l), square.largest));
-        task.check.poison();
-        CHECK(task.check.wrong() == l.total());
+        CHECK(wrong_after(task_of(x, a.key, a)) == 0);
+        const std::vector<float> found = x->out.to_host();
+        const std::vector<unsigned> right = sums_by_words(a, walk_of(a, square(side)));
+        CHECK(found == std::vector<float>(right.begin(), right.end()));
       }
     }
 }
 
-TEST_CASE("sum: every access is right at awkward sides and launches") {
-  if (skip_without_gpu()) return;
-  for (const unsigned side : {1u, 4u, 31u, 100u, 257u, 1009u, 1200u})
-    for (const Launch l : {Launch{2, 1024}, Launch{70, 33}, text_launch, Launch{2048, 1}}) {
-      Square square(side, {l});
-      for (const Kernel& k : kernels) {
-        if (!fits(k, side)) continue;
-        CAPTURE(std::string(k.name));
-        CAPTURE(side);
-        CAPTURE(l.blocks);
-        CHECK(wrong_after(square.task(k, l)) == 0);
-        std::vector<unsigned> canaries(Square::canaries);
-        device_memory::to_host(canaries.data(), square.out.data() + l.total(),
-                               canaries.size() * sizeof(unsigned));
-        CHECK(std::count(canaries.begin(), canaries.end(), ~0u) == long(canaries.size()));
-      }
-    }
-}
-
-TEST_CASE("sum: the check finds a word left out and another taken twice") {
+TEST_CASE("sum: the check finds a word left out and another taken twice, and a thread too many") {
   if (skip_without_gpu()) return;
   const Launch l{70, 33};
-  Square square(257, {l});
-  const Task task = square.task(kernels[rows1], l);
+  const Shared<Array> x(Array(square(257), l.total() + 1));
+  Access a = access("sum_rows");
+  a.launch = l;
+  const Task task = task_of(x, a.key, a);
   REQUIRE(wrong_after(task) == 0);
-  std::vector<float> sums = square.out.to_host();
-  sums[5] += float(whole_number(1, square.largest)) - float(whole_number(2, square.largest));
-  square.out.copy_from(sums);
-  CHECK(task.check.wrong() == 1);
+  std::vector<float> sums = x->out.to_host();
+  sums[5] += float(whole_number(1)) - float(whole_number(2));
+  sums[l.total()] = 0;  // was poison
+  x->out.copy_from(sums);
+  CHECK(task.check.wrong() == 2);
 }
 
 TEST_CASE("sum: the text's array at its launch" * doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   if (Device::free_bytes() < 800ull << 20) return skip_self_check("needs 800 MiB of memory");
-  Square square(12288, {text_launch});
-  for (const Kernel& k : kernels) CHECK(wrong_after(square.task(k, text_launch)) == 0);
+  const Shared<Array> x(Array(square(12288), text_launch.total()));
+  for (const Access& a : accesses) CHECK(wrong_after(task_of(x, a.key, a)) == 0);
 }
 
 TEST_CASE("sum: more than 2^32 words" * doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
-  constexpr unsigned side = 65540;
-  if (bytes_read(side) > 0.9 * double(Device::free_bytes()))
-    return skip_self_check("needs " + bytes_text(bytes_read(side)) + " of device memory");
-  Square square(side, {text_launch});
-  for (const Kernel& k : kernels) {
-    CAPTURE(std::string(k.name));
-    if (fits(k, side)) CHECK(wrong_after(square.task(k, text_launch)) == 0);
+  const Shape m = square(65540);
+  if (bytes_of(m) > 0.9 * double(Device::free_bytes()))
+    return skip_self_check("needs " + bytes_text(bytes_of(m)) + " of device memory");
+  const Shared<Array> x(Array(m, text_launch.total()));
+  for (const Access& a : accesses) {
+    CAPTURE(a.key);
+    if (missing(a, m).empty()) CHECK(wrong_after(task_of(x, a.key, a)) == 0);
   }
 }
 
-TEST_CASE("sum: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  const Options by_default;
-  check_plausible([&](const Run& run) { sum(run, by_default); });
-}
+EXPERIMENT_CHECKS(sum)
