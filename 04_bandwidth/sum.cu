@@ -412,7 +412,7 @@ Access with_best_launch(const Run& run, Access a, Shape m) {
   const Access& best = *std::ranges::min_element(all, {}, ms);
   a.launch = best.launch;
   a.words += ", best launch";
-  if (std::isfinite(ms(best))) a.words.append(" ").append(best.launch.text());
+  if (std::isfinite(ms(best))) a.words.append(" ").append(a.launch.text());
   return a;
 }
 

@@ -14,7 +14,11 @@ double pattern(size_t i, size_t n) {
   return 1.0 - 2.0 * double(first) / double(n);
 }
 
-const Access& access(const char* key) { return *with_key(accesses, key); }
+const Access& access(const char* key) {
+  const Access* found = with_key(accesses, key);
+  REQUIRE(found != nullptr);
+  return *found;
+}
 
 /// With another launch, in another array.
 Walk walk(const Access& a, Launch l, unsigned rows, unsigned columns) {
