@@ -1,86 +1,119 @@
 // blocks: an array is added up by rows, by 1 to 2048 blocks of 192 threads. In the study of 2007
-// [BW, charts 2 and 3] few blocks gave a sawtooth, some counts were best, and more blocks did no
-// harm. Look at the rounds: the slowest block has ceil(rows / blocks) rows, and blocks that do not
-// fit at once wait for others to end.
+// [BW, charts 2 and 3] few blocks gave a sawtooth, some numbers of blocks were best, and more
+// blocks did no harm. Two things to look at:
+//   - The rows of the slowest block. It has rows / blocks, rounded up: the rate rises in steps.
+//   - The rounds. Blocks that do not fit at once wait for others to end: one block too many costs a
+//     whole round.
+//
 //   cmake -S 04_bandwidth -B build/blocks -DEXPERIMENTS=blocks
 //   cmake --build build/blocks && build/blocks/04_bandwidth
 //
-//   1  sum_rows   a block takes rows, its lanes neighbouring words
-#include <set>
-
+//   1  sum_rows   a block takes rows, its lanes read neighbouring words
 #include "row_sum.cuh"
+
+using namespace samples;
 
 // ---- kernel: `rows` rows of `columns` words; thread t writes its own sum to out[t] ----
 
+// [sum_rows]
 // A block takes every gridDim.x-th row, and steps along it. A warp reads 32 neighbouring words: 4
 // sectors of 32 bytes. Each of its loads waits for the one before, to be added.
 static __global__ void sum_rows(float* out, const float* in, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
-#pragma unroll 1  // else the compiler might put several words of a thread under way
+  // one load in flight per thread, whatever the compiler thinks best: the number of blocks is to
+  // decide how many bytes are in flight (sum.cu leaves it to the compiler, as the text does)
+#pragma unroll 1
     for (unsigned col = threadIdx.x; col < columns; col += blockDim.x)
       sum += in[size_t(row) * columns + col];
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
+// [/sum_rows]
 
 namespace {
 
 // ---- the launches ----
 
-constexpr unsigned threads_a_block = 192;
-constexpr unsigned most = 2048;
-constexpr unsigned chart_end = 1024;                ///< of the text's sawtooth
-constexpr unsigned named[] = {256, 512, 640, 768};  ///< the text's best
-constexpr Launch few[] = {{32, 256}, {64, 128}};    ///< near the best, as the text says
+constexpr unsigned block_threads = 192;
+constexpr unsigned chart_end = 1024, most = 2048;   // of the text's charts
+constexpr unsigned named[] = {256, 512, 640, 768};  // the text's best
+constexpr Launch few[] = {{32, 256}, {64, 128}};    // near the best, as the text says
 
 /// Few blocks read a part of the rows, 48 each: one alone would take 0.3 s for the array.
-constexpr unsigned most_rows_a_block = 48;
+constexpr unsigned most_rows_of_block = 48;
 unsigned part_of(unsigned rows, unsigned blocks) {
-  return std::min(rows, blocks * most_rows_a_block);
+  return std::min(rows, blocks * most_rows_of_block);
 }
 
 /// What decides where a rate may step.
 struct Places {
   unsigned multiprocessors;
   unsigned fit;  ///< blocks that are resident at once on all of them
-};
 
-std::set<unsigned> inside(const std::set<unsigned>& counts) {
-  return {counts.upper_bound(0), counts.upper_bound(most)};
+  unsigned most_blocks() const { return std::max(most, 2 * fit + 1); }
+};
+/// At most so many fit, by the threads that a multiprocessor holds.
+Places most_places(const Device& device) {
+  const auto sms = unsigned(device.prop.multiProcessorCount);
+  return {sms, sms * (unsigned(device.prop.maxThreadsPerMultiProcessor) / block_threads)};
 }
+Places places_of(const Run& run) {
+  if (!run.device) return {16, 64};  // of the 8800 GTX
+  return {unsigned(run.device->prop.multiProcessorCount),
+          blocks_at_once(run, "resident", sum_rows, block_threads)};
+}
+
+/// Blocks whose threads are two thirds of those that fit, as the text's were.
+unsigned two_thirds(Places p) { return std::max(1u, 2 * p.fit / 3); }
 
 /// Rows of the table: the text's counts, those where a round or a row more begins.
 std::set<unsigned> printed(unsigned rows, Places p) {
   const unsigned eleven = ceil_div(rows, 11);  // from here on the slowest block has 11 rows
-  return inside({1, p.multiprocessors, 2 * p.multiprocessors, 2 * p.multiprocessors + 1, 512, 768,
-                 eleven - 1, chart_end, eleven, p.fit, p.fit + 1, most});
+  return {1,
+          p.multiprocessors,
+          2 * p.multiprocessors,
+          2 * p.multiprocessors + 1,
+          512,
+          768,
+          eleven - 1,
+          chart_end,
+          eleven,
+          p.fit,
+          p.fit + 1,
+          2 * p.fit,
+          2 * p.fit + 1,
+          most};
 }
 
 /// Blocks to sweep over. Neighbours stand where the rate might fall: at a block more than whole
 /// rounds of the multiprocessors, or of all places, and densely about twice the multiprocessors.
-std::set<unsigned> swept(unsigned rows, Places p, bool quick, bool full) {
+std::set<unsigned> swept(unsigned rows, Places p, bool full) {
   std::set<unsigned> counts = printed(rows, p);
   counts.insert(std::begin(named), std::end(named));
-  counts.insert(513);  // two neighbours on every device
+  counts.insert({64, 100, 513, 1000, 1280, 1536, 1792, two_thirds(p)});
   for (unsigned beside = 0; beside <= 8; ++beside)
     counts.insert(2 * p.multiprocessors - std::min(4u, 2 * p.multiprocessors) + beside);
-  if (quick) return inside(counts);
-  counts.insert({64, 1280, 1536, 1792});
   for (unsigned times = 1; times <= 8; ++times)
     counts.insert({times * p.multiprocessors, times * p.multiprocessors + 1});
   for (unsigned round = 1; round * p.fit < chart_end; ++round)
     counts.insert({round * p.fit, round * p.fit + 1});
   for (unsigned b = 1; full && b <= most; ++b) counts.insert(b);
-  return inside(counts);
+  return {counts.upper_bound(0), counts.end()};
 }
 
-std::vector<Launch> launches_of(const std::set<unsigned>& counts) {
-  std::vector<Launch> launches;
-  for (const unsigned b : counts) launches.push_back({b, threads_a_block});
-  return launches;
+Ref row_of(unsigned blocks) { return {"sum_rows", double(blocks)}; }
+/// The same launch, measured again in turn with the best of the sweep.
+Ref again(unsigned blocks) { return {"sum_rows_again", double(blocks)}; }
+Ref row_of(Launch few) {
+  return "sum_rows_" + std::to_string(few.blocks) + "x" + std::to_string(few.threads);
+}
+Launch launch_of(const Ref& ref) {
+  for (const Launch l : few)
+    if (same(ref, row_of(l))) return l;
+  return {unsigned(ref.at), block_threads};
 }
 
-// ---- what to expect, beside row_sum.cuh ----
+// ---- prediction ----
 
 /// Share of the time in which the average place for a block works, if each works at its own pace.
 double balance(unsigned rows, unsigned blocks, unsigned fit) {
@@ -90,246 +123,258 @@ double balance(unsigned rows, unsigned blocks, unsigned fit) {
 
 // ---- the experiment ----
 
-struct BlocksTable {
-  const Run& run;
-  Size size;
-  Places places;
-  double trip = NAN;  ///< milliseconds
-  std::set<unsigned> shown_counts;
-  Table shown_rows, other_rows;
-
-  BlocksTable(const Run& run, Size size, Places places)
-      : run(run),
-        size(size),
-        places(places),
-        shown_counts(printed(size.rows, places)),
-        shown_rows(run.report, "blocks", columns()),
-        other_rows(run.report, "", columns()) {}
-
-  static std::vector<Column> columns() {
-    return {predicted("rounds", "rounds", "", 0),
-            predicted("rows a block", "rows a block", "", 0),
-            saved_only(predicted("", "bytes in flight", "bytes", 0)),
-            compared("ms", "time", "ms", 4),
-            shown("spread"),
-            measured("GB/s", "bandwidth", "GB/s", 0),
-            measured("balanced", "bandwidth with the rows' imbalance taken out", "GB/s", 0),
-            shown("of theory"),
-            shown("")};
-  }
-  void add(unsigned blocks, const Readings& times) {
-    const Launch l{blocks, threads_a_block};
-    const Size part{part_of(size.rows, blocks), size.columns};
-    const Statistics ms = times.statistics();
-    const Statistics gbs = gigabytes_per_second(bytes_read(part), ms);
-    double rounds_taken = NAN, in_flight = NAN, theory = NAN;
-    Statistics balanced;
-    Cell time;
-    if (run.device) {
-      rounds_taken = rounds(blocks, places.fit);
-      in_flight = bytes_in_flight(l, places.fit);
-      theory = run.device->theoretical_gbs;
-      balanced = scaled(gbs, 1 / balance(part.rows, blocks, places.fit));
-      time = Compared{predicted_ms(part, l, places.fit, trip, theory), ms};
-      if (blocks == places.multiprocessors) time = Calibration{ms};
-    }
-    const double share = theory > 0 ? gbs.median / theory : NAN;
-    // a full sweep is one line of a figure: all its rows have one name
-    const bool is_shown = shown_counts.count(blocks) > 0;
-    const char* name = is_shown || run.full ? "by rows" : "by rows, other counts";
-    (is_shown ? shown_rows : other_rows)
-        .row({name, "blocks", std::to_string(blocks)},
-             {rounds_taken, double(ceil_div(part.rows, blocks)), in_flight, time, spread_text(ms),
-              gbs, balanced, percent(share), bar(share)});
-  }
-};
-
-/// What the claims compare, timed in turn, and what the sweep picked for it.
-struct Compare {
-  LaunchTimes times;
-  std::string why_not;  ///< where a GPU did not measure them
-  Size size = text_size;
-  unsigned best = 0;         ///< of all blocks of 192 threads
-  unsigned best_few = 0;     ///< of those up to 1024
-  unsigned before_fall = 0;  ///< the rate falls most from here to the next count
-  unsigned neighbours = 0;   ///< pairs among which that was sought
-  std::string cliff;
-
-  /// How many times the rate of `than` has `l`.
-  Interval rate_to(Launch l, Launch than) const {
-    if (times.empty()) return not_measured(why_not);
-    const double rows = double(part_of(size.rows, l.blocks)) / part_of(size.rows, than.blocks);
-    return scaled(ratio(times.at(than), times.at(l)), rows);
-  }
-  Interval rate_to(unsigned blocks, unsigned than) const {
-    return rate_to(Launch{blocks, threads_a_block}, Launch{than, threads_a_block});
-  }
-};
-
-/// The best counts of a sweep, and the two neighbours between which its rate falls most.
-void choose(const LaunchTimes& sweep, Compare& compare) {
-  double best = 0, best_few = 0, least_share = INFINITY, before = NAN;
-  unsigned count_before = 0;
-  for (const auto& [l, times] : sweep) {
-    const double rate = part_of(compare.size.rows, l.blocks) / times.median();
-    if (rate > best) {
-      best = rate;
-      compare.best = l.blocks;
-    }
-    if (l.blocks <= chart_end && rate > best_few) {
-      best_few = rate;
-      compare.best_few = l.blocks;
-    }
-    const bool next = count_before > 0 && count_before + 1 == l.blocks && l.blocks <= chart_end;
-    compare.neighbours += next;
-    if (next && rate / before < least_share) {
-      least_share = rate / before;
-      compare.before_fall = count_before;
-    }
-    before = rate;
-    count_before = l.blocks;
-  }
-}
-
-/// What a block more than fit at once costs, in the sweep.
-std::string cliff(const LaunchTimes& sweep, unsigned fit) {
-  const auto all = sweep.find({fit, threads_a_block});
-  const auto one_more = sweep.find({fit + 1, threads_a_block});
-  if (all == sweep.end() || one_more == sweep.end()) return "";
-  return std::to_string(fit) + " blocks fit at once; one more takes " +
-         factor_text(one_more->second.median() / all->second.median()) + " as long";
-}
-
-std::set<Launch> compared_launches(const Compare& compare) {
-  std::set<Launch> all(std::begin(few), std::end(few));
-  for (const unsigned b : {named[0], named[1], named[2], named[3], most, compare.best,
-                           compare.best_few, compare.before_fall, compare.before_fall + 1})
-    all.insert({b, threads_a_block});
-  return all;
-}
-
-void judge_sawtooth(const Run& run, const Compare& compare) {
-  const unsigned from = compare.before_fall;
-  const Interval rest = compare.rate_to(from + 1, from);
-  Interval fall = rest;
-  fall.value = 100 * (1 - rest.value);
-  fall.low = 100 * (1 - rest.high);
-  fall.high = 100 * (1 - rest.low);
-  run.report.judge(
-      {"04.7a", "up to 1024 blocks the rate is a sawtooth of 15-20%", "15-20%", "8800 GTX", g80},
-      from_to(15, 20), fall,
-      "of " + std::to_string(compare.neighbours) +
-          " counts and the next the rate falls most from " + std::to_string(from) + ", by " +
-          share_text(scaled(fall, 0.01)),
-      "%");
-}
-
-void judge_named(const Run& run, const Compare& compare) {
-  std::vector<Interval> all;
-  std::vector<Verdict> verdicts;
-  std::string text;
-  for (const unsigned b : named) {
-    const Interval best_gains = compare.rate_to(compare.best_few, b);
-    all.push_back(best_gains);
-    verdicts.push_back(judge(gains_nothing(), best_gains));
-    text += (text.empty() ? " blocks are best: " : ", ") + factor_text(best_gains.value) +
-            " the rate of " + std::to_string(b);
-  }
-  run.report.judged({"04.7b", "256, 512, 640 and 768 blocks are as good as the best up to 1024",
-                     "peaks of the chart", "8800 GTX", g80},
-                    judge_many(verdicts), middle(all), std::to_string(compare.best_few) + text);
-}
-
-void judge_few(const Run& run, const Compare& compare) {
-  std::vector<Interval> all;
-  std::vector<Verdict> verdicts;
-  std::string text;
-  for (const Launch l : few) {
-    const Interval share = compare.rate_to(l, {compare.best, threads_a_block});
-    all.push_back(share);
-    verdicts.push_back(judge(about(1), share));
-    text += (text.empty() ? "" : " and ") + share_text(share);
-  }
-  run.report.judged({"04.12", "32 blocks of 256 threads, or 64 of 128, come near the best rate",
-                     "nearly the highest rate", "8800 GTX", g80},
-                    judge_many(verdicts), middle(all),
-                    text + " of the rate of " + text_of({compare.best, threads_a_block}));
-}
-
-void judge_blocks(const Run& run, const Compare& compare) {
-  judge_sawtooth(run, compare);
-  judge_named(run, compare);
-  const Interval harm = compare.rate_to(compare.best_few, most);
-  run.report.judge(
-      {"04.7c", "more blocks do no harm", "no harm", "8800 GTX"}, gains_nothing(), harm,
-      std::to_string(compare.best_few) + " blocks are " + faster(harm, std::to_string(most)));
-  run.report.finding("04.7c", compare.cliff);
-  judge_few(run, compare);
-}
-
-void measure(const Run& run, Size size, BlocksTable& table, Compare& compare) {
-  const Places places = table.places;
-  unsigned most_threads = most * threads_a_block;
-  for (const Launch l : few) most_threads = std::max(most_threads, l.total());
-  RowArray array(sum_rows, size, most_threads);
-  const auto part = [&](Launch l) { return part_of(size.rows, l.blocks); };
-
-  const std::set<unsigned> counts = swept(size.rows, places, run.quick, run.full);
-  const LaunchTimes sweep = time_sweep(run, array, launches_of(counts), part);
-  const Launch calibration{places.multiprocessors, threads_a_block};
-  const Size calibrated{part(calibration), size.columns};
-  table.trip = sweep.at(calibration).median() / loads_in_turn(calibrated, calibration, places.fit);
-  for (const auto& [l, times] : sweep) table.add(l.blocks, times);
-
-  choose(sweep, compare);
-  compare.cliff = cliff(sweep, places.fit);
-  const std::set<Launch> all = compared_launches(compare);
-  if (beyond_l2(*run.device, bytes_read(size)))
-    compare.times = time_in_turn(run, array, {all.begin(), all.end()}, part);
-  else
-    compare.why_not = "the array is less than four times the L2";
-}
-
 /// The words, the sums of the most threads, and what these must be.
-double bytes_needed(size_t rows) {
-  return bytes_read({unsigned(rows), text_size.columns}) + 8.0 * most * threads_a_block;
+double bytes_needed(size_t rows, Places p) {
+  const double threads = std::max(p.most_blocks() * block_threads, few[0].total());
+  return bytes_read({unsigned(rows), text_size.columns}) + 8.0 * threads;
+}
+/// The text's array, or as many rows as fit.
+Size size_of(const Run& run, Places p) {
+  return {unsigned(fitting_size("blocks", 0, text_size.rows, run.memory_there(),
+                                [p](size_t rows) { return bytes_needed(rows, p); })),
+          text_size.columns};
 }
 
-/// The text's, or as many as fit.
-unsigned rows_of(const Run& run) {
-  return unsigned(fitting_size("blocks", 0, text_size.rows, run.memory_there(), bytes_needed));
+template <class Memory>
+Sheet measure_sweep(const Run& run, Memory& array, Size size, Places p) {
+  const auto blocks_of = [](const Row& row) { return unsigned(row.ref.at); };
+  const auto part = [=](const Row& row) {
+    return Size{part_of(size.rows, blocks_of(row)), size.columns};
+  };
+  const auto device = [&run](double value) { return run.device ? value : double(NAN); };
+  Sheet sheet(
+      run, "blocks",
+      {number(predicted("rounds", "rounds", "", 0),
+              [=](const Row& row) { return device(rounds(blocks_of(row), p.fit)); }),
+       number(predicted("rows per block", "rows a block", "", 0),
+              [=](const Row& row) { return ceil_div(part(row).rows, blocks_of(row)); }),
+       number(saved_only(predicted("", "bytes in flight", "bytes", 0)),
+              [=](const Row& row) { return device(bytes_in_flight(launch_of(row.ref), p.fit)); }),
+       milliseconds(4), spread(), in_unit(measured("GB/s", "bandwidth", "GB/s", 0), gbs_of),
+       in_unit(measured("balanced", "bandwidth with the rows' imbalance taken out", "GB/s", 0),
+               [=](const Row& row, double ms) {
+                 return gbs_of(row, ms) / balance(part(row).rows, blocks_of(row), p.fit);
+               })},
+      "blocks");
+  const std::set<unsigned> shown_counts = printed(size.rows, p);
+  for (const unsigned b : swept(size.rows, p, run.full))
+    sheet.add({.ref = row_of(b),
+               .bytes = bytes_read({part_of(size.rows, b), size.columns}),
+               .calibrates = b == p.multiprocessors,
+               .printed = shown_counts.count(b) > 0});
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    return row_task(array(), row.ref, sum_rows, launch_of(row.ref), part(row).rows);
+  });
+  const Launch calibration{p.multiprocessors, block_threads};
+  const Size calibrated{part_of(size.rows, p.multiprocessors), size.columns};
+  const double latency =
+      sheet.ms(row_of(p.multiprocessors)) / loads_in_turn(calibrated, calibration, p.fit);
+  sheet.predict([&](const Row& row) {
+    if (!run.device) return double(NAN);
+    return predicted_ms(part(row), launch_of(row.ref), p.fit, latency, run.device->theoretical_gbs);
+  });
+  sheet.print({"the model: rounds x rows per block x " +
+                   std::to_string(ceil_div(size.columns, block_threads)) + " loads x " +
+                   fixed(1e6 * latency, 0) +
+                   " ns, which a load takes with a block on each "
+                   "multiprocessor",
+               "balanced: the rate if no place for a block had to wait for another"});
+  return sheet;
+}
+
+/// What the claims need of a sweep. Where nothing was measured, some counts that are in it.
+struct Chosen {
+  unsigned best = chart_end;      ///< of all
+  unsigned best_few = chart_end;  ///< of those up to 1024
+  unsigned worst = most;          ///< from the best on to 2048
+  unsigned before_fall = 512;     ///< of up to 8 per multiprocessor: from here to the next
+  double fall_few = NAN;          ///< share of the rate that goes there
+  double fall_many = NAN;         ///< the largest beyond
+};
+
+Chosen choose(const Sheet& sweep, Size size, Places p, bool full) {
+  Chosen found;
+  const auto rate = [&](unsigned b) { return part_of(size.rows, b) / sweep.ms(row_of(b)); };
+  const std::set<unsigned> counts = swept(size.rows, p, full);
+  for (const unsigned b : counts) {
+    if (rate(b) > rate(found.best)) found.best = b;
+    if (b <= chart_end && rate(b) > rate(found.best_few)) found.best_few = b;
+  }
+  for (const unsigned b : counts)
+    if (b > found.best && b <= most && (found.worst <= found.best || rate(b) < rate(found.worst)))
+      found.worst = b;
+  for (const unsigned b : counts) {
+    if (b + 1 > most || counts.count(b + 1) == 0) continue;
+    const double fall = 1 - rate(b + 1) / rate(b);
+    const bool is_few = b < 8 * p.multiprocessors;
+    double& largest = is_few ? found.fall_few : found.fall_many;
+    if (!(fall > largest) && std::isfinite(largest)) continue;
+    if (is_few && std::isfinite(fall)) found.before_fall = b;
+    largest = fall;
+  }
+  return found;
+}
+
+/// What the text names, and what the sweep has chosen, again and in turn.
+template <class Memory>
+void measure_again(const Run& run, Memory& array, Size size, Places p, const Chosen& chosen) {
+  std::set<unsigned> counts(std::begin(named), std::end(named));
+  counts.insert({1000, chosen.best, chosen.best_few, chosen.worst, chosen.before_fall,
+                 chosen.before_fall + 1, two_thirds(p)});
+  Sheet sheet(run, "again, blocks",
+              {in_unit(measured("ms", "time", "ms", 4), [](const Row&, double ms) { return ms; }),
+               spread(), in_unit(measured("GB/s", "bandwidth", "GB/s", 0), gbs_of)},
+              "blocks");
+  const auto add = [&](const Ref& ref, std::string words) {
+    const unsigned rows = part_of(size.rows, launch_of(ref).blocks);
+    sheet.add({.ref = ref, .words = std::move(words), .bytes = bytes_read({rows, size.columns})});
+  };
+  for (const unsigned b : counts) add(again(b), "");
+  for (const Launch l : few)
+    add(row_of(l), std::to_string(l.blocks) + " of " + std::to_string(l.threads) + " threads");
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    const Launch l = launch_of(row.ref);
+    return row_task(array(), row.ref, sum_rows, l, part_of(size.rows, l.blocks));
+  });
+  sheet.print();
+}
+
+void run_blocks(const Run& run) {
+  const Places p = places_of(run);
+  const Size size = size_of(run, p);
+  run.report.begin("blocks", "sum by rows of " + std::to_string(size.rows) + " x " +
+                                 std::to_string(size.columns) + " float, " +
+                                 bytes_text(bytes_read(size)) + ", blocks of 192 threads");
+  const unsigned threads = std::max(p.most_blocks() * block_threads, few[0].total());
+  SharedByTasks array([=] { return RowArray(size, threads); });
+  const Sheet sweep = measure_sweep(run, array, size, p);
+  const Chosen chosen = choose(sweep, size, p, run.full);
+  const auto keep_count = [&](const char* what, unsigned blocks) {
+    keep(run, what, "blocks", "", single(blocks));
+  };
+  keep(run, "resident", "blocks", "", single(p.fit));
+  keep_count("best", chosen.best);
+  keep_count("best_few", chosen.best_few);
+  keep_count("worst", chosen.worst);
+  keep_count("before_fall", chosen.before_fall);
+  const auto keep_fall = [&](const char* what, const char* unit, double value) {
+    keep(run, "falls", what, unit, std::isfinite(value) ? single(value) : Statistics{});
+  };
+  keep_fall("the largest of few blocks", "%", 100 * chosen.fall_few);
+  keep_fall("of many over few", "times", chosen.fall_many / chosen.fall_few);
+  measure_again(run, array, size, p, chosen);
+}
+
+// ---- claims ----
+
+std::vector<Claim> claims(const Run& run) {
+  const auto kept = [&run](const char* what, const char* metric = "blocks") {
+    return run.results->value(what, metric).value.median;
+  };
+  const auto best = unsigned(kept("best")), best_few = unsigned(kept("best_few")),
+             worst = unsigned(kept("worst")), from = unsigned(kept("before_fall")),
+             fit = unsigned(kept("resident"));
+  const unsigned sms = run.device ? unsigned(run.device->prop.multiProcessorCount) : 16;
+  const Size size = size_of(run, {sms, fit});
+  const std::string in_cache = run.device && !beyond_l2(*run.device, bytes_read(size))
+                                   ? "the array is less than four times the L2"
+                                   : "";
+  const auto per_byte = [](Ref slow, Ref fast) {
+    return Comparison{.slow = std::move(slow), .fast = std::move(fast), .per_byte = true};
+  };
+  std::vector<Comparison> as_best, with_few, one_more, idle;
+  for (const unsigned b : named)
+    if (b != best_few) as_best.push_back(per_byte(again(b), again(best_few)));
+  for (const Launch l : few) with_few.push_back(per_byte(row_of(l), again(best)));
+  for (const unsigned rounds : {1u, 2u})
+    one_more.push_back(per_byte(row_of(rounds * fit + 1), row_of(rounds * fit)));
+  for (const unsigned times : {1u, 2u, 4u})
+    idle.push_back(per_byte(row_of(times * sms + 1), row_of(times * sms)));
+  const bool jumps = kept("falls", "the largest of few blocks") >= 2;  // percent
+  return {
+      {.part = {"04.7a", "few blocks: from a number to the next the rate jumps down by 15-20%",
+                "15-20%", "8800 GTX", g80},
+       .rule = beats(1.15, 1.25),  // 15 to 20% of the lower or of the higher rate
+       .pairs = {per_byte(again(from + 1), again(from))},
+       .unless = in_cache},
+      {.part = {"04.7b", "the jumps shrink as the number of blocks grows", "shrink, no figure",
+                "8800 GTX", g80},
+       .rule = at_most(1),
+       .levels = {{.ref = "falls", .metric = "of many over few"}},
+       .unless = !in_cache.empty() ? in_cache
+                 : run.device && !jumps
+                     ? "no jump of few blocks is larger than 2%: there is nothing to shrink"
+                     : ""},
+      {.part = {"04.7c", "256, 512, 640 and 768 blocks each reach the best rate up to 1024",
+                "peaks of the chart", "8800 GTX", g80},
+       .rule = costs_as_much(),
+       .pairs = as_best,
+       .here = "the best up to 1024 of the sweep is " + std::to_string(best_few),
+       .unless = in_cache},
+      {.part = {"04.7d", "more blocks than the best do no harm", "no harm", "8800 GTX"},
+       .rule = costs_as_much(),
+       .pairs = {per_byte(again(worst), again(best))},
+       .here = "the worst number from the best on to 2048",
+       .unless = best == worst ? "the best of the sweep is its last" : in_cache},
+      {.part = {"04.12", "32 blocks of 256 threads, or 64 of 128, each come near the best rate",
+                "nearly the highest rate", "8800 GTX", g80},
+       .rule = costs_as_much(),
+       .pairs = with_few,
+       .unless = in_cache,
+       // two thirds of the threads that are resident, as they were on the 8800 GTX
+       .found = {per_byte(again(two_thirds({sms, fit})), again(best))}},
+      {.part = {"04.13b", "1000 blocks are better than 100", "better, no figure",
+                "the vendor's guide"},
+       .rule = beats(),
+       .pairs = {per_byte(row_of(100), row_of(1000))},
+       .unless = in_cache},
+      {.part = {"04.13c", "1000 blocks are enough for several generations of GPUs",
+                "enough, no figure", "the vendor's guide"},
+       .rule = costs_as_much(),
+       .pairs = {per_byte(again(1000), again(best))},
+       .here = "the best of the sweep is " + std::to_string(best),
+       .unless = best == 1000 ? "1000 is the best of the sweep" : in_cache},
+      {.part = {"04.14",
+                "whole rounds of the blocks that fit at once are better than one block more",
+                "advice, no figure", "the vendor, by letter"},
+       .rule = beats(),
+       .pairs = one_more,
+       .unless = in_cache},
+      {.part = {"04.16", "blocks that are no multiple of the multiprocessors leave some idle",
+                "advice, no figure", "the vendor, by letter"},
+       .rule = beats(),
+       .pairs = idle,
+       .unless = in_cache},
+  };
+}
+
+// ---- what it declares ----
+
+Needs needs(const Run& run) {
+  const Places p = most_places(*run.device);
+  const Size size = size_of(run, p);
+  return {.allocated = bytes_needed(size.rows, p), .touched = bytes_read(size)};
+}
+
+std::vector<Checked> tasks(size_t n) {
+  const auto side = unsigned(std::sqrt(double(n))) + 1;
+  std::vector<Checked> all;
+  for (const Size size : {Size{side, side}, Size{7, side}, Size{side, 31}})
+    for (const unsigned b : {1u, 2u, 31u, 132u, 1321u, 2048u}) {
+      const Launch l{b, block_threads};
+      const Shared array(RowArray(size, l.total() + 5));
+      all.push_back({.task = row_task(array, row_of(b), sum_rows, l, size.rows),
+                     .elements = l.total(),
+                     .change_one = [array] { array->out.change(5); }});
+    }
+  return all;
 }
 
 }  // namespace
 
-void blocks(const Run& run) {
-  const unsigned rows = rows_of(run);
-  const Size size{rows, text_size.columns};
-  run.report.begin("blocks", "sum by rows of " + std::to_string(rows) + " x " +
-                                 std::to_string(size.columns) + " float, " +
-                                 bytes_text(bytes_read(size)) + ", blocks of 192 threads");
-  Places places{16, 64};  // of the 8800 GTX
-  if (run.device) {
-    places.multiprocessors = unsigned(run.device->prop.multiProcessorCount);
-    places.fit = resident_blocks(*run.device, sum_rows, threads_a_block);
-  }
-  BlocksTable table(run, size, places);
-  Compare compare;
-  compare.size = size;
-  if (run.device) {
-    measure(run, size, table, compare);
-  } else {
-    for (const unsigned b : table.shown_counts) table.add(b, {});
-  }
-  table.shown_rows.print();
-  if (!run.device) {
-    run.report.left_out("the sweep");
-  } else {
-    run.report.note("predicted: rounds x rows a block x " +
-                    std::to_string(ceil_div(size.columns, threads_a_block)) + " loads x " +
-                    fixed(1e6 * table.trip, 0) +
-                    " ns, which a load takes with a block on each multiprocessor");
-    run.report.note("balanced: the rate if no place for a block had to wait for another");
-  }
-  judge_blocks(run, compare);
-}
+extern const Experiment blocks_experiment{.name = "blocks",
+                                          .about = "summing with 1 to 2048 blocks",
+                                          .run = run_blocks,
+                                          .claims = claims,
+                                          .needs = needs,
+                                          .tasks = tasks};

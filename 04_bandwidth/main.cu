@@ -10,8 +10,8 @@
 [[gnu::weak]] extern const samples::Experiment transpose_experiment;
 [[gnu::weak]] extern const samples::Experiment block_shape_experiment;
 [[gnu::weak]] extern const samples::Experiment sum_experiment;
-[[gnu::weak]] void threads(const Run&);
-[[gnu::weak]] void blocks(const Run&);
+[[gnu::weak]] extern const samples::Experiment threads_experiment;
+[[gnu::weak]] extern const samples::Experiment blocks_experiment;
 
 namespace {
 
@@ -46,8 +46,8 @@ int main(int argc, char** argv) {
                listed(&transpose_experiment),
                listed(&block_shape_experiment),
                listed(&sum_experiment),
-               {"threads", "summing with 16 to 1024 threads a block", &threads},
-               {"blocks", "summing with 1 to 2048 blocks", &blocks},
+               listed(&threads_experiment),
+               listed(&blocks_experiment),
            },
        .options =
            {

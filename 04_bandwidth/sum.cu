@@ -1,23 +1,23 @@
-// sum: an array is added up, so that nearly all of the time is reading. The study of 2007 reads it
-// by rows and by columns, in words of 4 and of 16 bytes [BW]. By rows it reaches 82% of the data
-// sheet's rate, by columns 1%. Wide words help by columns and hurt by rows. Two things to look at:
-//   - By rows, how much the number of bytes in flight decides: one 4-byte load per thread, one
-//     16-byte load, or eight 4-byte loads.
-//   - By columns against random order, which the text expects to be the same: both touch 32 sectors
-//     per request, but by columns the neighbouring blocks use the rest of each sector.
+// sum: an array is added up, so that nearly all of the time is reading. The study of 2007 [BW]
+// reads it by rows and by columns, in words of 4 and of 16 bytes. By rows it reaches most of the
+// bandwidth, by columns next to nothing. Wide words help by columns, and lose by rows. Three things
+// to look at:
+//   - Rows in 4-byte words: the access is right, but too few bytes are in flight today.
+//   - Columns: other blocks want the rest of each sector, and the L2 has it.
+//   - Random order, of which the text speaks without running it.
 //
 //   cmake -S 04_bandwidth -B build/sum -DEXPERIMENTS=sum && cmake --build build/sum
 //   build/sum/04_bandwidth sum
 //
-//   1  sum_rows        a block reads rows, its lanes neighbouring words
-//   2  sum_rows4       1 in 16-byte words
-//   3  sum_columns     a block reads columns, its lanes words a row apart
-//   4  sum_columns4    3 in 16-byte words
-//   5  sum_random      each lane reads any word, no word twice
-//   6  sum_random4     5 in 16-byte words
-//   7  sum_rows_eight  1 with eight loads in flight per thread
-//   8  no_reads        1 without loads: what the loop and the additions take
-//   9  empty           what the launch and writing the results take
+//   1  sum_rows        a block takes rows, its lanes read neighbouring words
+//   2  sum_rows4       kernel 1 in words of 16 bytes
+//   3  sum_columns     a block takes columns, its lanes read words that are a row apart
+//   4  sum_columns4    kernel 3 in words of 16 bytes
+//   5  sum_random      each lane reads any word, no word is read twice
+//   6  sum_random4     kernel 5 in words of 16 bytes
+//   7  sum_rows_eight  kernel 1 with eight loads of a thread in flight
+//   8  no_reads        kernel 1 without memory: what the loop and the additions take
+//   9  empty           what a launch and the way of the results take
 #include <algorithm>
 
 #include "../common/checked.cuh"
@@ -27,11 +27,7 @@
 
 using namespace samples;
 
-namespace {
-
-// ---- kernels: `rows` rows of `columns` words; thread t writes its own sum to out[t]. As in
-// threads.cu and blocks.cu the inner loops are not unrolled: else the compiler might put several
-// loads of a thread in flight, where the model counts one ----
+// ---- kernels: `rows` rows of `columns` words; thread t writes its own sum to out[t] ----
 
 // [sum_rows]
 // A block reads every gridDim.x-th row. A warp reads 32 neighbouring words: 4 sectors of 32 bytes.
@@ -45,7 +41,7 @@ __global__ void sum_rows(float* out, const float* in, unsigned rows, unsigned co
 }
 // [/sum_rows]
 
-// The same in words of 16 bytes: 16 sectors per request.
+// The same in words of 16 bytes: 16 sectors per warp.
 __global__ void sum_rows4(float* out, const float4* in, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
@@ -71,7 +67,7 @@ __global__ void sum_columns(float* out, const float* in, unsigned rows, unsigned
 }
 // [/sum_columns]
 
-// The same in words of 16 bytes: 32 sectors per request, half of each used.
+// The same in words of 16 bytes: 32 sectors per warp, half of each used.
 __global__ void sum_columns4(float* out, const float4* in, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned col = blockIdx.x; col < columns; col += gridDim.x)
@@ -97,8 +93,8 @@ __host__ __device__ unsigned shuffled(unsigned x, unsigned count) {
   return x;
 }
 
-// As by rows, but each lane reads the word to which its own is shuffled: 32 sectors per request,
-// and nobody uses the rest of them soon.
+// As by rows, but each lane reads the word that its own is shuffled to: 32 sectors per warp,
+// and nobody wants their other bytes soon.
 __global__ void sum_random(float* out, const float* in, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
@@ -120,7 +116,7 @@ __global__ void sum_random4(float* out, const float4* in, unsigned rows, unsigne
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-// Kernel 1 with eight loads of each thread in flight before the first addition: as many bytes in
+// sum_rows with eight loads of each thread in flight before the first addition: as many bytes in
 // flight as two 16-byte loads, in words of 4.
 __global__ void sum_rows_eight(float* out, const float* in, unsigned rows, unsigned columns) {
   float sum = 0;
@@ -134,12 +130,13 @@ __global__ void sum_rows_eight(float* out, const float* in, unsigned rows, unsig
 #pragma unroll
       for (unsigned k = 0; k < 8; ++k) sum += word[k];
     }
-    for (; col < columns; col += blockDim.x) sum += line[col];  // the remaining words
+    for (; col < columns; col += blockDim.x)
+      sum += line[col];  // the remaining words, one at a time
   }
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-// Kernel 1 with a constant in place of each word.
+// sum_rows with a constant in place of each word.
 __global__ void no_reads(float* out, const float*, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
@@ -241,47 +238,177 @@ std::string missing(const Access& a, Shape m) {
   return "";
 }
 
-// ---- what is right ----
+// ---- the kernels in order ----
 
-/// Word i of the array: a whole number from 1 to 64, so that a thread's sum of up to 2^18 words is
-/// exact in float.
-__host__ __device__ unsigned whole_number(size_t i) { return 1 + (scrambled(i) >> 26); }
+enum class Order { rows, columns, random, none, empty };
 
-struct Words {
-  __device__ float operator()(size_t i) const { return float(whole_number(i)); }
+struct Launch {
+  unsigned blocks, threads;
+  unsigned total() const { return blocks * threads; }
+  std::string text() const { return std::to_string(blocks) + " x " + std::to_string(threads); }
 };
+constexpr Launch text_launch{1024, 192};  // the text's best
 
-/// What a launch reads: along lines, which are rows, or columns of the array.
+/// One array, and one way through it.
 struct Walk {
   Order order;
   unsigned word;           ///< 4-byte words per load
   unsigned rows, columns;  ///< columns: loads per row
   Launch launch;
 
-  __host__ __device__ unsigned lines() const { return order == Order::columns ? columns : rows; }
-  __host__ __device__ unsigned length() const { return order == Order::columns ? rows : columns; }
-  /// What is loaded at place `along` of a line, counted in loads.
-  __host__ __device__ size_t index(unsigned line, unsigned along) const {
-    if (order == Order::columns) return size_t(along) * columns + line;
-    if (order == Order::random) return shuffled(line * columns + along, rows * columns);
-    return size_t(line) * columns + along;
+struct Kernel {
+  std::string_view key = {};  ///< its name
+  const char* text = "";
+  Order order = Order::rows;
+  unsigned words = 1;      ///< of 4 bytes in a load
+  unsigned in_flight = 1;  ///< loads of a thread that the source puts before the first addition
+  double then = NAN;       ///< GB/s on the 8800 GTX, with the best launch
+  bool calibrates = false;
+  void (*launch)(const Walk&, float* out, const float* in) = nullptr;
+
+  bool reads() const { return order != Order::none && order != Order::empty; }
+};
+
+template <class Word>
+constexpr unsigned words_of(void (*)(float*, const Word*, unsigned, unsigned)) {
+  return sizeof(Word) / sizeof(float);
+}
+template <class Word>
+void start(void (*kernel)(float*, const Word*, unsigned, unsigned), const Walk& w, float* out,
+           const float* in) {
+  kernel<<<w.launch.blocks, w.launch.threads>>>(out, reinterpret_cast<const Word*>(in), w.rows,
+                                                w.columns);
+}
+template <auto kernel>
+Kernel named(Kernel k) {
+  k.key = name_of<kernel>();
+  k.words = words_of(kernel);
+  k.launch = [](const Walk& w, float* out, const float* in) { start(kernel, w, out, in); };
+  return k;
+}
+
+const Kernel kernels[] = {
+    named<sum_rows>({.text = "by rows, float", .then = 70.52, .calibrates = true}),
+    named<sum_rows4>({.text = "by rows, float4", .then = 38.83}),
+    named<sum_columns>(
+        {.text = "by columns, float", .order = Order::columns, .then = 0.92, .calibrates = true}),
+    named<sum_columns4>({.text = "by columns, float4", .order = Order::columns, .then = 3.73}),
+    named<sum_random>({.text = "random, float", .order = Order::random, .calibrates = true}),
+    named<sum_random4>({.text = "random, float4", .order = Order::random}),
+    named<sum_rows_eight>({.text = "by rows, eight floats", .in_flight = 8, .calibrates = true}),
+    named<no_reads>({.text = "by rows, no reads", .order = Order::none}),
+    named<empty>({.text = "empty", .order = Order::empty}),
+};
+
+/// Rows of 16-byte words have to begin on 16 bytes, and the shuffle has 32 bits.
+bool fits(const Kernel& k, size_t side) {
+  return side % k.words == 0 && (k.order != Order::random || side * (side / k.words) < 1ull << 32);
+}
+
+/// The row of a kernel with the launch that is best for it.
+Ref best_of(std::string_view key) { return std::string(key) + "_best"; }
+const Kernel* kernel_of(const Ref& ref) {
+  for (const Kernel& k : kernels)
+    if (ref.key == k.key || same(ref, best_of(k.key))) return &k;
+  return nullptr;  // the host's
+}
+
+// ---- what is right ----
+
+/// Word i: a whole number from 1 to `largest`, 8191 at most, without pattern. A thread that left a
+/// word out and took another twice would be found unless both are equal.
+struct NumberAt {
+  unsigned largest;
+  __host__ __device__ unsigned whole(size_t i) const { return 1 + (scrambled(i) >> 16) % largest; }
+  __device__ float operator()(size_t i) const { return float(whole(i)); }
+};
+
+/// Which thread takes the word at a place, from the text's description: a block takes every so
+/// many-th row, and its threads the words of it in turn, or columns likewise.
+__host__ __device__ unsigned taker(const Walk& w, unsigned row, unsigned col) {
+  const unsigned line = w.order == Order::columns ? col : row;
+  const unsigned along = w.order == Order::columns ? row : col;
+  return line % w.launch.blocks * w.launch.threads + along % w.launch.threads;
+}
+
+/// Hands every word to the thread that has to take it: from words to threads, where the kernels go
+/// from threads to words.
+__global__ void add_to_takers(unsigned* right, Walk w, NumberAt number) {
+  const size_t count = size_t(w.rows) * w.columns;
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < count; i += threads) {
+    const size_t word = w.order == Order::random ? shuffled(unsigned(i), unsigned(count)) : i;
+    unsigned sum = 0;
+    for (unsigned k = 0; k < w.words; ++k)
+      sum += w.order == Order::none ? 1 : number.whole(word * w.words + k);
+    atomicAdd(&right[taker(w, unsigned(i / w.columns), unsigned(i % w.columns))], sum);
+  }
+}
+
+/// What a thread must have found; behind the threads of the launch the poison must still stand.
+struct IsSum {
+  const unsigned* right;
+  unsigned threads;
+  bool empty;
+  __device__ bool operator()(size_t t, float found) const {
+    if (t >= threads) return found != found;
+    return found == (empty ? 8 : float(right[t]));
   }
 };
 
-Walk walk_of(const Access& a, Shape m) {
-  return {a.order, a.word, m.rows, m.columns / a.word, a.launch};
+/// The largest word with which the sum of any thread is exact in float, whatever the order: below
+/// 2^24.
+unsigned largest_word(unsigned side, const std::vector<Launch>& launches) {
+  double most_words = 1;
+  for (const Launch l : launches) {
+    const double lines = std::ceil(side / 4.0 / l.blocks) * 4;  // of words, or of quads
+    const double along = std::ceil(side / 4.0 / l.threads) * 4;
+    most_words = std::max(most_words, lines * along);
+  }
+  return unsigned(std::clamp((double(1 << 24) - 1) / most_words, 1.0, 8191.0));
 }
 
-/// The sum that a thread of the launch must find, by the text's two loops.
-__host__ __device__ unsigned right_sum(const Walk& w, unsigned thread) {
-  if (w.order == Order::empty) return 8;
-  unsigned sum = 0;
-  for (unsigned line = thread / w.launch.threads; line < w.lines(); line += w.launch.blocks)
-    for (unsigned i = thread % w.launch.threads; i < w.length(); i += w.launch.threads)
-      for (unsigned k = 0; k < w.word; ++k)
-        sum += w.order == Order::no_loads ? 1 : whole_number(w.index(line, i) * w.word + k);
-  return sum;
+unsigned most_threads(const std::vector<Launch>& launches) {
+  unsigned most = 0;
+  for (const Launch l : launches) most = std::max(most, l.total());
+  return most;
 }
+
+/// A square array on the device, what its threads find, and what they must find.
+struct Square {
+  unsigned side;
+  NumberAt number;
+  DeviceBuffer<float> in;
+  Output<float> out;
+  DeviceBuffer<unsigned> right;
+
+  Square(unsigned side, const std::vector<Launch>& launches)
+      : side(side),
+        number{largest_word(side, launches)},
+        in(filled<float>(size_t(side) * side, number)),
+        out(most_threads(launches)),
+        right(out.size()) {}
+  Walk walk(const Kernel& k, Launch l) const { return {k.order, k.words, side, side / k.words, l}; }
+  /// Compares what every thread found.
+  size_t wrong(const Walk& w) {
+    if (w.order != Order::empty) {
+      CUDA_CHECK(cudaMemset(right.data(), 0, right.bytes()));
+      add_to_takers<<<1024, 256>>>(right.data(), w, number);
+      CUDA_CHECK_LAUNCH();
+    }
+    return out.wrong(IsSum{right.data(), w.launch.total(), w.order == Order::empty});
+  }
+};
+
+Task task_of(const Shared<Square>& square, const Ref& ref, Launch l) {
+  const Kernel& k = *kernel_of(ref);
+  const Walk w = square->walk(k, l);
+  return {text(ref),
+          [square, &k, w] { k.launch(w, square->out.data(), square->in.data()); },
+          {[square] { square->out.poison(); }, [square, w] { return square->wrong(w); }, ""}};
+}
+
+// ---- launches ----
 
 /// Behind the sums of the launch's threads the poison stands.
 struct IsRight {
@@ -374,10 +501,86 @@ std::vector<Launch> candidates(const Device* device) {
   }
   return all;
 }
-
-unsigned most_threads(const Run& run) {
-  return std::ranges::max(candidates(run.device), {}, &Launch::total).total();
+std::vector<Launch> launches_of(const Run& run) {
+  return run.device ? candidates(run.device->prop) : std::vector<Launch>{text_launch};
 }
+
+Launch search(const Run& run, const Shared<Square>& square, const Kernel& k) {
+  Measuring briefly = run.measuring;
+  briefly.typed = false;
+  briefly.repeats = 3;
+  Launch best = text_launch;
+  double least = INFINITY;
+  for (const Launch l : launches_of(run)) {
+    const double ms = time_alone(briefly, task_of(square, best_of(k.key), l)).median();
+    if (ms < least) {
+      least = ms;
+      best = l;
+    }
+  }
+  return best;
+}
+
+/// The launch that takes least time. It is measured again afterwards. Random order takes that of
+/// the columns. Where none was recorded: one that fills the device.
+template <class Memory>
+Launch best_launch(const Run& run, Memory& square, const Kernel& k) {
+  Launch best = launches_of(run).back();
+  const Statistics blocks = ask(run, best_of(k.key), "blocks", "", [&] {
+    best = search(run, square(), k);
+    return single(best.blocks);
+  });
+  const Statistics threads =
+      ask(run, best_of(k.key), "threads of a block", "", [&] { return single(best.threads); });
+  if (!(blocks.median >= 1 && threads.median >= 1)) return best;
+  return {unsigned(blocks.median), unsigned(threads.median)};
+}
+
+// ---- prediction ----
+
+/// Sectors of 32 bytes that a warp's load touches: 32 words side by side, or one sector per lane.
+double sectors_per_request(const Kernel& k) {
+  if (!k.reads()) return NAN;
+  return k.order == Order::rows ? 32.0 * k.words * sizeof(float) / 32 : 32;
+}
+
+/// Every word is read once.
+double bytes_read(double side) { return 4 * side * side; }
+
+/// Lookups in L2 by columns: one for every lane's load, and one for every sector that memory fills.
+double lookups(const Kernel& k, double side) { return side * side / k.words + side * side / 8; }
+
+/// Measured in the same run, with the text's launch; milliseconds. Each order takes two of them.
+struct Calibrated {
+  double bandwidth = NAN;    ///< of the whole array, with enough bytes in flight
+  double latency = NAN;      ///< of one load of a thread, while all others load, too
+  double lookup = NAN;       ///< of a sector in L2
+  double lone_sector = NAN;  ///< of a sector from memory of which nobody wants the rest
+};
+
+/// Milliseconds by the slowest of the things that apply.
+double predicted_ms(const Kernel& k, Launch l, double side, const Calibrated& c,
+                    const Device& device) {
+  const double loads = side * side / k.words;  // of single lanes
+  const double resident = std::min<double>(
+      l.total(), double(device.prop.multiProcessorCount) * device.prop.maxThreadsPerMultiProcessor);
+  double ms = c.bandwidth;  // bytes over bandwidth
+  if (k.order == Order::rows) ms = std::max(ms, loads / resident / k.in_flight * c.latency);
+  if (k.order == Order::columns) ms = std::max(ms, lookups(k, side) * c.lookup);
+  if (k.order == Order::random) ms = std::max(ms, loads * c.lone_sector);
+  return ms;
+}
+
+/// Lookups in L2 and lone sectors were measured on compute capability 9.0 only; a test holds rows
+/// to them there.
+Model model_of(const Kernel& k, const Device* device) {
+  return k.order == Order::rows || (device && device->prop.major == 9) ? Model::traffic
+                                                                       : Model::host;
+}
+
+// ---- the experiment ----
+
+double bytes_of_sums(const Run& run) { return 8.0 * most_threads(launches_of(run)); }
 
 Shape square(size_t side) { return {unsigned(side), unsigned(side)}; }
 double bytes_of(Shape m) { return 4.0 * double(m.words()); }
@@ -386,210 +589,215 @@ std::string square_text(size_t side) {
          bytes_text(bytes_of(square(side)));
 }
 
-Shape shape_of(const Run& run) {
+size_t side_of(const Run& run) {
   const size_t typed = options_of(run).size;
-  const unsigned threads = most_threads(run);
-  return square(fitting_size("sum of " + square_text(typed), typed, 12288, run.memory_there(),
-                             [&](size_t side) { return Array::bytes(square(side), threads); }));
+  return fitting_size("sum of " + square_text(typed), typed, 12288, run.memory_there(),
+                      [&](size_t n) { return bytes_read(double(n)) + bytes_of_sums(run); });
 }
-void require_fit(const Run& run) { shape_of(run); }
+void require_fit(const Run& run) { side_of(run); }
 
-/// The kernel with the launch that takes least time. Nothing of the search is shown: what it chose
-/// is measured again.
-Access with_best_launch(const Run& run, Access a, Shape m) {
-  std::vector<Access> all;
-  for (const Launch l : candidates(run.device)) {
-    a.launch = l;
-    all.push_back(a);
-    all.back().key += "_" + l.text();
-  }
-  SharedByTasks arrays([&] { return Array(m, most_threads(run)); });
-  Sheet sheet(run, "launch", {});
-  for (const Access& each : all) sheet.add({.ref = each.key, .missing = missing(a, m)});
+/// On the host the array is half as wide in a quick run, and where no GPU is compared with it.
+size_t host_side_of(const Run& run) {
+  const bool all = options_of(run).size || (run.device && !run.quick);
+  return HostSquare::fitting_side(std::min<size_t>(side_of(run), all ? 12288 : 6144));
+}
+
+Sheet sheet_of(const Run& run, const char* heading, const Function<std::string(const Ref&)>& launch,
+               bool with_then) {
+  const auto theory = [&run](double gbs) {
+    const bool known = run.device && run.device->theoretical_gbs > 0;
+    return known ? gbs / run.device->theoretical_gbs : NAN;
+  };
+  const auto of_kernel = [](double (*value)(const Kernel&)) {
+    return [value](const Row& row) {
+      const Kernel* k = kernel_of(row.ref);
+      return k ? value(*k) : double(NAN);
+    };
+  };
+  const auto gbs = [](const Row& row, double ms) {
+    const Kernel* k = kernel_of(row.ref);
+    return !k || k->reads() ? gbs_of(row, ms) : double(NAN);
+  };
+  std::vector<Shown> columns{
+      {shown("launch"), {}, {}, [=](const Row& row, const Statistics&) { return launch(row.ref); }},
+      milliseconds(4),
+      spread(),
+      in_unit(measured("GB/s", "bandwidth", "GB/s", 0), gbs),
+      {shown("of theory"),
+       {},
+       {},
+       [=](const Row& row, const Statistics& ms) { return percent(theory(gbs(row, ms.median))); }},
+      number(predicted("sectors", "sectors a request", "", 0), of_kernel(sectors_per_request))};
+  if (with_then)
+    columns.push_back(number(then("then", "bandwidth", "GB/s", 2),
+                             of_kernel([](const Kernel& k) { return k.then; })));
+  return Sheet(run, heading, std::move(columns));
+}
+
+/// All kernels with the text's launch. Gives the model its constants.
+template <class Memory>
+Calibrated measure_text_launch(const Run& run, Memory& square, size_t side) {
+  Sheet sheet = sheet_of(
+      run, "order, text's launch", [](const Ref&) { return text_launch.text(); }, false);
+  for (const Kernel& k : kernels)
+    if (fits(k, side))
+      sheet.add({.ref = k.key,
+                 .words = k.text,
+                 .bytes = bytes_read(double(side)),
+                 .calibrates = k.calibrates,
+                 .model = model_of(k, run.device)});
   sheet.measure(Timing::in_turn,
-                [&](const Row& row) { return task_of(arrays(), row.ref, row_of(all, row.ref)); });
-  const auto ms = [&](const Access& each) { return sheet.ms(each.key); };
-  const Access& best = *std::ranges::min_element(all, {}, ms);
-  a.launch = best.launch;
-  a.words += ", best launch";
-  if (std::isfinite(ms(best))) a.words.append(" ").append(a.launch.text());
-  return a;
-}
-
-/// Each kernel with the text's launch, and those that load also with their best launch.
-std::vector<Access> rows_of(const Run& run, Shape m) {
-  std::vector<Access> all(std::begin(accesses), std::end(accesses));
-  for (Access a : accesses) {
-    if (!a.loads()) continue;
-    if (a.launch_of.empty()) {
-      a = with_best_launch(run, a, m);
-    } else {
-      const Access& other = row_of(all, a.launch_of + "_best");
-      a.launch = other.launch;
-      a.words += other.words.substr(other.words.find(", best"));
-    }
-    a.key += "_best";
-    a.best = true;
-    all.push_back(a);
-  }
-  return all;
-}
-
-void measure_on_gpu(const Run& run, const std::vector<Access>& all, Shape m) {
-  const double theory = run.device ? run.device->theoretical_gbs : 0;
-  const auto of = [&all](const Row& row) { return row_of(all, row.ref); };
-  const auto share = [theory](const Row& row, const Statistics& ms) {
-    return theory > 0 ? gbs_of(row, ms.median) / theory : NAN;
+                [&](const Row& row) { return task_of(square(), row.ref, text_launch); });
+  const double words = double(side) * double(side);
+  const auto ms = [&](const char* key) {
+    return fits(*kernel_of(key), side) ? sheet.ms(key) : double(NAN);
   };
-  const auto in_words = [share](const char* heading, std::string (*words)(double share)) {
-    return Shown{shown(heading), {}, {}, [=](const Row& row, const Statistics& ms) {
-                   return words(share(row, ms));
-                 }};
-  };
-  Sheet sheet(run, "order and word",
-              {milliseconds(4), spread(), in_unit(measured("GB/s", "bandwidth", "GB/s", 0), gbs_of),
-               in_words("of theory", percent),
-               number(predicted("sectors/request", "sectors a request", "", 0),
-                      [=](const Row& row) { return sectors_per_request(of(row), m); }),
-               number(then("2007: GB/s", "bandwidth", "GB/s", 2),
-                      [=](const Row& row) { return of(row).best ? of(row).then : double(NAN); }),
-               in_words("", bar)});
-  for (const Access& a : all)
-    sheet.add({.ref = a.key,
-               .words = a.words,
-               .bytes = a.loads() ? bytes_of(m) : double(NAN),
-               .calibrates = a.key == "sum_rows" || a.key == "sum_rows_eight" ||
-                             a.key == "sum_columns" || a.key == "sum_random",
-               .model = model_of(a, run.device),
-               .missing = missing(a, m)});
-  SharedByTasks arrays([&] { return Array(m, most_threads(run)); });
-  sheet.measure(Timing::in_turn,
-                [&](const Row& row) { return task_of(arrays(), row.ref, of(row)); });
-
-  const double words = double(m.words());
-  const auto resident = [&run](const Access& a) {
-    return run.device ? resident_threads(a, run.device->prop) : double(NAN);
-  };
-  const Calibrated c{.bandwidth = sheet.ms("sum_rows_eight"),
-                     .latency = sheet.ms("sum_rows") * resident(row_of(all, "sum_rows")) / words,
-                     .lookup = sheet.ms("sum_columns") / lookups(row_of(all, "sum_columns"), words),
-                     .lone_sector = sheet.ms("sum_random") / words};
-  sheet.predict([&](const Row& row) { return predicted_ms(of(row), resident(of(row)), words, c); });
-  sheet.print({"rows without a launch have the text's: 1024x192, blocks x threads per block"});
-}
-
-/// The array's side on the host: half where little is compared with it, and less where memory is
-/// short.
-size_t side_on_host(const Run& run, size_t side) {
-  const bool whole = options_of(run).size || (run.device && !run.quick);
-  side = std::min<size_t>(side, whole ? 12288 : 6144);
-  const auto memory = [] { return single(HostSquare::memory_there()); };
-  const double there = ask_host(run, "host_rows", "memory of the host", "B", memory).median;
-  while (side > 1 && bytes_of(square(side)) > 0.5 * there) side /= 2;
-  return side;
-}
-
-Task host_task(const Shared<HostSquare>& x, const Ref& ref) {
-  const Check check{[x] { x->poison(); }, [x] { return x->wrong(); }, ""};
-  return {text(ref), [x] { x->add_up(); }, check, true};
-}
-
-/// In turn with the GPU's best launch by rows: a finding, as the text compares with two CPUs of
-/// 2007.
-void measure_on_host(const Run& run, const Access& on_gpu, Shape m) {
-  const size_t side = side_on_host(run, m.rows);
-  const auto count = [] { return single(HostSquare::threads()); };
-  const double threads = ask_host(run, "host_rows", "threads of the host", "", count).median;
-  const std::string cores = std::isfinite(threads) ? fixed(threads, 0) + " threads" : "all cores";
-  const Ref rows("host_rows"), beside("sum_rows_beside_host");
-  Sheet sheet(run, "beside the host, " + square_text(side),
-              {in_unit(measured("ms", "time", "ms", 3), [](const Row&, double ms) { return ms; }),
-               spread(), in_unit(measured("GB/s", "bandwidth", "GB/s", 2), gbs_of)});
-  sheet.add({.ref = rows,
-             .words = "host, by rows, " + cores,
-             .bytes = bytes_of(square(side)),
-             .on_host = true});
-  sheet.add({.ref = beside, .words = on_gpu.words, .bytes = bytes_of(m)});
-  SharedByTasks arrays([&] { return Array(m, most_threads(run)); });
-  SharedByTasks squares([side] { return HostSquare(side); });
-  sheet.measure(Timing::in_turn, [&](const Row& row) {
-    return row.on_host ? host_task(squares(), row.ref) : task_of(arrays(), row.ref, on_gpu);
+  const Calibrated c{ms("sum_rows_eight"), ms("sum_rows") * text_launch.total() / words,
+                     ms("sum_columns") / lookups(*kernel_of("sum_columns"), double(side)),
+                     ms("sum_random") / words};
+  sheet.predict([&](const Row& row) {
+    const Kernel& k = *kernel_of(row.ref);
+    if (!k.reads() || !run.device) return double(NAN);
+    return predicted_ms(k, text_launch, double(side), c, *run.device);
   });
-  sheet.print({"one thread for each processor that this program may use"});
-  find(run, "04.11", {.slow = rows, .fast = beside, .per_byte = true});
+  sheet.print(
+      {"the model's constants: the bandwidth, the latency under load, a lookup in L2, a "
+       "lone sector"});
+  return c;
+}
+
+/// Each kernel with its best launch, and the host's sum by rows, in turn.
+template <class Memory, class HostMemory>
+void measure_best_launches(const Run& run, Memory& square, HostMemory& host, size_t side,
+                           const Calibrated& c) {
+  std::vector<Launch> best(std::size(kernels), text_launch);
+  const auto launch_of = [&](const Ref& ref) { return best[kernel_of(ref) - kernels]; };
+  for (const Kernel& k : kernels) {
+    const bool as_columns = k.order == Order::random;
+    if (!k.reads() || !fits(k, side)) continue;
+    best[&k - kernels] = as_columns ? launch_of(k.words == 1 ? "sum_columns" : "sum_columns4")
+                                    : best_launch(run, square, k);
+  }
+  Sheet sheet = sheet_of(
+      run, "order, best launch",
+      [&](const Ref& ref) { return kernel_of(ref) ? launch_of(ref).text() : ""; }, true);
+  for (const Kernel& k : kernels)
+    if (k.reads() && fits(k, side))
+      sheet.add({.ref = best_of(k.key),
+                 .words = std::string(k.text) + ", best launch",
+                 .bytes = bytes_read(double(side)),
+                 .model = model_of(k, run.device)});
+  const double host_bytes = bytes_read(double(host_side_of(run)));
+  sheet.add({.ref = "host_rows",
+             .words = "by rows, all cores",
+             .bytes = host_bytes,
+             .calibrates = true,
+             .on_host = true});
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    return row.on_host ? host()->by_rows() : task_of(square(), row.ref, launch_of(row.ref));
+  });
+  sheet.predict([&](const Row& row) {
+    if (row.on_host || !run.device) return double(NAN);
+    return predicted_ms(*kernel_of(row.ref), launch_of(row.ref), double(side), c, *run.device);
+  });
+  sheet.print();
+
+  Sheet columns(
+      run, "host, " + HostSquare::threads_text(),
+      {milliseconds(2), spread(), in_unit(measured("GB/s", "bandwidth", "GB/s", 2), gbs_of)});
+  columns.add({.ref = "host_columns",
+               .words = "by columns, all cores",
+               .bytes = host_bytes,
+               .on_host = true,
+               .model = Model::host});
+  columns.measure(Timing::alone, [&](const Row&) { return host()->by_columns(); });
+  constexpr double words_of_a_line = 16;  // 64 bytes come in for each word
+  columns.predict([&](const Row&) { return words_of_a_line * sheet.ms("host_rows"); });
+  columns.print();
 }
 
 void run_sum(const Run& run) {
-  const Shape m = shape_of(run);
-  run.report.begin("sum", square_text(m.rows));
-  const std::vector<Access> all = rows_of(run, m);
-  measure_on_gpu(run, all, m);
-  measure_on_host(run, row_of(all, "sum_rows_best"), m);
+  const size_t side = side_of(run), host_side = host_side_of(run);
+  run.report.begin("sum", square_text(side) +
+                              (host_side == side ? "" : "; on the host " + square_text(host_side)));
+  SharedByTasks square([&run, side] { return Square(unsigned(side), launches_of(run)); });
+  SharedByTasks host([host_side] { return HostSquare(host_side); });
+  const Calibrated c = measure_text_launch(run, square, side);
+  measure_best_launches(run, square, host, side, c);
+  if (side % 4)
+    run.report.note("rows of " + std::to_string(side) + " floats hold no 16-byte words");
+  // the text compares two CPUs of 2007: a finding about this host, no claim
+  if (run.device)
+    find(run, "04.11", {.slow = "host_rows", .fast = best_of("sum_rows"), .per_byte = true},
+         HostSquare::threads_text() + " of this host: ");
 }
 
 // ---- claims ----
 
 std::vector<Claim> claims(const Run& run) {
-  const double bytes = bytes_of(shape_of(run));
-  const double theory = run.device ? run.device->theoretical_gbs : NAN;
-  const bool cached = run.device && !beyond_l2(*run.device, bytes);
-  const std::string in_cache = cached ? "the array is less than four times the L2" : "";
-  const char* const gtx = "8800 GTX";
-  const Access filling{.best = true};
-  const double threads = run.device ? resident_threads(filling, run.device->prop) : NAN;
-  return {
-      {.part = {"04.1", "reading by rows in 4-byte words reaches 82% of theory", "82%, 70.5 GB/s",
-                gtx, g80},
-       .rule = about(0.82),
-       .levels = {{.ref = "sum_rows_best",
-                   .metric = "of theory",
-                   .of_ms = [=](double ms) { return bytes * 1e-6 / ms / theory; }}},
-       .here = bytes_text(4 * threads) + " in flight",
-       .unless = theory == 0 ? "the theoretical bandwidth is not reported" : in_cache,
-       .found = {{.slow = "sum_rows_best", .fast = "sum_rows_eight_best"}}},
-      {.part = {"04.2a", "reading by columns is slower than by rows", "77x slower", gtx, g80},
-       .rule = beats(77),
-       .pairs = {{.slow = "sum_columns_best", .fast = "sum_rows_best"}},
-       .unless = in_cache},
-      {.part = {"04.2b", "columns are as slow as random order", "expected, not measured", gtx, g80},
-       .rule = gains_nothing(),
-       .pairs = {{.slow = "sum_random_best", .fast = "sum_columns_best"}},
-       .unless = in_cache},
-      {.part = {"04.3", "by rows float4 loses a factor of 1.5 to 2", "1.8x slower", gtx, g80},
-       .rule = beats(1.5, 2),
-       .pairs = {{.slow = "sum_rows4_best", .fast = "sum_rows_best"}},
-       .unless = in_cache},
-      {.part = {"04.4a", "by columns float4 quadruples the rate", "4.1x faster", gtx, g80},
-       .rule = beats(4),
-       .pairs = {{.slow = "sum_columns_best", .fast = "sum_columns4_best"}},
-       .unless = in_cache},
-      // in random order, where no load finds a sector that another load fetched
-      {.part = {"04.4b", "loads of 4 and of 16 bytes take the same time", "the same, no figure",
-                "the study of 2007"},
-       .rule = costs_as_much(),
-       .pairs = {{.slow = "sum_random_best", .fast = "sum_random4_best", .times = 4}},
-       .unless = in_cache},
+  const size_t side = side_of(run);
+  const double bytes = bytes_read(double(side));
+  const double theory = run.device ? run.device->theoretical_gbs : 0;
+  const std::string in_cache = run.device && !beyond_l2(*run.device, bytes)
+                                   ? "the array is less than four times the L2"
+                                   : "";
+  const std::string narrow =
+      side % 4 ? "rows of " + std::to_string(side) + " floats hold no 16-byte words" : in_cache;
+  const auto share_of = [=](const char* key) {
+    return Level{.ref = best_of(key),
+                 .metric = "of theory",
+                 .of_ms = [=](double ms) { return bytes * 1e-6 / ms / theory; },
+                 .unit = ""};
   };
+  std::vector<Claim> all;
+  const auto add = [&](Part part, Criterion rule, const char* slow, const char* fast,
+                       const std::string& unless) {
+    all.push_back({.part = std::move(part),
+                   .rule = rule,
+                   .pairs = {{.slow = best_of(slow), .fast = best_of(fast)}},
+                   .unless = unless});
+  };
+  all.push_back({.part = {"04.1", "reading by rows in 4-byte words reaches 82% of theory",
+                          "82%, 70.5 GB/s", "8800 GTX", g80},
+                 .rule = about(0.82),
+                 .levels = {share_of("sum_rows")},
+                 .unless = run.device && !(theory > 0) ? "the theoretical bandwidth is not reported"
+                                                       : in_cache});
+  add({"04.2a", "reading by columns is slower than by rows", "77x slower", "8800 GTX", g80},
+      beats(77), "sum_columns", "sum_rows", in_cache);
+  add({"04.2b", "columns are as slow as random order", "expected, not measured", "8800 GTX", g80},
+      gains_nothing(), "sum_random", "sum_columns", in_cache);
+  if (side % 4) return all;
+  add({"04.3", "by rows float4 loses a factor of 1.5 to 2", "1.8x slower", "8800 GTX", g80},
+      beats(1.5, 2), "sum_rows4", "sum_rows", narrow);
+  add({"04.4a", "by columns float4 quadruples the rate", "4.1x faster", "8800 GTX", g80}, beats(4),
+      "sum_columns", "sum_columns4", narrow);
+  add({"04.4b", "a load of 128 bits takes as long as one of 32 bits", "the same time, no figure",
+       "8800 GTX", g80},
+      costs_as_much(), "sum_random4", "sum_random", narrow);
+  all.back().pairs[0].works = 4;  // so many times as many loads in the fast row
+  return all;
 }
 
 // ---- what it declares ----
 
 Needs needs(const Run& run) {
-  const Shape m = shape_of(run);
-  return {.allocated = Array::bytes(m, most_threads(run)), .touched = bytes_of(m)};
+  const double bytes = bytes_read(double(side_of(run)));
+  return {.allocated = bytes + bytes_of_sums(run), .touched = bytes};
 }
 
-/// About n words, in an array that is not square; rows of 16-byte words have a multiple of 4.
 std::vector<Checked> tasks(size_t n) {
-  const auto side = unsigned(std::sqrt(double(n)));
+  const auto side = unsigned(std::sqrt(double(n))) + 1;
   std::vector<Checked> all;
-  for (const Launch l : {Launch{7, 33}, text_launch, Launch{2048, 1}})
-    for (Access a : accesses) {
-      a.launch = l;
-      const Shared<Array> x(Array({side, a.word == 1 ? side + 2 : (side + 3) / 4 * 4}, l.total()));
-      all.push_back({.task = task_of(x, a.key, a), .elements = l.total(), .change_one = [x] {
-                       x->out.change(0);
-                     }});
+  for (const Launch l : {Launch{2, 1024}, Launch{70, 33}, text_launch})
+    for (const unsigned wide : {side, (side + 3) / 4 * 4}) {
+      for (const Kernel& k : kernels) {
+        if (!fits(k, wide)) continue;
+        const Shared square{Square(wide, {l})};
+        all.push_back({.task = task_of(square, k.key, l),
+                       .elements = l.total(),
+                       .change_one = [square] { square->out.change(0); }});
+      }
     }
   return all;
 }

@@ -94,29 +94,37 @@ class Crew {
 
 struct HostSquare::Parts {
   size_t side;
-  std::unique_ptr<float[]> array;
-  std::vector<double> right, found;  ///< the sum of each row
-  Crew crew;
+  std::unique_ptr<float[]> array = {};
+  std::vector<double> row_sums = {}, column_sums = {}, found = {};  ///< of each line; two are right
+  std::unique_ptr<Crew> crew = {};
 
-  explicit Parts(size_t side)
-      : side(side), array(new float[side * side]), right(side), found(side) {
+  /// Before the first check.
+  void begin() {
+    if (crew) return;
+    crew.reset(new Crew);
+    array.reset(new float[side * side]);
+    row_sums.assign(side, 0), column_sums.assign(side, 0), found.assign(side, NAN);
     share_out([this](size_t row) {  // first touched by the thread that will read it
-      for (size_t i = row * this->side; i < (row + 1) * this->side; ++i) {
+      for (size_t col = 0; col < side; ++col) {
+        const size_t i = row * side + col;
         array[i] = word_at(i);
         right[row] += word_at(i);
       }
     });
+    share_out([this](size_t col) {
+      for (size_t row = 0; row < side; ++row) column_sums[col] += word_at(row * side + col);
+    });
   }
   /// Calls `work(row)` for all rows, neighbouring ones in one thread.
   void share_out(const std::function<void(size_t)>& work) {
-    const size_t threads = crew.size();
-    crew.run([&](size_t i) {
-      for (size_t row = side * i / threads; row < side * (i + 1) / threads; ++row) work(row);
+    const size_t threads = crew->size();
+    crew->run([&](size_t i) {
+      for (size_t line = side * i / threads; line < side * (i + 1) / threads; ++line) work(line);
     });
   }
 };
 
-HostSquare::HostSquare(size_t side) : parts_(new Parts(side)) {}
+HostSquare::HostSquare(size_t side) : parts_(new Parts{side}) {}
 HostSquare::HostSquare(HostSquare&&) noexcept = default;
 HostSquare::~HostSquare() = default;
 
@@ -131,11 +139,29 @@ void HostSquare::add_up() {
   p.share_out([&p](size_t row) { p.found[row] = row_sum(p.array.get() + row * p.side, p.side); });
 }
 
-void HostSquare::poison() { parts_->found.assign(parts_->side, NAN); }
-
-size_t HostSquare::wrong() const {
-  size_t wrong = 0;
-  for (size_t row = 0; row < parts_->side; ++row)
-    wrong += !(parts_->found[row] == parts_->right[row]);
-  return wrong;
+/// `right`: the sums of all lines. Lines begin `line_apart` words apart, a line's words lie
+/// `word_apart` from each other.
+Task HostSquare::task(const char* name, const std::vector<double> Parts::*right, bool columns) {
+  Check check;
+  check.poison = [parts = parts_] {
+    parts->begin();
+    parts->found.assign(parts->side, NAN);
+  };
+  check.wrong = [parts = parts_, right] {
+    size_t wrong = 0;
+    for (size_t line = 0; line < parts->side; ++line)
+      wrong += !(parts->found[line] == ((*parts).*right)[line]);
+    return wrong;
+  };
+  const auto add_up = [parts = parts_, columns] {
+    const size_t side = parts->side, line_apart = columns ? 1 : side,
+                 word_apart = columns ? side : 1;
+    parts->share_out([=, &parts](size_t line) {
+      parts->found[line] = line_sum(parts->array.get() + line * line_apart, side, word_apart);
+    });
+  };
+  return {name, add_up, std::move(check), true};
 }
+
+Task HostSquare::by_rows() { return task("host_rows", &Parts::row_sums, false); }
+Task HostSquare::by_columns() { return task("host_columns", &Parts::column_sums, true); }

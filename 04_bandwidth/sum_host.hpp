@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <memory>
 
-/// A square array in host memory, and the threads that add it up by rows, which exist before a
-/// clock starts.
+#include "../common/timing.hpp"
+
+/// A square array in host memory, and the threads that add it up. Both exist from the first check
+/// of a task on, before a clock starts.
 class HostSquare {
  public:
   explicit HostSquare(size_t side);
@@ -17,13 +19,13 @@ class HostSquare {
   /// Bytes of the host's memory.
   static double memory_there();
 
-  /// Each thread adds up a share of the rows.
-  void add_up();
-  void poison();
-  /// Rows whose sum is wrong.
-  size_t wrong() const;
+  /// Adds up the whole array, a share of the rows (or of the columns) per thread. The tasks are
+  /// called host_rows and host_columns.
+  Task by_rows();
+  Task by_columns();
 
  private:
   struct Parts;
-  std::unique_ptr<Parts> parts_;
+  Task task(const char* name, const std::vector<double> Parts::*right, bool columns);
+  std::shared_ptr<Parts> parts_;
 };

@@ -1,24 +1,30 @@
 // threads: an array is added up by rows, by 1024 blocks of 16 to 1024 threads. In the study of 2007
-// [BW, chart 1] a count that was no multiple of 16 lost most of the bandwidth, and beyond 384
-// threads, where a block was alone on its multiprocessor, the rate fell. Look at the rounds: a
-// thread has one load under way, so what counts is how many loads follow one another.
+// [BW, chart 1] a number of threads that was no multiple of 16 lost most of the bandwidth. Beyond
+// 384 threads a block was alone on its multiprocessor, and the rate fell. Two things to look at:
+//   - Alignment no longer decides: 33 threads are faster than 32.
+//   - Rounds do. A thread has one load in flight, so what counts is how many loads follow one
+//     another, and how many blocks fit at once.
+//
 //   cmake -S 04_bandwidth -B build/threads -DEXPERIMENTS=threads
 //   cmake --build build/threads && build/threads/04_bandwidth
 //
-//   1  sum_rows   a block takes rows, its lanes neighbouring words
-#include <set>
-
+//   1  sum_rows   a block takes rows, its lanes read neighbouring words
 #include "row_sum.cuh"
+
+using namespace samples;
 
 // ---- kernel: `rows` rows of `columns` words; thread t writes its own sum to out[t] ----
 
 // [sum_rows]
 // A block takes every gridDim.x-th row, and steps along it. A warp reads 32 neighbouring words: 4
-// sectors of 32 bytes, or 5 where a block's threads are no multiple of 8 and it begins inside one.
+// sectors of 32 bytes. If a block's threads are no multiple of 8, warps begin inside a sector, and
+// read 5.
 static __global__ void sum_rows(float* out, const float* in, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
-#pragma unroll 1  // else the compiler might put several words of a thread under way
+  // one load in flight per thread, whatever the compiler thinks best: the number of threads is
+  // to decide how many bytes are in flight (sum.cu leaves it to the compiler, as the text does)
+#pragma unroll 1
     for (unsigned col = threadIdx.x; col < columns; col += blockDim.x)
       sum += in[size_t(row) * columns + col];
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
@@ -31,48 +37,50 @@ namespace {
 
 constexpr unsigned blocks = 1024;
 constexpr unsigned least = 16, most = 1024;
-const std::set<unsigned> named{192, 256, 320, 384};  ///< the text's best
+constexpr unsigned named[] = {192, 256, 320, 384};  // the text's best
 
 /// Rows of the table: where the 1024 blocks need one round more, and what is on either side.
 const std::set<unsigned> printed{16, 32, 64, 128, 192, 256, 257, 384, 512, 513, 672, 1024};
 
-/// Threads a block to sweep over: every count, multiples of 32 and some beside them, or those of
-/// the table.
-std::set<unsigned> swept(bool quick, bool full) {
-  std::set<unsigned> counts = printed;
-  counts.insert(named.begin(), named.end());
-  if (quick) return counts;
-  counts.insert({112, 129, 304, 400, 673});
-  for (unsigned t = least; t <= most; ++t)
-    if (full || t % 32 == 0) counts.insert(t);
-  return counts;
-}
-
-/// A count that is no multiple of 16, and the multiple beside it.
+/// A number of threads, and one beside it with which it is compared.
 struct Beside {
-  unsigned count, multiple;
+  unsigned count, other;
 };
-
-/// From 128 threads on, as far as the text's chart goes.
-std::vector<Beside> beside_multiples(bool quick, bool full) {
-  const unsigned step = full ? 16 : quick ? 128 : 64;
+/// What is no multiple of `step`, beside the multiple: from 128 threads on, as far as the text's
+/// chart goes.
+std::vector<Beside> beside_multiples(std::initializer_list<unsigned> multiples) {
   std::vector<Beside> all;
-  for (unsigned m = 128; m <= 512; m += step) {
+  for (const unsigned m : multiples) {
     all.push_back({m - 1, m});
     all.push_back({m + 1, m});
   }
   return all;
 }
+const std::vector<Beside> of_16 = beside_multiples({128, 192, 256, 320, 384, 448, 512});
+const std::vector<Beside> of_8 = beside_multiples({136, 200, 264, 392});  // no multiples of 16
+const std::vector<Beside> of_4 = beside_multiples({132, 196, 260, 388});  // no multiples of 8
+/// The text's own examples: odd multiples of 16, and the multiples of 32 beside them.
+const std::vector<Beside> of_32 = {{112, 96}, {112, 128}, {272, 256}, {272, 288}};
 
-std::vector<Launch> launches_of(const std::set<unsigned>& counts) {
-  std::vector<Launch> launches;
-  for (const unsigned t : counts) launches.push_back({blocks, t});
-  return launches;
+/// Threads per block to sweep over: every number, or multiples of 32 and what the claims compare.
+std::set<unsigned> swept(bool full) {
+  std::set<unsigned> counts = printed;
+  counts.insert({304, 400, 673});
+  for (const auto* pairs : {&of_16, &of_8, &of_4, &of_32})
+    for (const Beside& pair : *pairs) counts.insert({pair.count, pair.other});
+  for (unsigned t = least; t <= most; ++t)
+    if (full || t % 32 == 0) counts.insert(t);
+  return counts;
 }
 
-// ---- what to expect ----
+Ref row_of(unsigned threads) { return {"sum_rows", double(threads)}; }
+/// The same launch, measured again in turn with the best of the sweep.
+Ref again(unsigned threads) { return {"sum_rows_again", double(threads)}; }
+unsigned threads_of(const Ref& ref) { return unsigned(ref.at); }
 
-/// The launch from which a load's trip is known: enough threads for a load to meet others on its
+// ---- prediction ----
+
+/// The launch from which a load's latency is known: enough threads for a load to meet others on its
 /// way, too few for it to wait for them.
 constexpr unsigned calibrating = 64;
 
@@ -96,232 +104,213 @@ Traffic traffic_of_a_row(unsigned columns, unsigned threads) {
 
 // ---- the experiment ----
 
-struct ThreadsTable {
-  const Run& run;
-  Size size;
-  double trip = NAN;  ///< milliseconds
-  Table shown_rows, other_rows;
-
-  ThreadsTable(const Run& run, Size size)
-      : run(run),
-        size(size),
-        shown_rows(run.report, "threads a block", columns()),
-        other_rows(run.report, "", columns()) {}
-
-  static std::vector<Column> columns() {
-    return {counted("blocks at once", "blocks at once", "", 0),
-            predicted("rounds", "rounds", "", 0),
-            predicted("loads in turn", "loads in turn", "", 0),
-            saved_only(predicted("", "bytes in flight", "bytes", 0)),
-            saved_only(predicted("", "requests a row", "", 0)),
-            predicted("sectors a row", "sectors a row", "", 0),
-            compared("ms", "time", "ms", 4),
-            shown("spread"),
-            measured("GB/s", "bandwidth", "GB/s", 0),
-            shown("of theory"),
-            shown("")};
-  }
-  /// `at_once`: blocks that are resident; 0 without a GPU.
-  void add(unsigned threads, unsigned at_once, const Readings& times) {
-    const Launch l{blocks, threads};
-    const Traffic traffic = traffic_of_a_row(size.columns, threads);
-    const Statistics ms = times.statistics();
-    double fit = NAN, rounds_taken = NAN, loads = NAN, in_flight = NAN, theory = NAN;
-    Cell time;
-    if (run.device) {
-      fit = at_once;
-      rounds_taken = rounds(blocks, at_once);
-      loads = loads_in_turn(size, l, at_once);
-      in_flight = bytes_in_flight(l, at_once);
-      theory = run.device->theoretical_gbs;
-      time = Compared{predicted_ms(size, l, at_once, trip, theory), ms};
-      if (threads == calibrating) time = Calibration{ms};
-    }
-    const Statistics gbs = gigabytes_per_second(bytes_read(size), ms);
-    const double share = theory > 0 ? gbs.median / theory : NAN;
-    // a full sweep is one line of a figure: all its rows have one name
-    const bool is_shown = printed.count(threads) > 0;
-    const char* name = is_shown || run.full ? "by rows" : "by rows, other counts";
-    (is_shown ? shown_rows : other_rows)
-        .row({name, "threads", std::to_string(threads)},
-             {fit, rounds_taken, loads, in_flight, double(traffic.requests),
-              double(traffic.sectors), time, spread_text(ms), gbs, percent(share), bar(share)});
-  }
-};
-
-/// What the claims compare, timed in turn; the sweep's best; what was found beside.
-struct Compare {
-  LaunchTimes times;
-  std::string why_not;                      ///< where a GPU did not measure them
-  unsigned best_named = 0, best_other = 0;  ///< of those that the text names, and of all others
-  std::string odd_multiples, fall;
-  std::map<unsigned, unsigned> rounds;  ///< that so many threads take; none without a GPU
-
-  /// A count that takes a round more than another is slower for that, whatever its alignment.
-  bool equal_rounds(unsigned count, unsigned other) const {
-    return rounds.empty() || rounds.at(count) == rounds.at(other);
-  }
-
-  /// How many times as long as `than` does `count` take.
-  Interval slower(unsigned count, unsigned than) const {
-    if (times.empty()) return not_measured(why_not);
-    return ratio(times.at({blocks, count}), times.at({blocks, than}));
-  }
-};
-
-void find_best(const LaunchTimes& sweep, Compare& compare) {
-  double least_named = INFINITY, least_other = INFINITY;
-  for (const auto& [l, times] : sweep) {
-    const bool is_named = named.count(l.threads) > 0;
-    double& least_ms = is_named ? least_named : least_other;
-    if (!(times.median() < least_ms)) continue;
-    least_ms = times.median();
-    (is_named ? compare.best_named : compare.best_other) = l.threads;
-  }
-}
-
-/// Where the rate of the sweep falls most from a count to the next one measured.
-std::string deepest_fall(const LaunchTimes& sweep, const Function<unsigned(unsigned)>& fit) {
-  double least_share = 1;
-  unsigned from = 0, to = 0, before = 0;
-  double ms_before = NAN;
-  for (const auto& [l, times] : sweep) {
-    const double share = ms_before / times.median();
-    if (share < least_share) {
-      least_share = share;
-      from = before;
-      to = l.threads;
-    }
-    before = l.threads;
-    ms_before = times.median();
-  }
-  if (from == 0) return "";
-  return "the rate falls most from " + std::to_string(from) + " to " + std::to_string(to) +
-         " threads, by " + fixed(100 * (1 - least_share), 0) + "%: " + std::to_string(fit(to)) +
-         " blocks fit at once, not " + std::to_string(fit(from));
-}
-
-/// How odd multiples of 16 lie to the multiples of 32 beside them, where all three take equally
-/// many rounds: the text calls the difference noticeable.
-std::string odd_multiples(const LaunchTimes& sweep, const Compare& compare) {
-  std::string text;
-  for (const unsigned t : {112u, 304u}) {
-    const auto fewer = sweep.find({blocks, t - 16});
-    const auto here = sweep.find({blocks, t});
-    const auto more = sweep.find({blocks, t + 16});
-    if (fewer == sweep.end() || here == sweep.end() || more == sweep.end()) continue;
-    if (!compare.equal_rounds(t, t - 16) || !compare.equal_rounds(t, t + 16)) continue;
-    const double beside = (1 / fewer->second.median() + 1 / more->second.median()) / 2;
-    const double share = 1 / here->second.median() / beside;
-    text += (text.empty() ? "" : ", ") + std::to_string(t) + " threads reach " +
-            fixed(100 * share, 0) + "%";
-  }
-  return text.empty() ? "" : text + " of the mean rate of the multiples of 32 beside them";
-}
-
-void judge_alignment(const Run& run, const Compare& compare, const std::vector<Beside>& pairs) {
-  const Part part{"04.5a",
-                  "counts that are no multiple of 16 are far slower than those beside them",
-                  "6.5x to 7x slower, 10 of 65-70 GB/s", "8800 GTX", g80};
-  Criterion rule = beats(6.5, 7);
-  rule.bound = much;  // the text says: several times
-  std::vector<Interval> all;
-  std::vector<Verdict> verdicts;
-  Beside worst{};  // of those that take equally many rounds
-  double most_slower = 0;
-  for (const Beside pair : pairs) {
-    const Interval slower = compare.slower(pair.count, pair.multiple);
-    all.push_back(slower);
-    verdicts.push_back(judge(rule, slower));
-    if (!compare.equal_rounds(pair.count, pair.multiple)) continue;
-    if (!(slower.value > most_slower)) continue;
-    most_slower = slower.value;
-    worst = pair;
-  }
-  const Interval median = middle(all);
-  Verdict verdict = judge_many(verdicts);
-  if (verdict == Verdict::holds) {  // then how strongly
-    const Verdict typical = judge(rule, median);
-    if (holds(typical)) verdict = typical;
-  }
-  std::string here = "in the median of " + std::to_string(all.size()) + " " + slower(median);
-  if (most_slower > 0)
-    here += "; where the rounds are equal at most " + factor_text(most_slower) + " (" +
-            std::to_string(worst.count) + " against " + std::to_string(worst.multiple) + ")";
-  run.report.judged(part, verdict, median, here);
-}
-
-void judge_threads(const Run& run, const Compare& compare, const std::vector<Beside>& pairs) {
-  judge_alignment(run, compare, pairs);
-  const Interval half_warp = compare.slower(16, 32);
-  run.report.judge({"04.5b", "32 threads a block are noticeably faster than 16",
-                    "2x faster, derived (1.5-2x off the best, not 3-4x)", "8800 GTX", g80},
-                   beats(2), half_warp, faster(half_warp));
-  run.report.finding("04.5b", compare.odd_multiples);
-  const Interval named = compare.slower(compare.best_named, compare.best_other);
-  run.report.judge({"04.6a", "the best of 192, 256, 320 and 384 threads is as good as any", "chart",
-                    "8800 GTX", g80},
-                   gains_nothing(), named,
-                   std::to_string(compare.best_other) + " threads are " +
-                       faster(named, std::to_string(compare.best_named)));
-  const Interval beyond = compare.slower(400, 384);
-  run.report.judge({"04.6b", "right beyond 384 threads the rate drops", "chart", "8800 GTX", g80},
-                   beats(), beyond, "400 threads are " + slower(beyond, "384"));
-  run.report.finding("04.6b", compare.fall);
-}
-
 /// The words, the sums of the most threads, and what these must be.
 double bytes_needed(size_t rows) {
   return bytes_read({unsigned(rows), text_size.columns}) + 8.0 * blocks * most;
 }
+/// The text's array, or as many rows as fit.
+Size size_of(const Run& run) {
+  return {unsigned(fitting_size("threads", 0, text_size.rows, run.memory_there(), bytes_needed)),
+          text_size.columns};
+}
 
-/// The text's, or as many as fit.
-unsigned rows_of(const Run& run) {
-  return unsigned(fitting_size("threads", 0, text_size.rows, run.memory_there(), bytes_needed));
+/// Of a sweep, the number of threads with the shortest time.
+unsigned best_of(const Sheet& sweep, bool full) {
+  unsigned best = named[0];
+  for (const unsigned t : swept(full))
+    if (sweep.ms(row_of(t)) < sweep.ms(row_of(best))) best = t;
+  return best;
+}
+
+template <class Memory>
+Sheet measure_sweep(const Run& run, Memory& array, Size size) {
+  std::vector<unsigned> fit(most + 1);  // of so many threads per block
+  for (const unsigned t : swept(run.full)) fit[t] = blocks_at_once(run, row_of(t), sum_rows, t);
+  const auto fit_of = [fit](const Row& row) { return fit[threads_of(row.ref)]; };
+  const auto launch = [](const Row& row) { return Launch{blocks, threads_of(row.ref)}; };
+  const auto device = [&run](double value) { return run.device ? value : double(NAN); };
+  Sheet sheet(
+      run, "threads per block",
+      {number(shown("blocks at once"), [=](const Row& row) { return device(fit_of(row)); }),
+       number(predicted("rounds", "rounds", "", 0),
+              [=](const Row& row) { return device(rounds(blocks, fit_of(row))); }),
+       number(
+           predicted("loads in turn", "loads in turn", "", 0),
+           [=](const Row& row) { return device(loads_in_turn(size, launch(row), fit_of(row))); }),
+       number(saved_only(predicted("", "bytes in flight", "bytes", 0)),
+              [=](const Row& row) { return device(bytes_in_flight(launch(row), fit_of(row))); }),
+       number(saved_only(predicted("", "requests a row", "", 0)),
+              [=](const Row& row) {
+                return traffic_of_a_row(size.columns, threads_of(row.ref)).requests;
+              }),
+       number(predicted("sectors/row", "sectors a row", "", 0),
+              [=](const Row& row) {
+                return traffic_of_a_row(size.columns, threads_of(row.ref)).sectors;
+              }),
+       milliseconds(4), spread(), in_unit(measured("GB/s", "bandwidth", "GB/s", 0), gbs_of)},
+      "threads");
+  for (const unsigned t : swept(run.full))
+    sheet.add({.ref = row_of(t),
+               .bytes = bytes_read(size),
+               .calibrates = t == calibrating,
+               .printed = printed.count(t) > 0});
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    return row_task(array(), row.ref, sum_rows, launch(row), size.rows);
+  });
+  if (run.device) {
+    const Launch calibration{blocks, calibrating};
+    const double latency =
+        sheet.ms(row_of(calibrating)) / loads_in_turn(size, calibration, fit[calibrating]);
+    sheet.predict([&](const Row& row) {
+      return predicted_ms(size, launch(row), fit_of(row), latency, run.device->theoretical_gbs);
+    });
+    sheet.print({"the model: loads in turn x " + fixed(1e6 * latency, 0) +
+                 " ns, which a load takes with " + std::to_string(calibrating) + " threads"});
+  } else {
+    sheet.print();
+  }
+  return sheet;
+}
+
+/// The best of the sweep, and what the text names, again and in turn.
+template <class Memory>
+void measure_again(const Run& run, Memory& array, Size size, unsigned best) {
+  std::set<unsigned> counts(std::begin(named), std::end(named));
+  counts.insert({16, 32, best});
+  Sheet sheet(run, "again, threads per block",
+              {in_unit(measured("ms", "time", "ms", 4), [](const Row&, double ms) { return ms; }),
+               spread(), in_unit(measured("GB/s", "bandwidth", "GB/s", 0), gbs_of)},
+              "threads");
+  for (const unsigned t : counts) sheet.add({.ref = again(t), .bytes = bytes_read(size)});
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    return row_task(array(), row.ref, sum_rows, {blocks, threads_of(row.ref)}, size.rows);
+  });
+  sheet.print();
+}
+
+void run_threads(const Run& run) {
+  const Size size = size_of(run);
+  run.report.begin("threads", "sum by rows of " + std::to_string(size.rows) + " x " +
+                                  std::to_string(size.columns) + " float, " +
+                                  bytes_text(bytes_read(size)) + ", 1024 blocks");
+  SharedByTasks array([size] { return RowArray(size, blocks * most); });
+  const Sheet sweep = measure_sweep(run, array, size);
+  const unsigned best = best_of(sweep, run.full);
+  keep(run, "best", "threads per block", "", single(best));
+  measure_again(run, array, size, best);
+}
+
+// ---- claims ----
+
+std::vector<Comparison> slower_than(const std::vector<Beside>& pairs) {
+  std::vector<Comparison> all;
+  for (const Beside& pair : pairs)
+    all.push_back({.slow = row_of(pair.count), .fast = row_of(pair.other)});
+  return all;
+}
+
+/// Beyond so many threads only one block is resident on a multiprocessor; 0 where two blocks of any
+/// size are.
+unsigned last_with_two(const Run& run) {
+  if (!run.device || run.device->prop.maxThreadsPerMultiProcessor >= int(2 * most)) return 0;
+  return unsigned(run.device->prop.maxThreadsPerMultiProcessor) / 2 / 32 * 32;
+}
+
+std::vector<Claim> claims(const Run& run) {
+  const auto best = unsigned(run.results->value("best", "threads per block").value.median);
+  const std::string in_cache = run.device && !beyond_l2(*run.device, bytes_read(size_of(run)))
+                                   ? "the array is less than four times the L2"
+                                   : "";
+  const std::string beside_best = "the best of the sweep is " + std::to_string(best);
+  Criterion far_slower = beats(6.5, 7);
+  far_slower.bound = much;  // the text says: several times
+  std::vector<Comparison> as_best;
+  for (const unsigned t : named)
+    if (t != best) as_best.push_back({.slow = again(t), .fast = again(best)});
+  const unsigned two = last_with_two(run);
+  return {
+      {.part = {"04.5a",
+                "threads that are no multiple of 16 are far slower than the multiple beside",
+                "6.5x to 7x slower, 10 of 65-70 GB/s", "8800 GTX", g80},
+       .rule = far_slower,
+       .pairs = slower_than(of_16),
+       .unless = in_cache},
+      {.part = {"04.5b", "16 threads are 3 to 4 times off the best", "3 to 4 times", "8800 GTX",
+                g80},
+       .rule = from_to(3, 4),
+       .pairs = {{.slow = again(16), .fast = again(best)}},
+       .unless = in_cache},
+      {.part = {"04.5c", "32 threads are 1.5 to 2 times off the best", "1.5 to 2 times", "8800 GTX",
+                g80},
+       .rule = from_to(1.5, 2),
+       .pairs = {{.slow = again(32), .fast = again(best)}},
+       .unless = in_cache},
+      {.part = {"04.5d", "multiples of 4 threads are faster than their neighbours",
+                "faster, no figure", "8800 GTX", g80},
+       .rule = beats(),
+       .pairs = slower_than(of_4),
+       .unless = in_cache},
+      {.part = {"04.5e", "multiples of 8 threads are noticeably faster than their neighbours",
+                "noticeably, no figure", "8800 GTX", g80},
+       .rule = much_beats(),
+       .pairs = slower_than(of_8),
+       .unless = in_cache},
+      {.part = {"04.5f", "multiples of 32 threads beat the odd multiples of 16 beside them",
+                "noticeably, no figure", "8800 GTX", g80},
+       .rule = beats(),
+       .pairs = slower_than(of_32),
+       .unless = in_cache},
+      {.part = {"04.6a", "192, 256, 320 and 384 threads each reach the best rate", "chart",
+                "8800 GTX", g80},
+       .rule = costs_as_much(),
+       .pairs = as_best,
+       .here = beside_best,
+       .unless = in_cache},
+      {.part = {"04.6b", "right beyond 384 threads the rate falls", "chart", "8800 GTX", g80},
+       .rule = beats(),
+       .pairs = {{.slow = row_of(400), .fast = row_of(384)}},
+       .unless = in_cache},
+      {.part = {"04.6c", "it falls where only one block per multiprocessor remains", "the cause",
+                "8800 GTX", g80},
+       .rule = beats(),
+       .pairs = {{.slow = row_of(two ? two + 32 : most), .fast = row_of(two ? two : most - 32)}},
+       .unless =
+           run.device && !two ? "two blocks of 1024 threads fit on a multiprocessor" : in_cache},
+      {.part = {"04.13a", "192 or 256 threads per block are better than 64", "better, no figure",
+                "the vendor's guide"},
+       .rule = beats(),
+       .pairs = {{.slow = row_of(64), .fast = row_of(192)},
+                 {.slow = row_of(64), .fast = row_of(256)}},
+       .unless = in_cache},
+  };
+}
+
+// ---- what it declares ----
+
+Needs needs(const Run& run) {
+  const Size size = size_of(run);
+  return {.allocated = bytes_needed(size.rows), .touched = bytes_read(size)};
+}
+
+std::vector<Checked> tasks(size_t n) {
+  const auto side = unsigned(std::sqrt(double(n))) + 1;
+  std::vector<Checked> all;
+  for (const Size size : {Size{side, side}, Size{7, side}, Size{side, 31}})
+    for (const unsigned t : {1u, 16u, 17u, 31u, 33u, 192u, 193u, 1023u, 1024u}) {
+      const Launch l{blocks, t};
+      const Shared array(RowArray(size, l.total() + 5));
+      all.push_back({.task = row_task(array, row_of(t), sum_rows, l, size.rows),
+                     .elements = l.total(),
+                     .change_one = [array] { array->out.change(5); }});
+    }
+  return all;
 }
 
 }  // namespace
 
-void threads(const Run& run) {
-  const unsigned rows = rows_of(run);
-  const Size size{rows, text_size.columns};
-  run.report.begin("threads", "sum by rows of " + std::to_string(rows) + " x " +
-                                  std::to_string(size.columns) + " float, " +
-                                  bytes_text(bytes_read(size)) + ", 1024 blocks");
-  ThreadsTable table(run, size);
-  const std::vector<Beside> pairs = beside_multiples(run.quick, run.full);
-  Compare compare;
-  LaunchTimes sweep;
-  if (run.device) {
-    RowArray array(sum_rows, size, blocks * most);
-    const auto all_rows = [&](Launch) { return size.rows; };
-    sweep = time_sweep(run, array, launches_of(swept(run.quick, run.full)), all_rows);
-    const unsigned fit = resident_blocks(*run.device, sum_rows, calibrating);
-    const Launch calibration{blocks, calibrating};
-    table.trip = sweep.at(calibration).median() / loads_in_turn(size, calibration, fit);
-    for (const auto& [l, times] : sweep)
-      table.add(l.threads, resident_blocks(*run.device, sum_rows, l.threads), times);
-
-    const auto fit_of = [&](unsigned t) { return resident_blocks(*run.device, sum_rows, t); };
-    for (unsigned t = least; t <= most; ++t) compare.rounds[t] = rounds(blocks, fit_of(t));
-    find_best(sweep, compare);
-    compare.odd_multiples = odd_multiples(sweep, compare);
-    compare.fall = deepest_fall(sweep, fit_of);
-    std::set<unsigned> counts{16, 32, 384, 400, compare.best_named, compare.best_other};
-    for (const Beside pair : pairs) counts.insert({pair.count, pair.multiple});
-    if (beyond_l2(*run.device, bytes_read(size)))
-      compare.times = time_in_turn(run, array, launches_of(counts), all_rows);
-    else
-      compare.why_not = "the array is less than four times the L2";
-  } else {
-    for (const unsigned t : printed) table.add(t, 0, {});
-  }
-  table.shown_rows.print();
-  if (!run.device) {
-    run.report.left_out("the sweep");
-  } else {
-    run.report.note("predicted: loads in turn x " + fixed(1e6 * table.trip, 0) +
-                    " ns, which a load takes with " + std::to_string(calibrating) + " threads");
-  }
-  judge_threads(run, compare, pairs);
-}
+extern const Experiment threads_experiment{.name = "threads",
+                                           .about = "summing with 16 to 1024 threads per block",
+                                           .run = run_threads,
+                                           .claims = claims,
+                                           .needs = needs,
+                                           .tasks = tasks};

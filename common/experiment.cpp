@@ -26,8 +26,8 @@ Interval ratio_of_times(const Run& run, const Measured& slow, const Measured& fa
 /// The same as the pair says. What is saved is always the ratio of the rows' times.
 Interval as_compared(const Comparison& pair, const Measured& slow, const Measured& fast,
                      const Interval& of_times) {
-  const double bytes = pair.per_byte ? fast.bytes / slow.bytes : 1;
-  return scaled(of_times, bytes / pair.times);
+  const double works = pair.per_byte ? fast.bytes / slow.bytes : pair.works;
+  return works == 1 ? of_times : scaled(of_times, works);
 }
 
 Judged judged(const Run& run, const Comparison& pair) {
@@ -37,8 +37,8 @@ Judged judged(const Run& run, const Comparison& pair) {
   run.report.save({"", slow.ref.key, "", at_text(slow.ref), "ratio", ratio_to(fast.ref), "x",
                    times.value, times.low, times.high, times.pairs, slow.words});
   const Interval r = as_compared(pair, slow, fast, times);
-  const std::string so_many = pair.times == 1 ? "" : fixed(pair.times, 0) + " of ";
-  return {r, slower(r, so_many + fast.words) + (pair.per_byte ? ", per byte" : "")};
+  const std::string per = pair.works == 1 ? "" : std::string(", per ") + pair.per;
+  return {r, slower(r, fast.words) + (pair.per_byte ? ", per byte" : per)};
 }
 
 /// As many decimals as leave three digits.

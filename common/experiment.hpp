@@ -13,7 +13,8 @@ namespace samples {
 struct Comparison {
   Ref slow, fast;
   bool per_byte = false;  ///< compares what a byte of each row's work takes
-  double times = 1;       ///< compares with so many of `fast`: four that do a quarter of the work
+  double works = 1;       ///< so many times as much work in the fast row: `per` piece of it
+  const char* per = "load";
 };
 
 /// A number that a claim judges as it is: one that was kept under this metric or, if `of_ms` is

@@ -378,7 +378,7 @@ Table::Table(Report& report, std::string rows, std::vector<Column> columns)
   }
 }
 
-void Table::row(const Key& key, const std::vector<Cell>& cells) {
+void Table::row(const Key& key, const std::vector<Cell>& cells, bool printed) {
   if (cells.size() != columns_.size())
     throw std::logic_error("Table::row: a row has one cell for each column");
   std::vector<std::string> line;
@@ -388,7 +388,7 @@ void Table::row(const Key& key, const std::vector<Cell>& cells) {
                                     : key.name + ", " + key.at);
   for (size_t i = 0; i < cells.size(); ++i)
     for (std::string& text : show(key, columns_[i], cells[i])) line.push_back(std::move(text));
-  lines_.push_back(std::move(line));
+  if (printed) lines_.push_back(std::move(line));
 }
 
 /// Saves a cell and returns what is printed of it.

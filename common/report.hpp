@@ -256,8 +256,9 @@ class Table {
   /// `rows`: heading of the first column: a row's name, and its parameter's value.
   Table(Report& report, std::string rows, std::vector<Column> columns);
 
-  /// One cell for each column, in their order; throws std::logic_error if the number differs.
-  void row(const Key& key, const std::vector<Cell>& cells);
+  /// One cell for each column, in their order; throws std::logic_error if the number differs. A row
+  /// that is not to be printed is saved all the same.
+  void row(const Key& key, const std::vector<Cell>& cells, bool printed = true);
   /// Prints the heading and all rows; numbers to the right, the first column and a last column
   /// without heading (a bar) to the left.
   void print() const;

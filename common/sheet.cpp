@@ -203,7 +203,7 @@ void Sheet::print(std::initializer_list<std::string> notes) {
     for (const Shown& shown : columns_) cells.push_back(cell_of(shown, row, ms, predicted_[i]));
     if (!time_is_shown) cells.push_back(ms);
     const std::string at = at_text(row.ref);
-    table.row({row.ref.key, at.empty() ? "" : swept_, at, row.words}, cells);
+    table.row({row.ref.key, at.empty() ? "" : swept_, at, row.words}, cells, row.printed);
   }
   table.print();
   print_basis();

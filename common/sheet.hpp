@@ -53,6 +53,7 @@ struct Row {
   bool on_host = false;
   Model model = Model::traffic;
   std::string missing = {};  ///< not empty: the row is not measured, and why ("needs 2 GPUs")
+  bool printed = true;       ///< false: saved only, as most rows of a long sweep are
 };
 
 /// The entry of a table of kernels whose `key` a row has, or null.

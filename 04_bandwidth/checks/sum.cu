@@ -1,7 +1,6 @@
 // Self-checks of sum.cu, compiled in its place where BUILD_TESTING is on.
 #include "../sum.cu"
 
-#include "../../common/checks/made_up_devices.hpp"
 #include "../../common/checks/standard.hpp"
 
 namespace {
@@ -14,34 +13,24 @@ double pattern(size_t i, size_t n) {
   return 1.0 - 2.0 * double(first) / double(n);
 }
 
-const Access& access(const char* key) {
-  const Access* found = with_key(accesses, key);
-  REQUIRE(found != nullptr);
-  return *found;
-}
-
-/// With another launch, in another array.
-Walk walk(const Access& a, Launch l, unsigned rows, unsigned columns) {
-  Access launched = a;
-  launched.launch = l;
-  return walk_of(launched, {rows, columns});
-}
-
-/// What every thread of a launch must find, from words to threads, where kernels and right_sum go
-/// from threads to words: a block reads every so many-th row, and its threads the words of the row
-/// in turn; or columns likewise.
-std::vector<unsigned> sums_by_words(const Access& a, const Walk& w) {
-  std::vector<unsigned> sums(w.launch.total(), a.order == Order::empty ? 8 : 0);
-  if (a.order == Order::empty) return sums;
-  for (unsigned row = 0; row < w.rows; ++row)
-    for (unsigned col = 0; col < w.columns; ++col) {
-      const unsigned line = a.order == Order::columns ? col : row;
-      const unsigned along = a.order == Order::columns ? row : col;
-      size_t load = size_t(row) * w.columns + col;
-      if (a.order == Order::random) load = shuffled(unsigned(load), w.rows * w.columns);
-      unsigned& sum = sums[line % w.launch.blocks * w.launch.threads + along % w.launch.threads];
-      for (size_t k = 0; k < a.word; ++k)
-        sum += a.order == Order::no_loads ? 1 : whole_number(load * a.word + k);
+/// What every thread of a launch must find, by the text's two loops, on the host.
+std::vector<float> sums_by_host(const Walk& w, NumberAt number) {
+  if (w.order == Order::empty) return std::vector<float>(w.launch.total(), 8);
+  const bool by_columns = w.order == Order::columns;
+  const size_t lines = by_columns ? w.columns : w.rows;
+  const size_t along = by_columns ? w.rows : w.columns;
+  std::vector<float> sums;
+  for (unsigned block = 0; block < w.launch.blocks; ++block)
+    for (unsigned thread = 0; thread < w.launch.threads; ++thread) {
+      size_t sum = 0;
+      for (size_t line = block; line < lines; line += w.launch.blocks)
+        for (size_t i = thread; i < along; i += w.launch.threads) {
+          size_t word = by_columns ? i * w.columns + line : line * w.columns + i;
+          if (w.order == Order::random) word = shuffled(unsigned(word), w.rows * w.columns);
+          for (size_t k = 0; k < w.words; ++k)
+            sum += w.order == Order::none ? 1 : number.whole(word * w.words + k);
+        }
+      sums.push_back(float(sum));
     }
   return sums;
 }
@@ -81,57 +70,46 @@ TEST_CASE("sum: the random order takes every word once") {
   }
 }
 
-TEST_CASE("sum: what each thread must find, word by word") {
-  for (const Access& a : accesses)
-    for (const Launch l : {Launch{1, 64}, Launch{7, 33}, Launch{300, 1}}) {
-      CAPTURE(a.key);
-      CAPTURE(l.text());
-      const Walk w = walk(a, l, 101, 60);
-      std::vector<unsigned> sums;
-      for (unsigned t = 0; t < l.total(); ++t) sums.push_back(right_sum(w, t));
-      CHECK(sums == sums_by_words(a, w));
+TEST_CASE("sum: words of a load, and predicted sectors per request, from the addresses of a warp") {
+  constexpr unsigned side = 12288;
+  for (const Kernel& k : kernels) {
+    CAPTURE(k.key);
+    CHECK(k.words == (k.key.back() == '4' ? 4 : 1));
+    if (!k.reads()) continue;
+    const unsigned columns = side / k.words, count = side * columns;
+    std::vector<size_t> sectors;
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      size_t word = lane;
+      if (k.order == Order::columns) word = size_t(lane) * columns;
+      if (k.order == Order::random) word = shuffled(lane, count);
+      sectors.push_back(word * k.words / 8);
     }
-}
-
-TEST_CASE("sum: every thread's sum is exact in float, on every GPU") {
-  CHECK(whole_number(12345) != whole_number(12345 + (size_t(1) << 32)));
-  for (const Device& device : made_up_devices()) {
-    std::string printed;
-    Report report("sum", &printed);
-    const double side = shape_of(Run{report, &device, {}}).rows;
-    for (const Launch l : candidates(&device)) {
-      CHECK(l.threads <= 1024);
-      const double lines = std::ceil(side / 4 / l.blocks) * 4;  // of words, or of quads
-      CHECK(64 * lines * std::ceil(side / 4 / l.threads) * 4 < 1 << 24);
-    }
+    std::sort(sectors.begin(), sectors.end());
+    const auto end = std::unique(sectors.begin(), sectors.end());
+    CHECK(sectors_per_request(k) == double(end - sectors.begin()));
   }
+  CHECK_FALSE(fits(*kernel_of("sum_rows4"), 1022));    // no rows of 16-byte words
+  CHECK_FALSE(fits(*kernel_of("sum_random"), 65536));  // 2^32 words are too many for the shuffle
+  CHECK(fits(*kernel_of("sum_random4"), 65536));
 }
 
-TEST_CASE("sum: bytes, sectors per request and predictions, by hand") {
-  // a quarter of a millisecond for all bytes; a load takes 1 us, a lookup 10 ns, a lone sector
-  // 100 ns; 1000 x 1000 words
-  const Calibrated c{.bandwidth = 0.25, .latency = 1e-3, .lookup = 1e-5, .lone_sector = 1e-4};
-  struct Row {
-    const char* key;
-    double sectors;
-    double few_ms, many_ms;  ///< with 500 and with 10000 resident threads
+TEST_CASE("sum: launches fill made-up devices once, twice and four times") {
+  const auto device = [](int multiprocessors, int resident_threads) {
+    cudaDeviceProp prop{};
+    prop.multiProcessorCount = multiprocessors;
+    prop.maxThreadsPerMultiProcessor = resident_threads;
+    return prop;
   };
-  const Row rows[] = {{"sum_rows", 4, 2, 0.25},  // 2000 loads of a thread
-                      {"sum_rows_eight", 4, 0.25, 0.25}, {"sum_rows4", 16, 0.5, 0.25},
-                      {"sum_columns", 32, 11.25, 11.25},  // a million lookups, 125,000 fills
-                      {"sum_columns4", 32, 3.75, 3.75},   // a quarter, and as many fills
-                      {"sum_random", 32, 100, 100},      {"sum_random4", 32, 25, 25},
-                      {"no_reads", NAN, NAN, NAN},       {"empty", NAN, NAN, NAN}};
-  REQUIRE(std::size(rows) == std::size(accesses));
-  const auto equal = [](double a, double b) {
-    return std::isnan(b) ? std::isnan(a) : a == doctest::Approx(b);
-  };
-  for (const Row& row : rows) {
-    CAPTURE(std::string(row.key));
-    const Access& a = access(row.key);
-    CHECK(equal(sectors_per_request(a, square(12288)), row.sectors));
-    CHECK(equal(predicted_ms(a, 500, 1e6, c), row.few_ms));
-    CHECK(equal(predicted_ms(a, 10000, 1e6, c), row.many_ms));
+  for (const cudaDeviceProp& prop : {device(40, 1024), device(24, 1536), device(148, 2048)}) {
+    const std::vector<Launch> launches = candidates(prop);
+    CHECK(launches.size() == 13);
+    for (const Launch l : launches) {
+      const double full = double(prop.multiProcessorCount) * prop.maxThreadsPerMultiProcessor;
+      CHECK(l.blocks > 0);
+      CHECK(l.threads <= 1024);
+      if (l.blocks != text_launch.blocks) CHECK(l.total() <= 4 * full);
+      if (l.blocks != text_launch.blocks) CHECK(l.blocks % prop.multiProcessorCount == 0);
+    }
   }
   CHECK(sectors_per_request(access("sum_columns"), square(5)) == 3);  // words 0, 5 ... 20
   CHECK(bytes_of(square(12288)) == 603979776);
@@ -140,30 +118,42 @@ TEST_CASE("sum: bytes, sectors per request and predictions, by hand") {
   CHECK(missing(access("sum_random4"), square(65536)) == "");  // a quarter of them
 }
 
-TEST_CASE("sum: resident threads, by hand") {
-  cudaDeviceProp prop{};
-  prop.multiProcessorCount = 10;
-  prop.maxThreadsPerMultiProcessor = 1000;
-  CHECK(resident_threads({.launch = {5, 100}}, prop) == 500);
-  CHECK(resident_threads({.launch = {500, 100}}, prop) == 10000);
-  CHECK(resident_threads({.launch = {5, 100}, .best = true}, prop) == 10000);
+TEST_CASE("sum: predictions, by hand") {
+  Device device;
+  device.number = -1;
+  device.prop.multiProcessorCount = 10;
+  device.prop.maxThreadsPerMultiProcessor = 1000;
+  const Calibrated c{1, 0.001, 1e-5, 1e-4};
+  const auto ms = [&](const char* key, Launch l) {
+    return predicted_ms(*kernel_of(key), l, 1000, c, device);
+  };
+  CHECK(ms("sum_rows", {5, 100}) == doctest::Approx(2));        // 2000 loads of a thread, 1 us each
+  CHECK(ms("sum_rows", {10, 1000}) == doctest::Approx(1));      // 100 loads: the bandwidth
+  CHECK(ms("sum_rows", {20, 1000}) == doctest::Approx(1));      // no more threads are resident
+  CHECK(ms("sum_rows_eight", {5, 100}) == doctest::Approx(1));  // 250 latencies
+  CHECK(ms("sum_rows4", {1, 100}) == doctest::Approx(2.5));     // 2500 latencies
+  CHECK(ms("sum_random", {1, 100}) == doctest::Approx(100));    // a million lone sectors
+  CHECK(ms("sum_random4", {1, 100}) == doctest::Approx(25));    // a quarter of them
+  CHECK(ms("sum_columns", {1, 100}) == doctest::Approx(11.25));  // a million lookups, 125000 fills
+  CHECK(ms("sum_columns4", {1, 100}) == doctest::Approx(3.75));  // a quarter, and as many fills
 }
 
-TEST_CASE("sum: the launch that takes least time is measured again, also in random order") {
-  const MadeUp run([](const Ref& ref) {
-    if (ref.key.ends_with("x256") && ref.key.starts_with("sum_columns_")) return 0.9;
-    return ref.key.ends_with("x1024") && ref.key.starts_with("sum_rows4_") ? 0.8 : 1.0;
-  });
-  CHECK(run.says("by rows, float, best launch 1024x192 "));  // the first of equals
-  const int resident = run.device.prop.maxThreadsPerMultiProcessor;
-  const auto launch = [&](int threads) {
-    return std::to_string(run.device.prop.multiProcessorCount * (resident / threads)) + "x" +
-           std::to_string(threads) + " ";
+TEST_CASE("sum: what decides each part") {
+  const auto given = [](const char* part, std::vector<Given> rows) {
+    return verdict_if(sum_experiment, part, std::move(rows));
   };
-  CHECK(run.says("by rows, float4, best launch " + launch(1024)));
-  CHECK(run.says("by columns, float, best launch " + launch(256)));
-  CHECK(run.says("random, float, best launch " + launch(256)));
-  CHECK(run.says("by columns, float4, best launch 1024x192 "));
+  const std::string holds = "holds";
+  CHECK(given("04.2a", {{"sum_columns_best", 77}, {"sum_rows_best", 1}}) == holds);
+  CHECK(given("04.2a", {{"sum_columns_best", 1}, {"sum_rows_best", 77}}) == "no longer");
+  CHECK(given("04.2b", {{"sum_random_best", 1}, {"sum_columns_best", 1}}) == holds);
+  CHECK(given("04.2b", {{"sum_random_best", 4}, {"sum_columns_best", 1}}) == "no longer");
+  CHECK(given("04.3", {{"sum_rows4_best", 1.8}, {"sum_rows_best", 1}}) == holds);
+  CHECK(given("04.3", {{"sum_rows4_best", 1}, {"sum_rows_best", 1.8}}) == "no longer");
+  CHECK(given("04.4a", {{"sum_columns_best", 4}, {"sum_columns4_best", 1}}) == holds);
+  CHECK(given("04.4a", {{"sum_columns_best", 1}, {"sum_columns4_best", 4}}) == "no longer");
+  // as many loads per second: four times as many in words of 4 bytes
+  CHECK(given("04.4b", {{"sum_random4_best", 1}, {"sum_random_best", 4}}) == holds);
+  CHECK(given("04.4b", {{"sum_random4_best", 1}, {"sum_random_best", 1}}) == "no longer");
 }
 
 TEST_CASE("sum: a launch of more threads than are resident is predicted by those that are") {
@@ -216,51 +206,45 @@ TEST_CASE("sum: every thread has the sum of its words") {
   if (skip_without_gpu()) return;
   for (const unsigned side : {1u, 4u, 31u, 100u, 257u})
     for (const Launch l : {Launch{1, 1024}, Launch{7, 33}, Launch{300, 192}}) {
-      const Shared<Array> x(Array(square(side), l.total()));
-      for (Access a : accesses) {
-        if (!missing(a, square(side)).empty()) continue;
-        a.launch = l;
-        CAPTURE(a.key);
+      const Shared square(Square(side, {l}));
+      for (const Kernel& k : kernels) {
+        if (!fits(k, side)) continue;
+        CAPTURE(k.key);
         CAPTURE(side);
-        CHECK(wrong_after(task_of(x, a.key, a)) == 0);
-        const std::vector<float> found = x->out.to_host();
-        const std::vector<unsigned> right = sums_by_words(a, walk_of(a, square(side)));
-        CHECK(found == std::vector<float>(right.begin(), right.end()));
+        CHECK(wrong_after(task_of(square, k.key, l)) == 0);
+        CHECK(square->out.to_host() == sums_by_host(square->walk(k, l), square->number));
       }
     }
 }
 
-TEST_CASE("sum: the check finds a word left out and another taken twice, and a thread too many") {
+TEST_CASE("sum: the check finds a word left out and another taken twice") {
   if (skip_without_gpu()) return;
   const Launch l{70, 33};
-  const Shared<Array> x(Array(square(257), l.total() + 1));
-  Access a = access("sum_rows");
-  a.launch = l;
-  const Task task = task_of(x, a.key, a);
+  const Shared square(Square(257, {l}));
+  const Task task = task_of(square, "sum_rows", l);
   REQUIRE(wrong_after(task) == 0);
-  std::vector<float> sums = x->out.to_host();
-  sums[5] += float(whole_number(1)) - float(whole_number(2));
-  sums[l.total()] = 0;  // was poison
-  x->out.copy_from(sums);
-  CHECK(task.check.wrong() == 2);
+  std::vector<float> sums = square->out.to_host();
+  sums[5] += float(square->number.whole(1)) - float(square->number.whole(2));
+  square->out.copy_from(sums);
+  CHECK(task.check.wrong() == 1);
 }
 
 TEST_CASE("sum: the text's array at its launch" * doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   if (Device::free_bytes() < 800ull << 20) return skip_self_check("needs 800 MiB of memory");
-  const Shared<Array> x(Array(square(12288), text_launch.total()));
-  for (const Access& a : accesses) CHECK(wrong_after(task_of(x, a.key, a)) == 0);
+  const Shared square(Square(12288, {text_launch}));
+  for (const Kernel& k : kernels) CHECK(wrong_after(task_of(square, k.key, text_launch)) == 0);
 }
 
 TEST_CASE("sum: more than 2^32 words" * doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
-  const Shape m = square(65540);
-  if (bytes_of(m) > 0.9 * double(Device::free_bytes()))
-    return skip_self_check("needs " + bytes_text(bytes_of(m)) + " of device memory");
-  const Shared<Array> x(Array(m, text_launch.total()));
-  for (const Access& a : accesses) {
-    CAPTURE(a.key);
-    if (missing(a, m).empty()) CHECK(wrong_after(task_of(x, a.key, a)) == 0);
+  constexpr unsigned side = 65540;
+  if (bytes_read(side) > 0.9 * double(Device::free_bytes()))
+    return skip_self_check("needs " + bytes_text(bytes_read(side)) + " of device memory");
+  const Shared square(Square(side, {text_launch}));
+  for (const Kernel& k : kernels) {
+    CAPTURE(k.key);
+    if (fits(k, side)) CHECK(wrong_after(task_of(square, k.key, text_launch)) == 0);
   }
 }
 

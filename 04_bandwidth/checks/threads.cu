@@ -1,10 +1,7 @@
 // Self-checks of threads.cu, compiled in its place where BUILD_TESTING is on.
 #include "../threads.cu"
 
-#include <doctest/doctest.h>
-
-#include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/plausible.hpp"
+#include "../../common/checks/standard.hpp"
 
 TEST_CASE("threads: requests and sectors of a row, by hand and by going through the words") {
   const auto row = [](unsigned threads) { return traffic_of_a_row(text_size.columns, threads); };
@@ -45,34 +42,13 @@ TEST_CASE("threads: rounds, loads in turn and their time, by hand") {
   CHECK(predicted_ms(size, {10, 100}, 5, 0.001, 100) == doctest::Approx(2));
 }
 
-TEST_CASE("threads: bytes, by hand") {
-  CHECK(bytes_read({7, 31}) == 868);
-  CHECK(bytes_read(text_size) == 603979776);
-  CHECK(bytes_read({66000, 66000}) == 17424000000.0);
-}
-
-TEST_CASE("threads: the bytes counted are the words that the kernel takes") {
-  if (skip_without_gpu()) return;
-  for (const Size size : {Size{1, 1}, Size{7, 31}, Size{101, 257}}) {
-    const Launch l{5, 33};
-    RowArray array(sum_rows, size, l.total());
-    array.in.copy_from(std::vector<float>(size.words(), 1.0f));  // a sum counts words
-    array.out.poison();
-    array.task(l).launch();
-    const std::vector<float> sums = array.out.to_host();
-    double taken = 0;
-    for (unsigned t = 0; t < l.total(); ++t) taken += sums[t];
-    CHECK(bytes_read(size) == 4.0 * taken);
-  }
-}
-
 TEST_CASE("threads: handing words to their takers gives the sums of the text's loops") {
   for (const Size size : {Size{1, 1}, Size{7, 31}, Size{31, 7}, Size{101, 257}})
     for (const Launch l : {Launch{1, 33}, Launch{5, 16}, Launch{200, 3}}) {
       std::vector<unsigned> sums(l.total(), 0);
       for (unsigned row = 0; row < size.rows; ++row)
         for (unsigned col = 0; col < size.columns; ++col)
-          sums.at(taker(l, row, col)) += whole_number(size_t(row) * size.columns + col);
+          sums.at(taker(l, row, col)) += NumberAt::whole(size_t(row) * size.columns + col);
       CHECK(std::vector<float>(sums.begin(), sums.end()) == sums_by_host(size, l));
     }
 }
@@ -81,196 +57,105 @@ TEST_CASE("threads: words are whole numbers from 1 to 256, and every thread's su
   unsigned most_found = 0;
   size_t alike = 0;
   for (size_t i = 0; i < 100000; ++i) {
-    const unsigned word = whole_number(i);
+    const unsigned word = NumberAt::whole(i);
     CHECK((word >= 1 && word <= 256));
     most_found = std::max(most_found, word);
-    alike += word == whole_number(i + (1ull << 32));
+    alike += word == NumberAt::whole(i + (1ull << 32));
   }
   CHECK(most_found == 256);
-  CHECK(alike < 1000);  // the upper half of the index counts too
-  for (const unsigned t : swept(false, true))
+  CHECK(alike < 1000);  // the upper half of the index counts, too
+  for (const unsigned t : swept(true))
     CHECK(256.0 * ceil_div(text_size.rows, blocks) * ceil_div(text_size.columns, t) < 1 << 24);
 }
 
-TEST_CASE("threads: the counts of a sweep, and what the claims need") {
-  CHECK(swept(true, false).size() < 20);
-  CHECK(swept(false, false).size() < 50);
-  CHECK(swept(false, true).size() == 1009);
-  for (const bool quick : {true, false}) {
-    const std::set<unsigned> counts = swept(quick, false);
-    CHECK(counts.count(calibrating) == 1);
-    for (const unsigned t : printed) CHECK(counts.count(t) == 1);
-    for (const unsigned t : named) CHECK(counts.count(t) == 1);
-    for (const Beside pair : beside_multiples(quick, false)) {
-      CHECK(pair.multiple % 16 == 0);
-      CHECK(pair.count % 16 != 0);
-      CHECK((pair.count + 1 == pair.multiple || pair.count - 1 == pair.multiple));
+TEST_CASE("threads: what is compared: multiples, and their neighbours") {
+  CHECK(swept(false).size() < 80);
+  CHECK(swept(true).size() == 1009);
+  CHECK(swept(false).count(calibrating) == 1);
+  const auto beside = [](const std::vector<Beside>& pairs, unsigned step, unsigned no_more) {
+    for (const Beside& pair : pairs) {
+      CHECK(pair.other % step == 0);
+      CHECK(pair.other % no_more != 0);
+      CHECK(pair.count % 4 != 0);
+      CHECK((pair.count + 1 == pair.other || pair.count - 1 == pair.other));
     }
+  };
+  beside(of_16, 16, 1024);
+  beside(of_8, 8, 16);
+  beside(of_4, 4, 8);
+  for (const Beside& pair : of_32) {
+    CHECK(pair.count % 32 == 16);
+    CHECK(pair.other % 32 == 0);
+    CHECK((pair.count + 16 == pair.other || pair.count - 16 == pair.other));
   }
-  CHECK(beside_multiples(false, false).size() == 14);
-  CHECK(beside_multiples(false, true).size() == 50);
 }
 
-namespace {
-
-Readings always(double ms) { return Readings{std::vector<double>(15, ms)}; }
-
-/// Times of every count by a law of the threads.
-LaunchTimes made_up(const Function<double(unsigned)>& ms) {
-  LaunchTimes times;
-  for (unsigned t = least; t <= most; ++t) times[{blocks, t}] = always(ms(t));
-  return times;
-}
-
-std::string judged(const LaunchTimes& times) {
-  std::string printed;
-  Report report("threads", &printed);
-  Compare compare;
-  compare.times = times;
-  find_best(times, compare);
-  judge_threads({report, nullptr, {}}, compare, beside_multiples(false, false));
-  return printed;
-}
-
-}  // namespace
-
-TEST_CASE("threads: rows fit made-up GPUs, beyond the L2") {
-  check_on_made_up_devices([](const Run& run) {
-    const unsigned rows = rows_of(run);
-    return Needs{bytes_needed(rows), bytes_read({rows, text_size.columns})};
-  });
-}
-
-TEST_CASE("threads: each claim compares the text's pair, the right way round") {
-  const std::string then = judged(made_up([](unsigned t) {  // as on the 8800 GTX
-    if (t % 16 != 0) return 6.8;
+TEST_CASE("threads: what decides each part") {
+  const auto given = [](const char* part, const Function<double(const Ref&)>& ms) {
+    std::vector<Given> rows;
+    for (const unsigned t : swept(false)) {
+      rows.push_back({row_of(t), ms(row_of(t))});
+      rows.push_back({again(t), ms(again(t))});
+    }
+    return verdict_if(threads_experiment, part, rows);
+  };
+  const auto by_count = [&](const char* part, double (*ms)(unsigned)) {
+    return given(part, [ms](const Ref& ref) { return ms(threads_of(ref)); });
+  };
+  const auto then = [](unsigned t) {  // as on the 8800 GTX; 256 threads are best
+    if (t % 4 != 0) return 6.8;
+    if (t % 8 != 0) return 6.0;
+    if (t % 16 != 0) return 3.0;
     if (t < 32) return 3.5;
-    if (t < 192) return 1.75;
-    return t > 384 ? 1.5 : 1.0;
-  }));
-  for (const char* line :
-       {"04.5a  holds  ", "04.5b  holds  ", "04.6a  holds  ", "04.6b  holds  "}) {
-    CAPTURE(then);
-    CHECK(then.find(line) != std::string::npos);
+    if (t < 64) return 1.75;
+    if (t < 192) return t % 32 ? 1.4 : 1.2;
+    return t > 384 ? 1.5 : t == 256 ? 0.99 : t % 32 ? 1.2 : 1.0;
+  };
+  const auto alike = [](unsigned t) { return t == 256 ? 0.999 : 1.0; };
+  for (const char* part :
+       {"04.5b", "04.5c", "04.5d", "04.5e", "04.5f", "04.6a", "04.6b", "04.13a"}) {
+    CAPTURE(std::string(part));
+    CHECK(by_count(part, then) == "holds");
+    CHECK(by_count(part, alike).find("holds") ==
+          (std::string(part) == "04.6a" ? 0u : std::string::npos));
   }
-  const std::string now = judged(made_up([](unsigned t) {  // bytes in flight, and two rounds
-    const double rate = t <= 256 ? t : t <= 512 ? t / 2.0 : 400;
-    return 1000 / (t == 512 ? 300 : rate);
-  }));
-  CAPTURE(now);
-  CHECK(now.find("04.5a  no longer") != std::string::npos);
-  CHECK(now.find("04.5b  holds  ") != std::string::npos);
-  CHECK(now.find("04.6a  no longer") != std::string::npos);
-  CHECK(now.find("04.6b  no longer") != std::string::npos);
-  const std::string weak = judged(made_up([](unsigned t) { return t % 16 ? 2.0 : 1.0; }));
-  CAPTURE(weak);
-  CHECK(weak.find("04.5a  holds, weaker") != std::string::npos);
-  CHECK(weak.find("04.5b  no longer") != std::string::npos);
-  const std::string little = judged(made_up([](unsigned t) { return t % 16 ? 1.005 : 1.0; }));
-  CHECK(little.find("04.5a  no longer") != std::string::npos);
+  CHECK(by_count("04.5a", [](unsigned t) {
+          return t % 16 ? 6.8 : t == 256 ? 0.99 : 1.0;
+        }) == "holds");
+  CHECK(by_count("04.5a", alike) == "no longer");
+  CHECK(by_count("04.6a", [](unsigned t) { return t == 512 ? 0.5 : 1.0; }) == "no longer");
+  // the best is what was best in the sweep, and counts as it was measured again
+  CHECK(given("04.5b", [](const Ref& ref) {
+          const bool first = ref.key == "sum_rows";
+          if (threads_of(ref) == 16) return first ? 1.0 : 3.5;
+          return threads_of(ref) == 512 && first ? 0.5 : 1.0;
+        }) == "holds");
 }
 
-TEST_CASE("threads: the worst pair is sought where the rounds are equal") {
-  Compare compare;
-  compare.times = made_up([](unsigned t) { return t == 257 ? 2.0 : t == 319 ? 1.1 : 1.0; });
-  for (unsigned t = least; t <= most; ++t) compare.rounds[t] = t <= 256 ? 1 : 2;
-  find_best(compare.times, compare);
-  std::string printed;
-  Report report("threads", &printed);
-  judge_threads({report, nullptr, {}}, compare, beside_multiples(false, false));
-  CAPTURE(printed);
-  CHECK(printed.find("where the rounds are equal at most 1.10x (319 against 320)") !=
-        std::string::npos);
-}
-
-TEST_CASE("threads: what is not judged on a GPU says why") {
-  Device device;
-  device.number = -1;
-  device.prop.name[0] = 'X';  // a GPU that has a name
-  std::string printed;
-  Report report("threads", &printed);
-  report.heading(&device, "");
-  Compare compare;
-  compare.why_not = "too small";
-  judge_threads({report, &device, {}}, compare, beside_multiples(false, false));
-  for (const char* id : {"04.5a", "04.5b", "04.6a", "04.6b"})
-    CHECK(printed.find(std::string(id) + "  not judged") != std::string::npos);
-  CHECK(printed.find("too small") != std::string::npos);
-}
-
-TEST_CASE("threads: a row says what was read, over its time, beside its prediction") {
-  Device device;
-  device.number = -1;
-  device.theoretical_gbs = 10000;
-  Report report("threads");
-  const Run run{report, &device, {}};
-  ThreadsTable table(run, text_size);
-  table.trip = 1e-4;
-  table.add(256, 1056, always(603.979776));
-  table.add(257, 924, always(1));
-  table.add(calibrating, 2112, always(1));
-  const std::string csv = report.csv("");
-  for (const char* line :
-       {",by rows,threads,256,measured,bandwidth,GB/s,1,", ",256,predicted,time,ms,0.0603979776,",
-        ",256,predicted,loads in turn,,576,", ",257,predicted,rounds,,2,",
-        ",257,predicted,time,ms,0.1152,", ",257,predicted,bytes in flight,bytes,949872,",
-        ",64,calibration,time,ms,1,"}) {
-    CAPTURE(std::string(line));
-    CHECK(csv.find(line) != std::string::npos);
-  }
-}
-
-TEST_CASE("threads: what the sweep shows beside the claims") {
-  const LaunchTimes sweep = made_up([](unsigned t) {
-    return t == 304 ? 2.0 : t > 400 ? 4.0 : 1.0;
-  });
-  CHECK(deepest_fall(sweep, [](unsigned t) { return 2000 - t; }) ==
-        "the rate falls most from 400 to 401 threads, by 75%: 1599 blocks fit at once, not 1600");
-  Compare compare;
-  CHECK(odd_multiples(sweep, compare) ==
-        "112 threads reach 100%, 304 threads reach 50% of the mean rate of the multiples of 32 "
-        "beside them");
-  compare.rounds = {{96, 1}, {112, 1}, {128, 1}, {288, 1}, {304, 2}, {320, 2}};
-  CHECK(odd_multiples(sweep, compare) ==
-        "112 threads reach 100% of the mean rate of the multiples of 32 beside them");
-  CHECK(deepest_fall({}, [](unsigned t) { return t; }).empty());
-  CHECK(odd_multiples({}, {}).empty());
-  CHECK(middle({exactly(3), exactly(1), exactly(2)}).value == 2);
-  CHECK(middle({exactly(3), exactly(1), exactly(2), exactly(6)}).value == 2.5);
-  CHECK_FALSE(middle({exactly(3), Interval{}}).measured());
-}
-
-TEST_CASE("threads: every thread's sum is right at awkward sizes and counts") {
+TEST_CASE("threads: each thread's sum is that of the text's loops") {
   if (skip_without_gpu()) return;
-  for (const Size size :
-       {Size{1, 1}, Size{7, 1009}, Size{101, 31}, Size{1031, 257}, Size{3, 12288}})
-    for (const unsigned t : {1u, 16u, 17u, 31u, 32u, 33u, 192u, 193u, 1023u, 1024u}) {
+  for (const Size size : {Size{1, 1}, Size{7, 1009}, Size{1031, 257}, Size{3, 12288}})
+    for (const unsigned t : {1u, 16u, 33u, 193u, 1024u}) {
       CAPTURE(size.rows);
-      CAPTURE(size.columns);
       CAPTURE(t);
       const Launch l{blocks, t};
-      RowArray array(sum_rows, size, l.total());
-      const Task task = array.task(l);
-      CHECK(wrong_after(task) == 0);
-      CHECK(array.canaries_stand(l));
-      std::vector<float> sums = array.out.to_host();
-      sums.resize(l.total());
-      CHECK(sums == sums_by_host(size, l));
-      task.check.poison();
-      CHECK(task.check.wrong() == l.total());
+      const Shared array(RowArray(size, l.total()));
+      CHECK(wrong_after(row_task(array, row_of(t), sum_rows, l, size.rows)) == 0);
+      CHECK(array->out.to_host() == sums_by_host(size, l));
     }
 }
 
 TEST_CASE("threads: the check finds a word that another thread took") {
   if (skip_without_gpu()) return;
   const Launch l{7, 33};
-  RowArray array(sum_rows, {101, 257}, l.total());
-  const Task task = array.task(l);
+  const Size size{101, 257};
+  const Shared array(RowArray(size, l.total()));
+  const Task task = row_task(array, row_of(33), sum_rows, l, size.rows);
   REQUIRE(wrong_after(task) == 0);
-  std::vector<float> sums = array.out.to_host();
+  std::vector<float> sums = array->out.to_host();
   sums[5] += 1;  // the total is what it was
   sums[6] -= 1;
-  array.out.copy_from(sums);
+  array->out.copy_from(sums);
   CHECK(task.check.wrong() == 2);
 }
 
@@ -280,11 +165,8 @@ TEST_CASE("threads: more than 2^32 words" * doctest::test_suite("large")) {
   if (bytes_read(size) > 0.9 * double(Device::free_bytes()))
     return skip_self_check("needs " + bytes_text(bytes_read(size)) + " of device memory");
   const Launch l{blocks, 1024};
-  RowArray array(sum_rows, size, l.total());
-  CHECK(wrong_after(array.task(l)) == 0);
+  const Shared array(RowArray(size, l.total()));
+  CHECK(wrong_after(row_task(array, row_of(1024), sum_rows, l, size.rows)) == 0);
 }
 
-TEST_CASE("threads: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  check_plausible(&threads);
-}
+EXPERIMENT_CHECKS(threads)
