@@ -30,11 +30,10 @@ using namespace samples;
 // ---- kernels: `rows` rows of `columns` words; thread t writes its own sum to out[t] ----
 
 // [sum_rows]
-// A block reads every gridDim.x-th row. A warp reads 32 neighbouring words: 4 sectors of 32 bytes.
+// A block takes every gridDim.x-th row. A warp reads 32 neighbouring words: 4 sectors of 32 bytes.
 __global__ void sum_rows(float* out, const float* in, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
-#pragma unroll 1  // one load in flight per thread
     for (unsigned col = threadIdx.x; col < columns; col += blockDim.x)
       sum += in[size_t(row) * columns + col];
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
@@ -45,7 +44,6 @@ __global__ void sum_rows(float* out, const float* in, unsigned rows, unsigned co
 __global__ void sum_rows4(float* out, const float4* in, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
-#pragma unroll 1
     for (unsigned col = threadIdx.x; col < columns; col += blockDim.x) {
       const float4 word = in[size_t(row) * columns + col];
       sum += (word.x + word.y) + (word.z + word.w);
@@ -54,13 +52,11 @@ __global__ void sum_rows4(float* out, const float4* in, unsigned rows, unsigned 
 }
 
 // [sum_columns]
-// A block reads every gridDim.x-th column. The lanes of a warp are a row apart: 32 sectors, and
-// each lane uses 4 bytes of its sector. The neighbouring blocks use the rest at about the same
-// time.
+// A block takes every gridDim.x-th column. The lanes of a warp are a row apart: 32 sectors, of
+// which each lane uses 4 bytes. The blocks beside it want the rest at about the same time.
 __global__ void sum_columns(float* out, const float* in, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned col = blockIdx.x; col < columns; col += gridDim.x)
-#pragma unroll 1
     for (unsigned row = threadIdx.x; row < rows; row += blockDim.x)
       sum += in[size_t(row) * columns + col];
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
@@ -71,7 +67,6 @@ __global__ void sum_columns(float* out, const float* in, unsigned rows, unsigned
 __global__ void sum_columns4(float* out, const float4* in, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned col = blockIdx.x; col < columns; col += gridDim.x)
-#pragma unroll 1
     for (unsigned row = threadIdx.x; row < rows; row += blockDim.x) {
       const float4 word = in[size_t(row) * columns + col];
       sum += (word.x + word.y) + (word.z + word.w);
@@ -80,8 +75,8 @@ __global__ void sum_columns4(float* out, const float4* in, unsigned rows, unsign
 }
 
 /// Puts the numbers below `count` into an order without pattern, each once. Every line of the loop
-/// maps 0 to `ones` one to one (x ^ x >> s and odd factors can be undone). A number beyond the
-/// count is mapped again until it is inside.
+/// maps 0 to `ones` one to one (x ^ x >> s and odd factors can be undone), and a number beyond the
+/// count goes round again until it is inside.
 __host__ __device__ unsigned shuffled(unsigned x, unsigned count) {
   unsigned ones = count - 1;  // made the least 2^k - 1 that is not below it
   for (unsigned s = 1; s < 32; s *= 2) ones |= ones >> s;
@@ -98,7 +93,6 @@ __host__ __device__ unsigned shuffled(unsigned x, unsigned count) {
 __global__ void sum_random(float* out, const float* in, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
-#pragma unroll 1
     for (unsigned col = threadIdx.x; col < columns; col += blockDim.x)
       sum += in[shuffled(row * columns + col, rows * columns)];
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
@@ -108,7 +102,6 @@ __global__ void sum_random(float* out, const float* in, unsigned rows, unsigned 
 __global__ void sum_random4(float* out, const float4* in, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
-#pragma unroll 1
     for (unsigned col = threadIdx.x; col < columns; col += blockDim.x) {
       const float4 word = in[shuffled(row * columns + col, rows * columns)];
       sum += (word.x + word.y) + (word.z + word.w);
@@ -140,7 +133,6 @@ __global__ void sum_rows_eight(float* out, const float* in, unsigned rows, unsig
 __global__ void no_reads(float* out, const float*, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
-#pragma unroll 1
     for (unsigned col = threadIdx.x; col < columns; col += blockDim.x) sum += 1.0f;
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
@@ -152,91 +144,7 @@ __global__ void empty(float* out, const float*, unsigned, unsigned) {
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-// ---- the rows ----
-
-/// Rows of the array, and 4-byte words in a row.
-struct Shape {
-  unsigned rows, columns;
-  size_t words() const { return size_t(rows) * columns; }
-};
-
-struct Launch {
-  unsigned blocks, threads;  ///< threads: per block
-  unsigned total() const { return blocks * threads; }
-  std::string text() const { return std::to_string(blocks) + "x" + std::to_string(threads); }
-};
-constexpr Launch text_launch{1024, 192};  // the text's best
-
-enum class Order { rows, columns, random, no_loads, empty };
-
-/// A row: a kernel and a launch of it.
-struct Access {
-  std::string key = {};
-  std::string words = {};
-  Order order = Order::rows;
-  unsigned in_flight = 1;      ///< loads of a thread before its first addition
-  double then = NAN;           ///< GB/s on the 8800 GTX, of the best launch
-  std::string launch_of = {};  ///< of random order: the kernel whose best launch it gets, too
-  unsigned word = 1;           ///< 4-byte words per load
-  void (*start)(float* out, const float* in, Shape, Launch) = nullptr;
-  Launch launch = text_launch;
-  bool best = false;  ///< the best of the launches that were tried
-
-  bool loads() const { return order != Order::no_loads && order != Order::empty; }
-};
-
-template <class Word>
-using Kernel = void (*)(float*, const Word*, unsigned, unsigned);
-
-template <class Word>
-constexpr unsigned word_of(Kernel<Word>) {
-  return sizeof(Word) / sizeof(float);
-}
-
-template <class Word>
-void start_kernel(Kernel<Word> kernel, float* out, const float* in, Shape m, Launch l) {
-  const auto words = reinterpret_cast<const Word*>(in);
-  kernel<<<l.blocks, l.threads>>>(out, words, m.rows, m.columns / word_of(kernel));
-}
-
-/// The row has the kernel's name as its key, and loads the kernel's words.
-template <auto kernel>
-Access named(Access a) {
-  a.key = name_of<kernel>();
-  a.word = word_of(kernel);
-  a.start = [](float* out, const float* in, Shape m, Launch l) {
-    start_kernel(kernel, out, in, m, l);
-  };
-  return a;
-}
-
-/// With the text's launch.
-const Access accesses[] = {
-    named<sum_rows>({.words = "by rows, float", .then = 70.52}),
-    named<sum_rows_eight>({.words = "by rows, eight floats", .in_flight = 8}),
-    named<sum_rows4>({.words = "by rows, float4", .then = 38.83}),
-    named<sum_columns>({.words = "by columns, float", .order = Order::columns, .then = 0.92}),
-    named<sum_columns4>({.words = "by columns, float4", .order = Order::columns, .then = 3.73}),
-    named<sum_random>(
-        {.words = "random, float", .order = Order::random, .launch_of = "sum_columns"}),
-    named<sum_random4>(
-        {.words = "random, float4", .order = Order::random, .launch_of = "sum_columns4"}),
-    named<no_reads>({.words = "by rows, no reads", .order = Order::no_loads}),
-    named<empty>({.words = "empty", .order = Order::empty}),
-};
-
-const Access& row_of(const std::vector<Access>& all, const Ref& ref) {
-  return *std::ranges::find(all, ref.key, &Access::key);
-}
-
-/// Why an array cannot be read so; empty: it can.
-std::string missing(const Access& a, Shape m) {
-  if (m.columns % a.word)
-    return "rows of " + std::to_string(m.columns) + " floats hold no 16-byte words";
-  if (a.order == Order::random && m.words() / a.word >= size_t(1) << 32)
-    return "the random order has at most 2^32 words";
-  return "";
-}
+namespace {
 
 // ---- the kernels in order ----
 
@@ -252,9 +160,10 @@ constexpr Launch text_launch{1024, 192};  // the text's best
 /// One array, and one way through it.
 struct Walk {
   Order order;
-  unsigned word;           ///< 4-byte words per load
-  unsigned rows, columns;  ///< columns: loads per row
+  unsigned words;  ///< of 4 bytes in a load
+  unsigned rows, columns;
   Launch launch;
+};
 
 struct Kernel {
   std::string_view key = {};  ///< its name
@@ -410,92 +319,13 @@ Task task_of(const Shared<Square>& square, const Ref& ref, Launch l) {
 
 // ---- launches ----
 
-/// Behind the sums of the launch's threads the poison stands.
-struct IsRight {
-  Walk walk;
-  __device__ bool operator()(size_t t, float found) const {
-    if (t >= size_t(walk.launch.blocks) * walk.launch.threads) return __float_as_uint(found) == ~0u;
-    return found == float(right_sum(walk, unsigned(t)));
-  }
-};
-
-/// The array on the device, and what threads find.
-struct Array {
-  Shape shape;
-  Output<float> out;
-  DeviceBuffer<float> in = filled<float>(shape.words(), Words{});
-
-  Array(Shape shape, unsigned most_threads) : shape(shape), out(most_threads) {}
-  static double bytes(Shape shape, unsigned most_threads) {
-    return 4.0 * (double(shape.words()) + most_threads);
-  }
-};
-
-Task task_of(const Shared<Array>& x, const Ref& ref, const Access& a) {
-  const Check check = x->out.check(IsRight{walk_of(a, x->shape)});
-  return {text(ref),
-          [x, a] { a.start(x->out.data(), x->in.data(), x->shape, a.launch); },
-          {[x, check] { check.poison(); }, [x, check] { return check.wrong(); }, ""}};
-}
-
-// ---- prediction ----
-
-/// Of the first warp, in its first step. A sector has 8 words.
-double sectors_per_request(const Access& a, Shape m) {
-  if (!a.loads() || !missing(a, m).empty()) return NAN;
-  const Walk walk = walk_of(a, m);
-  std::vector<size_t> sectors;
-  for (unsigned lane = 0; lane < std::min(32u, walk.length()); ++lane)
-    sectors.push_back(walk.index(0, lane) * a.word / 8);
-  std::ranges::sort(sectors);
-  return double(std::ranges::unique(sectors).begin() - sectors.begin());
-}
-
-/// Lookups in L2 by columns: one for every lane's load, and one for every sector that memory fills.
-double lookups(const Access& a, double words) { return words / a.word + words / 8; }
-
-/// Measured in the same run, with the text's launch; milliseconds. Each access needs two of them.
-struct Calibrated {
-  double bandwidth = NAN;    ///< the whole array, with enough bytes in flight
-  double latency = NAN;      ///< one load, while all other threads load, too
-  double lookup = NAN;       ///< one sector in L2
-  double lone_sector = NAN;  ///< one sector from memory, of which nobody else uses the rest
-};
-
-/// The slower of two times: the bytes at the memory's rate, and what limits this order. A thread's
-/// loads wait for each other; `threads` are resident.
-double predicted_ms(const Access& a, double threads, double words, const Calibrated& c) {
-  const double loads = words / a.word;  // of single lanes
-  double limit = NAN;
-  if (a.order == Order::rows) limit = loads / threads / a.in_flight * c.latency;
-  if (a.order == Order::columns) limit = lookups(a, words) * c.lookup;
-  if (a.order == Order::random) limit = loads * c.lone_sector;
-  return std::isfinite(limit) ? std::max(c.bandwidth, limit) : double(NAN);
-}
-
-/// Threads that are resident at once. The best launch is predicted as one that fills the GPU.
-double resident_threads(const Access& a, const cudaDeviceProp& device) {
-  const double most = double(device.multiProcessorCount) * device.maxThreadsPerMultiProcessor;
-  return a.best ? most : std::min<double>(a.launch.total(), most);
-}
-
-/// Lookups in L2 and lone sectors were measured on compute capability 9.0 only: a test holds rows
-/// to them there.
-Model model_of(const Access& a, const Device* device) {
-  const bool known = a.order == Order::rows || (device && device->prop.major == 9);
-  return known ? Model::traffic : Model::host;
-}
-
-// ---- the experiment ----
-
-/// The launches among which the best is searched: the text's, and one, two and four times as many
-/// blocks as fit on the device at once.
-std::vector<Launch> candidates(const Device* device) {
+/// The launches among which the best is looked for: the text's, and one, two and four times what
+/// fits on the device at once.
+std::vector<Launch> candidates(const cudaDeviceProp& device) {
   std::vector<Launch> all{text_launch};
   for (const unsigned threads : {192u, 256u, 512u, 1024u}) {
-    if (!device) break;
     const unsigned resident =
-        device->prop.multiProcessorCount * (device->prop.maxThreadsPerMultiProcessor / threads);
+        device.multiProcessorCount * (device.maxThreadsPerMultiProcessor / threads);
     for (const unsigned times : {1u, 2u, 4u})
       if (resident > 0) all.push_back({resident * times, threads});
   }
@@ -582,11 +412,9 @@ Model model_of(const Kernel& k, const Device* device) {
 
 double bytes_of_sums(const Run& run) { return 8.0 * most_threads(launches_of(run)); }
 
-Shape square(size_t side) { return {unsigned(side), unsigned(side)}; }
-double bytes_of(Shape m) { return 4.0 * double(m.words()); }
 std::string square_text(size_t side) {
   return std::to_string(side) + " x " + std::to_string(side) + " float, " +
-         bytes_text(bytes_of(square(side)));
+         bytes_text(bytes_read(double(side)));
 }
 
 size_t side_of(const Run& run) {

@@ -1,12 +1,12 @@
 // The host's half of sum; see sum_host.hpp.
 #include "sum_host.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <mutex>
-#include <vector>
+#include <thread>
+#include <utility>
 
 #include <unistd.h>
 
@@ -14,29 +14,16 @@
 
 namespace {
 
-/// Word i: a whole number from 1 to 16, so that a row's sum is exact in float.
+/// Word i: a whole number from 1 to 16, so that a line's sum is exact in float.
 float word_at(size_t i) {
   unsigned x = unsigned(i) ^ unsigned(i >> 32) * 0x9e3779b1u;
   x = (x ^ x >> 16) * 0x85ebca6bu;
   return float(1 + (x >> 28));
 }
 
-/// Adds up `n` neighbouring words.
-double row_sum(const float* first, size_t n) {
-  float sums[16] = {};  // independent, so that the adding keeps up with the memory
-  size_t i = 0;
-  for (; i + 16 <= n; i += 16)
-    for (size_t j = 0; j < 16; ++j) sums[j] += first[i + j];
-  for (; i < n; ++i) sums[0] += first[i];
-  double total = 0;
-  for (const float sum : sums) total += sum;
-  return total;
-}
-
 }  // namespace
 
-/// Threads that wait for work, one per core, and are all given the same function, which throws
-/// nothing.
+/// Threads that wait for work, one a core, and are all given the same function.
 class Crew {
  public:
   Crew() {
@@ -50,7 +37,7 @@ class Crew {
   ~Crew() { end(); }
   size_t size() const { return size_; }
 
-  /// Calls `work(i)` in thread i, for all of them, and waits.
+  /// Calls `work(i)` in thread i, for all of them, waits, and rethrows what one of them threw.
   void run(const std::function<void(size_t)>& work) {
     std::unique_lock lock(mutex_);
     work_ = &work;
@@ -58,13 +45,14 @@ class Crew {
     ++order_;
     begin_.notify_all();
     end_.wait(lock, [this] { return busy_ == 0; });
+    if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
   }
 
  private:
   void end() {
     {
       const std::lock_guard lock(mutex_);
-      work_ = nullptr;
+      ending_ = true;
       ++order_;
     }
     begin_.notify_all();
@@ -74,23 +62,47 @@ class Crew {
     for (unsigned long long seen = 0;;) {
       begin_.wait(lock, [&] { return order_ != seen; });
       seen = order_;
-      const std::function<void(size_t)>* const work = work_;
-      if (!work) return;
+      if (ending_) return;
+      const std::function<void(size_t)>& work = *work_;
+      std::exception_ptr thrown;
       lock.unlock();
-      (*work)(number);
+      try {
+        work(number);
+      } catch (...) {
+        thrown = std::current_exception();
+      }
       lock.lock();
+      if (thrown) thrown_ = thrown;
       if (--busy_ == 0) end_.notify_one();
     }
   }
 
-  const size_t size_ = HostSquare::threads();
+  const size_t size_ = std::max(1u, std::thread::hardware_concurrency());
   std::mutex mutex_;
   std::condition_variable begin_, end_;
-  const std::function<void(size_t)>* work_ = nullptr;  ///< null: the end
+  const std::function<void(size_t)>* work_ = nullptr;
   size_t busy_ = 0;
   unsigned long long order_ = 0;
+  bool ending_ = false;
+  std::exception_ptr thrown_;
   HostThreads threads_;  // last, so that they end before what they use
 };
+
+namespace {
+
+/// Adds up `side` words, `apart` words from each other.
+double line_sum(const float* first, size_t side, size_t apart) {
+  float sums[16] = {};  // independent, so that the adding keeps up with the memory
+  size_t i = 0;
+  for (; i + 16 <= side; i += 16)
+    for (size_t j = 0; j < 16; ++j) sums[j] += first[(i + j) * apart];
+  for (; i < side; ++i) sums[0] += first[i * apart];
+  double total = 0;
+  for (const float sum : sums) total += sum;
+  return total;
+}
+
+}  // namespace
 
 struct HostSquare::Parts {
   size_t side;
@@ -108,14 +120,14 @@ struct HostSquare::Parts {
       for (size_t col = 0; col < side; ++col) {
         const size_t i = row * side + col;
         array[i] = word_at(i);
-        right[row] += word_at(i);
+        row_sums[row] += word_at(i);
       }
     });
     share_out([this](size_t col) {
       for (size_t row = 0; row < side; ++row) column_sums[col] += word_at(row * side + col);
     });
   }
-  /// Calls `work(row)` for all rows, neighbouring ones in one thread.
+  /// Calls `work(line)` for all lines, neighbouring ones in one thread.
   void share_out(const std::function<void(size_t)>& work) {
     const size_t threads = crew->size();
     crew->run([&](size_t i) {
@@ -128,15 +140,14 @@ HostSquare::HostSquare(size_t side) : parts_(new Parts{side}) {}
 HostSquare::HostSquare(HostSquare&&) noexcept = default;
 HostSquare::~HostSquare() = default;
 
-unsigned HostSquare::threads() { return std::max(1u, std::thread::hardware_concurrency()); }
-
-double HostSquare::memory_there() {
-  return double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+size_t HostSquare::fitting_side(size_t side) {
+  const double memory = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+  while (side > 1 && 4.0 * double(side) * double(side) > 0.5 * memory) side /= 2;
+  return side;
 }
 
-void HostSquare::add_up() {
-  Parts& p = *parts_;
-  p.share_out([&p](size_t row) { p.found[row] = row_sum(p.array.get() + row * p.side, p.side); });
+std::string HostSquare::threads_text() {
+  return std::to_string(std::max(1u, std::thread::hardware_concurrency())) + " threads";
 }
 
 /// `right`: the sums of all lines. Lines begin `line_apart` words apart, a line's words lie

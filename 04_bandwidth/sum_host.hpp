@@ -1,7 +1,6 @@
 // The host's half of sum: the same array, added up by all cores of this computer.
 #pragma once
 
-#include <cstddef>
 #include <memory>
 
 #include "../common/timing.hpp"
@@ -14,10 +13,10 @@ class HostSquare {
   HostSquare(HostSquare&&) noexcept;
   ~HostSquare();
 
-  /// Processors that this program may use: so many threads add up.
-  static unsigned threads();
-  /// Bytes of the host's memory.
-  static double memory_there();
+  /// `side`, halved until the array takes at most half of the host's memory.
+  static size_t fitting_side(size_t side);
+  /// "16 threads".
+  static std::string threads_text();
 
   /// Adds up the whole array, a share of the rows (or of the columns) per thread. The tasks are
   /// called host_rows and host_columns.

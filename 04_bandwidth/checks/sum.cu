@@ -35,23 +35,6 @@ std::vector<float> sums_by_host(const Walk& w, NumberAt number) {
   return sums;
 }
 
-/// A run whose rows take these times, on a GPU of 1000 GB/s.
-struct MadeUp {
-  std::string printed;
-  Report report{"sum", &printed};
-  Device device = made_up_devices()[0];
-
-  explicit MadeUp(double (*ms)(const Ref&)) {
-    device.theoretical_gbs = 1000;
-    report.heading(&device, "");
-    MadeUpMachine machine(&device, [ms](const Ref& ref, const std::string& metric) {
-      return metric == "time" ? ms(ref) : 1.0;
-    });
-    carry_out(sum_experiment, Run{report, &device, {}}, machine);
-  }
-  bool says(const std::string& text) const { return printed.find(text) != std::string::npos; }
-};
-
 }  // namespace
 
 TEST_CASE("sum: the text's pattern adds up to its count plus three, not to its count") {
@@ -111,11 +94,6 @@ TEST_CASE("sum: launches fill made-up devices once, twice and four times") {
       if (l.blocks != text_launch.blocks) CHECK(l.blocks % prop.multiProcessorCount == 0);
     }
   }
-  CHECK(sectors_per_request(access("sum_columns"), square(5)) == 3);  // words 0, 5 ... 20
-  CHECK(bytes_of(square(12288)) == 603979776);
-  CHECK(missing(access("sum_rows4"), square(1022)) != "");     // no rows of 16-byte words
-  CHECK(missing(access("sum_random"), square(65536)) != "");   // too many words for the shuffle
-  CHECK(missing(access("sum_random4"), square(65536)) == "");  // a quarter of them
 }
 
 TEST_CASE("sum: predictions, by hand") {
@@ -156,53 +134,20 @@ TEST_CASE("sum: what decides each part") {
   CHECK(given("04.4b", {{"sum_random4_best", 1}, {"sum_random_best", 1}}) == "no longer");
 }
 
-TEST_CASE("sum: a launch of more threads than are resident is predicted by those that are") {
-  const MadeUp run([](const Ref&) { return 1.0; });
-  for (const Record& r : run.report.records())
-    if (r.name == "sum_rows_best" && r.kind == "predicted" && r.metric == "time")
-      CHECK(r.value == doctest::Approx(1));
+TEST_CASE("sum: every thread's sum stays exact, however large the array") {
+  for (const double side : {4.0, 12288.0, 32768.0, 65540.0, 1000000.0}) {
+    const double largest = largest_word(unsigned(side), {text_launch});
+    const double rows = std::ceil(side / 1024);
+    const double columns = std::ceil(side / 192);
+    CHECK(rows * columns * largest < 1 << 24);                            // by rows, float
+    CHECK(rows * std::ceil(side / 4 / 192) * 4 * largest < 1 << 24);      // by rows, float4
+    CHECK(std::ceil(side / 4 / 1024) * 4 * columns * largest < 1 << 24);  // by columns, float4
+    CHECK(largest >= 1);
+    if (side == 12288) CHECK(largest == 8191);
+  }
 }
 
-TEST_CASE("sum: the host is compared per byte") {
-  const MadeUp run([](const Ref& ref) { return ref.key == "host_rows" ? 10.0 : 1.0; });
-  // the host's array has one word, as its made-up memory holds no more
-  CHECK(run.says("host, by rows, 1 threads: 1509949440x slower than by rows, float, best launch"));
-  CHECK(run.says("per byte"));
-}
-
-TEST_CASE("sum: what decides each part") {
-  const auto part = [](const char* id, const std::vector<Given>& given) {
-    return verdict_if(sum_experiment, id, given);
-  };
-  const auto text_of = verdict_text;
-  CHECK(part("04.2a", {{"sum_columns_best", 77}}) == text_of(Verdict::holds));
-  CHECK(part("04.2a", {{"sum_columns_best", 3}}) == text_of(Verdict::holds_weaker));
-  CHECK(part("04.2a", {{"sum_rows_best", 3}}) == text_of(Verdict::no_longer));
-  CHECK(part("04.2b", {{"sum_random_best", 4}}) == text_of(Verdict::no_longer));
-  CHECK(part("04.2b", {{"sum_columns_best", 4}}) == text_of(Verdict::holds));
-  CHECK(part("04.3", {{"sum_rows4_best", 1.8}}) == text_of(Verdict::holds));
-  CHECK(part("04.3", {{"sum_rows_best", 1.8}}) == text_of(Verdict::no_longer));
-  CHECK(part("04.4a", {{"sum_columns_best", 4.1}}) == text_of(Verdict::holds));
-  CHECK(part("04.4a", {{"sum_columns4_best", 4.1}}) == text_of(Verdict::no_longer));
-  CHECK(part("04.4b", {{"sum_random_best", 4.1}}) == text_of(Verdict::holds));
-  CHECK(part("04.4b", {{"sum_random4_best", 4}}) == text_of(Verdict::does_not_hold));
-  CHECK(part("04.4b", {}) == text_of(Verdict::does_not_hold));  // a quarter of the loads, as long
-}
-
-TEST_CASE("sum: 04.1 is decided by the array's bytes and the data sheet's rate") {
-  const auto claim = [](double (*ms)(const Ref&)) {
-    const MadeUp run(ms);
-    return *std::ranges::find(run.report.records(), "04.1", &Record::name);
-  };
-  const auto fast = [](const Ref& ref) { return ref.key == "sum_rows_best" ? 0.7366 : 9.0; };
-  const auto slow = [](const Ref& ref) { return ref.key == "sum_rows_best" ? 1.4731 : 0.7; };
-  CHECK(claim(fast).value == doctest::Approx(0.82).epsilon(1e-4));  // 604 MB at 1000 GB/s: 0.604 ms
-  CHECK(claim(fast).metric == verdict_text(Verdict::holds));
-  CHECK(claim(slow).value == doctest::Approx(0.41).epsilon(1e-4));
-  CHECK(claim(slow).metric == verdict_text(Verdict::no_longer));
-}
-
-TEST_CASE("sum: every thread has the sum of its words") {
+TEST_CASE("sum: the check is that of the text's loops") {
   if (skip_without_gpu()) return;
   for (const unsigned side : {1u, 4u, 31u, 100u, 257u})
     for (const Launch l : {Launch{1, 1024}, Launch{7, 33}, Launch{300, 192}}) {

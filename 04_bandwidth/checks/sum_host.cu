@@ -3,13 +3,15 @@
 
 #include <doctest/doctest.h>
 
-TEST_CASE("sum: the host adds every row once, with whatever threads it has") {
+TEST_CASE("sum: the host adds every line once, with whatever threads it has") {
   for (const size_t side : {1, 2, 16, 17, 101, 256}) {
     CAPTURE(side);
     HostSquare host(side);
-    host.poison();
-    CHECK(host.wrong() == side);
-    host.add_up();
-    CHECK(host.wrong() == 0);
+    for (const Task& task : {host.by_rows(), host.by_columns()}) {
+      task.check.poison();
+      CHECK(task.check.wrong() == side);
+      task.launch();
+      CHECK(task.check.wrong() == 0);
+    }
   }
 }
