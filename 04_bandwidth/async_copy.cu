@@ -369,6 +369,7 @@ struct Slots {
 
   explicit Slots(unsigned count) : count(count) {
     filled<uint4>(words.size(), SlotWord{count});  // drives the slots out of the L2
+    at.poison();                                   // its canaries, too, which come back with it
     at.copy_from({0});
   }
   unsigned now() const { return at.to_host()[0]; }

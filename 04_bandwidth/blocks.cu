@@ -53,12 +53,13 @@ struct Places {
   unsigned most_blocks() const { return std::max(most, 2 * fit + 1); }
 };
 /// At most so many fit, by the threads that a multiprocessor holds.
-Places most_places(const Device& device) {
-  const auto sms = unsigned(device.prop.multiProcessorCount);
-  return {sms, sms * (unsigned(device.prop.maxThreadsPerMultiProcessor) / block_threads)};
+Places most_places(const Run& run) {
+  if (!run.device) return {16, 64};  // of the 8800 GTX
+  const auto sms = unsigned(run.device->prop.multiProcessorCount);
+  return {sms, sms * (unsigned(run.device->prop.maxThreadsPerMultiProcessor) / block_threads)};
 }
 Places places_of(const Run& run) {
-  if (!run.device) return {16, 64};  // of the 8800 GTX
+  if (!run.device) return most_places(run);
   return {unsigned(run.device->prop.multiProcessorCount),
           blocks_at_once(run, "resident", sum_rows, block_threads)};
 }
@@ -129,7 +130,8 @@ double bytes_needed(size_t rows, Places p) {
   return bytes_read({unsigned(rows), text_size.columns}) + 8.0 * threads;
 }
 /// The text's array, or as many rows as fit.
-Size size_of(const Run& run, Places p) {
+Size size_of(const Run& run) {
+  const Places p = most_places(run);
   return {unsigned(fitting_size("blocks", 0, text_size.rows, run.memory_there(),
                                 [p](size_t rows) { return bytes_needed(rows, p); })),
           text_size.columns};
@@ -197,7 +199,7 @@ Chosen choose(const Sheet& sweep, Size size, Places p, bool full) {
   const auto rate = [&](unsigned b) { return part_of(size.rows, b) / sweep.ms(row_of(b)); };
   const std::set<unsigned> counts = swept(size.rows, p, full);
   for (const unsigned b : counts) {
-    if (rate(b) > rate(found.best)) found.best = b;
+    if (b <= most && rate(b) > rate(found.best)) found.best = b;
     if (b <= chart_end && rate(b) > rate(found.best_few)) found.best_few = b;
   }
   for (const unsigned b : counts)
@@ -240,11 +242,11 @@ void measure_again(const Run& run, Memory& array, Size size, Places p, const Cho
 }
 
 void run_blocks(const Run& run) {
-  const Places p = places_of(run);
-  const Size size = size_of(run, p);
+  const Size size = size_of(run);
   run.report.begin("blocks", "sum by rows of " + std::to_string(size.rows) + " x " +
                                  std::to_string(size.columns) + " float, " +
                                  bytes_text(bytes_read(size)) + ", blocks of 192 threads");
+  const Places p = places_of(run);
   const unsigned threads = std::max(p.most_blocks() * block_threads, few[0].total());
   SharedByTasks array([=] { return RowArray(size, threads); });
   const Sheet sweep = measure_sweep(run, array, size, p);
@@ -275,7 +277,7 @@ std::vector<Claim> claims(const Run& run) {
              worst = unsigned(kept("worst")), from = unsigned(kept("before_fall")),
              fit = unsigned(kept("resident"));
   const unsigned sms = run.device ? unsigned(run.device->prop.multiProcessorCount) : 16;
-  const Size size = size_of(run, {sms, fit});
+  const Size size = size_of(run);
   const std::string in_cache = run.device && !beyond_l2(*run.device, bytes_read(size))
                                    ? "the array is less than four times the L2"
                                    : "";
@@ -351,9 +353,8 @@ std::vector<Claim> claims(const Run& run) {
 // ---- what it declares ----
 
 Needs needs(const Run& run) {
-  const Places p = most_places(*run.device);
-  const Size size = size_of(run, p);
-  return {.allocated = bytes_needed(size.rows, p), .touched = bytes_read(size)};
+  const Size size = size_of(run);
+  return {.allocated = bytes_needed(size.rows, most_places(run)), .touched = bytes_read(size)};
 }
 
 std::vector<Checked> tasks(size_t n) {
