@@ -40,15 +40,14 @@ __global__ void read_apart(unsigned* out, const unsigned* in, size_t n, size_t s
 // ---- the setting ----
 
 // [with_fetch]
-/// A task that runs while the L2 fetches so many bytes at a time. What was set before is set again
-/// behind it.
+/// A task that runs while the L2 fetches `bytes` at a time. Then the former value is set again.
 Task with_fetch(Task task, size_t bytes) {
   size_t before = 0;
   CUDA_CHECK(cudaDeviceGetLimit(&before, cudaLimitMaxL2FetchGranularity));
   task.enter = [bytes] { CUDA_CHECK(cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, bytes)); };
   task.leave = [before] {
     if (cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, before) != cudaSuccess)
-      (void)cudaGetLastError();  // as where the kernel has failed: its own error is reported
+      (void)cudaGetLastError();  // the kernel has failed, and its error is reported
   };
   return task;
 }

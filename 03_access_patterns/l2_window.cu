@@ -4,9 +4,8 @@
 // of the texts knows of it. Three things to look at:
 //   - What setting a part of the L2 aside costs by itself.
 //   - What becomes of a window that is larger than what was set aside.
-//   - Kernel 2, which needs neither: it says of the stream's loads, not of the hot array, that
-//   their
-//     lines are wanted once.
+//   - Kernel 2, which needs neither. It says that the lines of the stream are wanted only once, and
+//     says nothing about the hot array.
 //
 //   cmake -S 03_access_patterns -B build/l2_window -DEXPERIMENTS=l2_window
 //   cmake --build build/l2_window && build/l2_window/03_access_patterns
@@ -28,8 +27,8 @@ namespace {
 // ---- kernels: thread t adds up what it reads in words of 16 bytes, into sums[t] ----
 
 // [read_hot_and_stream]
-// At each step a warp reads 512 bytes of the hot array, which begins again at its end, and 512 of
-// each half of the stream, which nobody reads twice. n: words of a half.
+// In each step a warp reads 512 bytes of the hot array (after its end, from the beginning again)
+// and 512 bytes of each half of the stream (each byte once). n: words of 16 bytes in one half.
 __global__ void read_hot_and_stream(unsigned* sums, const uint4* hot, unsigned hot_words,
                                     const uint4* stream, unsigned n) {
   const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
@@ -130,8 +129,8 @@ using Kernel = void (*)(unsigned* sums, const uint4* hot, unsigned hot_words, co
                         unsigned n);
 
 // [window]
-/// A launch with a window of its own, which no other launch has: `ratio` of the hot array's lines
-/// are to stay in what was set aside; the others are evicted first.
+/// A launch with a window, which holds for this launch alone. The share `ratio` of the hot array's
+/// lines shall stay in the part of the L2 that was set aside. The other lines are evicted first.
 void launch_with_window(Kernel kernel, double ratio, const Arrays& x, unsigned hot_words) {
   cudaLaunchAttribute window{};
   window.id = cudaLaunchAttributeAccessPolicyWindow;
@@ -157,10 +156,11 @@ size_t set_aside_now() {
   return bytes;
 }
 
-/// Lines that are to stay do so after the kernel has ended, and would change all later timings. So
-/// all of them become ordinary again, and the limit is what it was.
+// [set_aside]
+/// Persisting lines stay after the kernel has ended, and would change all later timings. So all of
+/// them become ordinary lines again, and the limit is set back.
 void reset_l2(size_t set_aside_before) {
-  (void)cudaDeviceSynchronize();  // no kernel is running that would bring lines to stay
+  (void)cudaDeviceSynchronize();  // wait: no kernel may still bring persisting lines
   (void)cudaCtxResetPersistingL2Cache();
   (void)cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, set_aside_before);
 }
@@ -171,6 +171,7 @@ Task with_set_aside(Task task, size_t bytes) {
   task.leave = [before = set_aside_now()] { reset_l2(before); };
   return task;
 }
+// [/set_aside]
 
 /// Bytes that are set aside when all that may be is asked for; 0 where the driver refuses, as where
 /// processes share the GPU through MPS.

@@ -1,11 +1,10 @@
-// word_size: words of 4, 8 and 16 bytes, coalesced and apart. Dr. Dobb's passes on the rough
-// penalties of 2008 [DD]: uncoalesced words of 32 bits cost 10 times as much, of 64 bits 4 times,
+// word_size: words of 4, 8 and 16 bytes, coalesced and apart. An article of Dr. Dobb's quotes rough
+// guidelines of 2008 [DD]: uncoalesced words of 32 bits take 10 times as long, of 64 bits 4 times,
 // of 128 bits twice. Two things to look at:
-//   - Where each word has 32 bytes for itself, as on the G80, the cost is near 8, 4 and 2: the
-//   bytes
-//     of a sector over those of a word.
-//   - Where each word has 128 bytes for itself, the cost more than doubles: on an H100 and an H200
-//     lone sectors come from memory at half the rate of pairs.
+//   - With one word every 32 bytes, as on the G80, the cost is near 8, 4 and 2: the bytes of a
+//     sector divided by the bytes of the word.
+//   - With one word every 128 bytes, the cost more than doubles: by default the L2 fetches 64 bytes
+//     from memory for each sector (fetch.cu).
 //
 //   cmake -S 03_access_patterns -B build/words -DEXPERIMENTS=word_size && cmake --build build/words
 //   build/words/03_access_patterns word_size
@@ -24,8 +23,8 @@ namespace {
 // ---- kernels: thread t adds up words t, t + threads, t + 2 threads ... of n, into out[t] ----
 
 // [read4]
-// Lane i of a warp reads word i * apart: 1 is side by side, 4 sectors of 32 bytes; 8 is a sector a
-// lane, 32 is a line of 128 bytes a lane.
+// Lane i of a warp reads word i * apart. If apart is 1, the words lie side by side, in 4 sectors of
+// 32 bytes. If it is 8, each lane reads a sector of its own. If it is 32, a line of its own.
 __global__ void read4(unsigned* out, const unsigned* in, size_t n, size_t apart) {
   const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   const size_t threads = size_t(gridDim.x) * blockDim.x;

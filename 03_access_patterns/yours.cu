@@ -43,7 +43,8 @@ namespace {
 // what it read, into out ----
 
 // [read_yours]
-// Load after load a lane reads its word, counted from where the warp begins.
+// Each load is done by one warp, and begins at word load * warp_words of the array. `word` is the
+// lane's place, counted from there. A lane with a negative place does not read.
 __global__ void read_yours(unsigned* out, const unsigned* in, size_t loads) {
   const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   const size_t warps = size_t(gridDim.x) * blockDim.x / 32;

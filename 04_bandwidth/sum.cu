@@ -585,7 +585,7 @@ void run_sum(const Run& run) {
   measure_best_launches(run, square, host, side, c, cores);
   // the text compares two CPUs of 2007: a finding about this host, no claim
   if (run.device)
-    find(run, "04.11", {.slow = "host_rows", .fast = best_of("sum_rows"), .per_byte = true},
+    find(run, "sum", {.slow = "host_rows", .fast = best_of("sum_rows"), .per_byte = true},
          "host, " + cores + ": ");
 }
 

@@ -13,6 +13,7 @@
 [[gnu::weak]] void bank_steps(const Run&);
 [[gnu::weak]] void bank_tile(const Run&);
 [[gnu::weak]] void shared_size(const Run&);
+[[gnu::weak]] extern const samples::Experiment small_matrices_experiment;
 
 int main(int argc, char** argv) {
   Options options;
@@ -36,6 +37,7 @@ int main(int argc, char** argv) {
                {"bank_tile", "a tile read by columns, and two cures", &bank_tile},
                {"shared_size", "resident blocks and bandwidth against shared memory a block",
                 &shared_size},
+               listed(&small_matrices_experiment),
            },
        .options = {{"size",
                     "elements to sum, 4-byte words",

@@ -34,7 +34,7 @@ MOVED = {
     "03_access_patterns/LETTERS.md": [],
     "03_access_patterns/BEYOND.md": [],
     "04_bandwidth/README.md": ["", "peak", "in_flight", "transpose", "sum"],
-    "04_bandwidth/SHAPES.md": ["block_shape"],
+    "04_bandwidth/SHAPES.md": [],
     "04_bandwidth/BEYOND.md": ["Tensor copies"],
 }
 
