@@ -27,13 +27,16 @@
 
 using namespace samples;
 
-// ---- kernels: `rows` rows of `columns` words; thread t writes its own sum to out[t] ----
+// ---- kernels: `rows` rows of `columns` words; thread t writes its own sum to out[t]. As in
+// threads.cu and blocks.cu the inner loops are not unrolled: else the compiler might put several
+// loads of a thread in flight, where the model counts one ----
 
 // [sum_rows]
 // A block takes every gridDim.x-th row. A warp reads 32 neighbouring words: 4 sectors of 32 bytes.
 __global__ void sum_rows(float* out, const float* in, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
+#pragma unroll 1  // one load in flight per thread
     for (unsigned col = threadIdx.x; col < columns; col += blockDim.x)
       sum += in[size_t(row) * columns + col];
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
@@ -44,6 +47,7 @@ __global__ void sum_rows(float* out, const float* in, unsigned rows, unsigned co
 __global__ void sum_rows4(float* out, const float4* in, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
+#pragma unroll 1
     for (unsigned col = threadIdx.x; col < columns; col += blockDim.x) {
       const float4 word = in[size_t(row) * columns + col];
       sum += (word.x + word.y) + (word.z + word.w);
@@ -57,6 +61,7 @@ __global__ void sum_rows4(float* out, const float4* in, unsigned rows, unsigned 
 __global__ void sum_columns(float* out, const float* in, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned col = blockIdx.x; col < columns; col += gridDim.x)
+#pragma unroll 1
     for (unsigned row = threadIdx.x; row < rows; row += blockDim.x)
       sum += in[size_t(row) * columns + col];
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
@@ -67,6 +72,7 @@ __global__ void sum_columns(float* out, const float* in, unsigned rows, unsigned
 __global__ void sum_columns4(float* out, const float4* in, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned col = blockIdx.x; col < columns; col += gridDim.x)
+#pragma unroll 1
     for (unsigned row = threadIdx.x; row < rows; row += blockDim.x) {
       const float4 word = in[size_t(row) * columns + col];
       sum += (word.x + word.y) + (word.z + word.w);
@@ -93,6 +99,7 @@ __host__ __device__ unsigned shuffled(unsigned x, unsigned count) {
 __global__ void sum_random(float* out, const float* in, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
+#pragma unroll 1
     for (unsigned col = threadIdx.x; col < columns; col += blockDim.x)
       sum += in[shuffled(row * columns + col, rows * columns)];
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
@@ -102,6 +109,7 @@ __global__ void sum_random(float* out, const float* in, unsigned rows, unsigned 
 __global__ void sum_random4(float* out, const float4* in, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
+#pragma unroll 1
     for (unsigned col = threadIdx.x; col < columns; col += blockDim.x) {
       const float4 word = in[shuffled(row * columns + col, rows * columns)];
       sum += (word.x + word.y) + (word.z + word.w);
@@ -133,6 +141,7 @@ __global__ void sum_rows_eight(float* out, const float* in, unsigned rows, unsig
 __global__ void no_reads(float* out, const float*, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
+#pragma unroll 1
     for (unsigned col = threadIdx.x; col < columns; col += blockDim.x) sum += 1.0f;
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
@@ -209,9 +218,12 @@ const Kernel kernels[] = {
     named<empty>({.text = "empty", .order = Order::empty}),
 };
 
-/// Rows of 16-byte words have to begin on 16 bytes, and the shuffle has 32 bits.
-bool fits(const Kernel& k, size_t side) {
-  return side % k.words == 0 && (k.order != Order::random || side * (side / k.words) < 1ull << 32);
+/// Why the kernel cannot read a square with this side; empty: it can.
+std::string missing(const Kernel& k, size_t side) {
+  if (side % k.words) return "rows of " + std::to_string(side) + " floats hold no 16-byte words";
+  if (k.order == Order::random && side * (side / k.words) >= 1ull << 32)
+    return "the shuffle has 32 bits";
+  return "";
 }
 
 /// The row of a kernel with the launch that is best for it.
@@ -240,17 +252,24 @@ __host__ __device__ unsigned taker(const Walk& w, unsigned row, unsigned col) {
   return line % w.launch.blocks * w.launch.threads + along % w.launch.threads;
 }
 
+/// What load i of the array adds to a sum, in the order's own numbering.
+__host__ __device__ unsigned sum_of_load(const Walk& w, NumberAt number, size_t i) {
+  const size_t word =
+      w.order == Order::random ? shuffled(unsigned(i), unsigned(w.rows * w.columns)) : i;
+  unsigned sum = 0;
+  for (unsigned k = 0; k < w.words; ++k)
+    sum += w.order == Order::none ? 1 : number.whole(word * w.words + k);
+  return sum;
+}
+
 /// Hands every word to the thread that has to take it: from words to threads, where the kernels go
 /// from threads to words.
 __global__ void add_to_takers(unsigned* right, Walk w, NumberAt number) {
   const size_t count = size_t(w.rows) * w.columns;
   const size_t threads = size_t(gridDim.x) * blockDim.x;
   for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < count; i += threads) {
-    const size_t word = w.order == Order::random ? shuffled(unsigned(i), unsigned(count)) : i;
-    unsigned sum = 0;
-    for (unsigned k = 0; k < w.words; ++k)
-      sum += w.order == Order::none ? 1 : number.whole(word * w.words + k);
-    atomicAdd(&right[taker(w, unsigned(i / w.columns), unsigned(i % w.columns))], sum);
+    const unsigned row = unsigned(i / w.columns), col = unsigned(i % w.columns);
+    atomicAdd(&right[taker(w, row, col)], sum_of_load(w, number, i));
   }
 }
 
@@ -335,20 +354,17 @@ std::vector<Launch> launches_of(const Run& run) {
   return run.device ? candidates(run.device->prop) : std::vector<Launch>{text_launch};
 }
 
+Launch fastest(const std::vector<Launch>& launches, const Function<double(Launch)>& ms_of) {
+  return *std::ranges::min_element(launches, {}, [&](Launch l) { return ms_of(l); });
+}
+
 Launch search(const Run& run, const Shared<Square>& square, const Kernel& k) {
   Measuring briefly = run.measuring;
   briefly.typed = false;
   briefly.repeats = 3;
-  Launch best = text_launch;
-  double least = INFINITY;
-  for (const Launch l : launches_of(run)) {
-    const double ms = time_alone(briefly, task_of(square, best_of(k.key), l)).median();
-    if (ms < least) {
-      least = ms;
-      best = l;
-    }
-  }
-  return best;
+  return fastest(launches_of(run), [&](Launch l) {
+    return time_alone(briefly, task_of(square, best_of(k.key), l)).median();
+  });
 }
 
 /// The launch that takes least time. It is measured again afterwards. Random order takes that of
@@ -388,14 +404,20 @@ struct Calibrated {
   double lone_sector = NAN;  ///< of a sector from memory of which nobody wants the rest
 };
 
+/// Threads of a launch that are resident at once.
+double resident(Launch l, const Device& device) {
+  const double most =
+      double(device.prop.multiProcessorCount) * device.prop.maxThreadsPerMultiProcessor;
+  return std::min<double>(l.total(), most);
+}
+
 /// Milliseconds by the slowest of the things that apply.
 double predicted_ms(const Kernel& k, Launch l, double side, const Calibrated& c,
                     const Device& device) {
   const double loads = side * side / k.words;  // of single lanes
-  const double resident = std::min<double>(
-      l.total(), double(device.prop.multiProcessorCount) * device.prop.maxThreadsPerMultiProcessor);
-  double ms = c.bandwidth;  // bytes over bandwidth
-  if (k.order == Order::rows) ms = std::max(ms, loads / resident / k.in_flight * c.latency);
+  double ms = c.bandwidth;                     // bytes over bandwidth
+  if (k.order == Order::rows)
+    ms = std::max(ms, loads / resident(l, device) / k.in_flight * c.latency);
   if (k.order == Order::columns) ms = std::max(ms, lookups(k, side) * c.lookup);
   if (k.order == Order::random) ms = std::max(ms, loads * c.lone_sector);
   return ms;
@@ -428,6 +450,13 @@ void require_fit(const Run& run) { side_of(run); }
 size_t host_side_of(const Run& run) {
   const bool all = options_of(run).size || (run.device && !run.quick);
   return HostSquare::fitting_side(std::min<size_t>(side_of(run), all ? 12288 : 6144));
+}
+
+/// "16 threads": of the host that measured, which is another one where recorded rows are shown.
+std::string host_cores(const Run& run) {
+  const auto count = [] { return single(HostSquare::threads()); };
+  const double threads = ask_host(run, "host_rows", "threads", "", count).median;
+  return std::isfinite(threads) ? fixed(threads, 0) + " threads" : "all cores";
 }
 
 Sheet sheet_of(const Run& run, const char* heading, const Function<std::string(const Ref&)>& launch,
@@ -468,21 +497,21 @@ Calibrated measure_text_launch(const Run& run, Memory& square, size_t side) {
   Sheet sheet = sheet_of(
       run, "order, text's launch", [](const Ref&) { return text_launch.text(); }, false);
   for (const Kernel& k : kernels)
-    if (fits(k, side))
-      sheet.add({.ref = k.key,
-                 .words = k.text,
-                 .bytes = bytes_read(double(side)),
-                 .calibrates = k.calibrates,
-                 .model = model_of(k, run.device)});
+    sheet.add({.ref = k.key,
+               .words = k.text,
+               .bytes = bytes_read(double(side)),
+               .calibrates = k.calibrates,
+               .model = model_of(k, run.device),
+               .missing = missing(k, side)});
   sheet.measure(Timing::in_turn,
                 [&](const Row& row) { return task_of(square(), row.ref, text_launch); });
   const double words = double(side) * double(side);
-  const auto ms = [&](const char* key) {
-    return fits(*kernel_of(key), side) ? sheet.ms(key) : double(NAN);
-  };
-  const Calibrated c{ms("sum_rows_eight"), ms("sum_rows") * text_launch.total() / words,
-                     ms("sum_columns") / lookups(*kernel_of("sum_columns"), double(side)),
-                     ms("sum_random") / words};
+  const double threads = run.device ? resident(text_launch, *run.device) : NAN;
+  const Calibrated c{
+      .bandwidth = sheet.ms("sum_rows_eight"),
+      .latency = sheet.ms("sum_rows") * threads / words,
+      .lookup = sheet.ms("sum_columns") / lookups(*kernel_of("sum_columns"), double(side)),
+      .lone_sector = sheet.ms("sum_random") / words};
   sheet.predict([&](const Row& row) {
     const Kernel& k = *kernel_of(row.ref);
     if (!k.reads() || !run.device) return double(NAN);
@@ -497,12 +526,12 @@ Calibrated measure_text_launch(const Run& run, Memory& square, size_t side) {
 /// Each kernel with its best launch, and the host's sum by rows, in turn.
 template <class Memory, class HostMemory>
 void measure_best_launches(const Run& run, Memory& square, HostMemory& host, size_t side,
-                           const Calibrated& c) {
+                           const Calibrated& c, const std::string& cores) {
   std::vector<Launch> best(std::size(kernels), text_launch);
   const auto launch_of = [&](const Ref& ref) { return best[kernel_of(ref) - kernels]; };
   for (const Kernel& k : kernels) {
     const bool as_columns = k.order == Order::random;
-    if (!k.reads() || !fits(k, side)) continue;
+    if (!k.reads() || !missing(k, side).empty()) continue;
     best[&k - kernels] = as_columns ? launch_of(k.words == 1 ? "sum_columns" : "sum_columns4")
                                     : best_launch(run, square, k);
   }
@@ -510,11 +539,12 @@ void measure_best_launches(const Run& run, Memory& square, HostMemory& host, siz
       run, "order, best launch",
       [&](const Ref& ref) { return kernel_of(ref) ? launch_of(ref).text() : ""; }, true);
   for (const Kernel& k : kernels)
-    if (k.reads() && fits(k, side))
+    if (k.reads())
       sheet.add({.ref = best_of(k.key),
                  .words = std::string(k.text) + ", best launch",
                  .bytes = bytes_read(double(side)),
-                 .model = model_of(k, run.device)});
+                 .model = model_of(k, run.device),
+                 .missing = missing(k, side)});
   const double host_bytes = bytes_read(double(host_side_of(run)));
   sheet.add({.ref = "host_rows",
              .words = "by rows, all cores",
@@ -531,7 +561,7 @@ void measure_best_launches(const Run& run, Memory& square, HostMemory& host, siz
   sheet.print();
 
   Sheet columns(
-      run, "host, " + HostSquare::threads_text(),
+      run, "host, " + cores,
       {milliseconds(2), spread(), in_unit(measured("GB/s", "bandwidth", "GB/s", 2), gbs_of)});
   columns.add({.ref = "host_columns",
                .words = "by columns, all cores",
@@ -551,13 +581,12 @@ void run_sum(const Run& run) {
   SharedByTasks square([&run, side] { return Square(unsigned(side), launches_of(run)); });
   SharedByTasks host([host_side] { return HostSquare(host_side); });
   const Calibrated c = measure_text_launch(run, square, side);
-  measure_best_launches(run, square, host, side, c);
-  if (side % 4)
-    run.report.note("rows of " + std::to_string(side) + " floats hold no 16-byte words");
+  const std::string cores = host_cores(run);
+  measure_best_launches(run, square, host, side, c, cores);
   // the text compares two CPUs of 2007: a finding about this host, no claim
   if (run.device)
     find(run, "sum", {.slow = "host_rows", .fast = best_of("sum_rows"), .per_byte = true},
-         HostSquare::threads_text() + " of this host: ");
+         "host, " + cores + ": ");
 }
 
 // ---- claims ----
@@ -569,8 +598,6 @@ std::vector<Claim> claims(const Run& run) {
   const std::string in_cache = run.device && !beyond_l2(*run.device, bytes)
                                    ? "the array is less than four times the L2"
                                    : "";
-  const std::string narrow =
-      side % 4 ? "rows of " + std::to_string(side) + " floats hold no 16-byte words" : in_cache;
   const auto share_of = [=](const char* key) {
     return Level{.ref = best_of(key),
                  .metric = "of theory",
@@ -595,14 +622,13 @@ std::vector<Claim> claims(const Run& run) {
       beats(77), "sum_columns", "sum_rows", in_cache);
   add({"04.2b", "columns are as slow as random order", "expected, not measured", "8800 GTX", g80},
       gains_nothing(), "sum_random", "sum_columns", in_cache);
-  if (side % 4) return all;
   add({"04.3", "by rows float4 loses a factor of 1.5 to 2", "1.8x slower", "8800 GTX", g80},
-      beats(1.5, 2), "sum_rows4", "sum_rows", narrow);
+      beats(1.5, 2), "sum_rows4", "sum_rows", in_cache);
   add({"04.4a", "by columns float4 quadruples the rate", "4.1x faster", "8800 GTX", g80}, beats(4),
-      "sum_columns", "sum_columns4", narrow);
+      "sum_columns", "sum_columns4", in_cache);
   add({"04.4b", "a load of 128 bits takes as long as one of 32 bits", "the same time, no figure",
-       "8800 GTX", g80},
-      costs_as_much(), "sum_random4", "sum_random", narrow);
+       "the study of 2007"},
+      costs_as_much(), "sum_random4", "sum_random", in_cache);
   all.back().pairs[0].works = 4;  // so many times as many loads in the fast row
   return all;
 }
@@ -620,7 +646,7 @@ std::vector<Checked> tasks(size_t n) {
   for (const Launch l : {Launch{2, 1024}, Launch{70, 33}})
     for (const unsigned wide : {side, (side + 3) / 4 * 4}) {
       for (const Kernel& k : kernels) {
-        if (!fits(k, wide)) continue;
+        if (!missing(k, wide).empty()) continue;
         const Shared square{Square(wide, {l})};
         all.push_back({.task = task_of(square, k.key, l),
                        .elements = l.total(),

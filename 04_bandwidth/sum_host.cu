@@ -77,7 +77,7 @@ class Crew {
     }
   }
 
-  const size_t size_ = std::max(1u, std::thread::hardware_concurrency());
+  const size_t size_ = HostSquare::threads();
   std::mutex mutex_;
   std::condition_variable begin_, end_;
   const std::function<void(size_t)>* work_ = nullptr;
@@ -146,9 +146,7 @@ size_t HostSquare::fitting_side(size_t side) {
   return side;
 }
 
-std::string HostSquare::threads_text() {
-  return std::to_string(std::max(1u, std::thread::hardware_concurrency())) + " threads";
-}
+unsigned HostSquare::threads() { return std::max(1u, std::thread::hardware_concurrency()); }
 
 /// `right`: the sums of all lines. Lines begin `line_apart` words apart, a line's words lie
 /// `word_apart` from each other.

@@ -15,8 +15,8 @@ class HostSquare {
 
   /// `side`, halved until the array takes at most half of the host's memory.
   static size_t fitting_side(size_t side);
-  /// "16 threads".
-  static std::string threads_text();
+  /// So many add up: one for each processor that this program may use.
+  static unsigned threads();
 
   /// Adds up the whole array, a share of the rows (or of the columns) per thread. The tasks are
   /// called host_rows and host_columns.
