@@ -35,35 +35,34 @@ void take_block(const std::string& text, Options& options) {
 
 int main(int argc, char** argv) {
   Options& options = typed_options();
-  return run_sample(
-      {.topic = "04_bandwidth",
-       .about = "How close a kernel gets to what the memory can do",
-       .experiments =
-           {
-               listed(&peak_experiment),
-               listed(&in_flight_experiment),
-               listed(&async_copy_experiment),
-               listed(&transpose_experiment),
-               listed(&block_shape_experiment),
-               listed(&sum_experiment),
-               listed(&threads_experiment),
-               listed(&blocks_experiment),
-           },
-       .options =
-           {
-               {"size",
-                "rows, and columns, of the matrices; peak's arrays hold N x N floats",
-                "each experiment's own",
-                {"peak", "transpose", "sum"},
-                [&](const std::string& text) {
-                  options.size =
-                      size_t(parse_number("--size", text, 1, (long long)Options::largest_size));
-                }},
-               {"block",
-                "threads of a block across and down, WxH, in one-element kernels",
-                "32x8",
-                {"transpose"},
-                [&](const std::string& text) { take_block(text, options); }},
-           }},
-      argc, argv);
+  return run_sample({.topic = "04_bandwidth",
+                     .about = "How close a kernel gets to what the memory can do",
+                     .experiments =
+                         {
+                             listed(&peak_experiment),
+                             listed(&in_flight_experiment),
+                             listed(&async_copy_experiment),
+                             listed(&transpose_experiment),
+                             listed(&block_shape_experiment),
+                             listed(&sum_experiment),
+                             listed(&threads_experiment),
+                             listed(&blocks_experiment),
+                         },
+                     .options =
+                         {
+                             {"size",
+                              "rows, and columns, of the matrices; peak's arrays hold N x N floats",
+                              "each experiment's own",
+                              {"peak", "transpose", "sum"},
+                              [&](const std::string& text) {
+                                options.size = size_t(parse_number(
+                                    "--size", text, 1, (long long)Options::largest_size));
+                              }},
+                             {"block",
+                              "threads of a block across and down, WxH, in one-element kernels",
+                              "32x8",
+                              {"transpose"},
+                              [&](const std::string& text) { take_block(text, options); }},
+                         }},
+                    argc, argv);
 }
