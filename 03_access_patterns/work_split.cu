@@ -242,11 +242,13 @@ int passes(const Warp& warp) {
   return *std::max_element(of_bank, of_bank + 32);
 }
 
-/// Lines that L1 looks up per cycle. Banks alone fail for chunks of an odd number of words, which
-/// meet in no bank: an SM would read 32 words per cycle, and reads 1.9 (whole GPU, H200). A warp's
-/// load of such chunks is of 32 lines; two per cycle give 2 words. The 2 was fitted to that row. It
-/// fits the odd rows of 07_texture_readonly locality, too: 2.0 on an H200, 1.9 on an H100. The row
-/// of odd chunks from L2 was not used for it.
+/// Lines of a load that L1 serves per cycle, in the model. Banks alone fail for chunks of an odd
+/// number of words, which meet in no bank: an SM would read 32 words per cycle, and reads 1.9
+/// (whole GPU, H200). A warp's load of such chunks is of 32 lines; two per cycle give 2 words. The
+/// 2 was fitted to that row. It fits the odd rows of 07_texture_readonly locality, too: 2.0 on an
+/// H200, 1.9 on an H100. But the row of odd chunks from L2, which was not used for it, takes 0.29
+/// cycles per word on an H200 and not 0.50: so the 2 is no rate of L1's lookups. What it is instead
+/// is open.
 constexpr double lines_per_cycle = 2;
 
 /// Cycles of L1 per word of a warp's load.
