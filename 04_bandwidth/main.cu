@@ -6,12 +6,12 @@
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] extern const samples::Experiment peak_experiment;
 [[gnu::weak]] extern const samples::Experiment in_flight_experiment;
-[[gnu::weak]] extern const samples::Experiment async_copy_experiment;
 [[gnu::weak]] extern const samples::Experiment transpose_experiment;
-[[gnu::weak]] extern const samples::Experiment block_shape_experiment;
 [[gnu::weak]] extern const samples::Experiment sum_experiment;
 [[gnu::weak]] extern const samples::Experiment threads_experiment;
 [[gnu::weak]] extern const samples::Experiment blocks_experiment;
+[[gnu::weak]] extern const samples::Experiment block_shape_experiment;
+[[gnu::weak]] extern const samples::Experiment async_copy_experiment;
 
 namespace {
 
@@ -41,12 +41,12 @@ int main(int argc, char** argv) {
                          {
                              listed(&peak_experiment),
                              listed(&in_flight_experiment),
-                             listed(&async_copy_experiment),
                              listed(&transpose_experiment),
-                             listed(&block_shape_experiment),
                              listed(&sum_experiment),
                              listed(&threads_experiment),
                              listed(&blocks_experiment),
+                             listed(&block_shape_experiment),
+                             listed(&async_copy_experiment),
                          },
                      .options =
                          {
