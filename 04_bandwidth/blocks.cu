@@ -108,11 +108,6 @@ Ref again(unsigned blocks) { return {"sum_rows_again", double(blocks)}; }
 Ref row_of(Launch few) {
   return "sum_rows_" + std::to_string(few.blocks) + "x" + std::to_string(few.threads);
 }
-Launch launch_of(const Ref& ref) {
-  for (const Launch l : few)
-    if (same(ref, row_of(l))) return l;
-  return {unsigned(ref.at), block_threads};
-}
 
 // ---- prediction ----
 
@@ -140,6 +135,7 @@ Size size_of(const Run& run) {
 template <class Memory>
 Sheet measure_sweep(const Run& run, Memory& array, Size size, Places p) {
   const auto blocks_of = [](const Row& row) { return unsigned(row.ref.at); };
+  const auto launch = [=](const Row& row) { return Launch{blocks_of(row), block_threads}; };
   const auto part = [=](const Row& row) {
     return Size{part_of(size.rows, blocks_of(row)), size.columns};
   };
@@ -151,7 +147,7 @@ Sheet measure_sweep(const Run& run, Memory& array, Size size, Places p) {
        number(predicted("rows per block", "rows a block", "", 0),
               [=](const Row& row) { return ceil_div(part(row).rows, blocks_of(row)); }),
        number(saved_only(predicted("", "bytes in flight", "bytes", 0)),
-              [=](const Row& row) { return device(bytes_in_flight(launch_of(row.ref), p.fit)); }),
+              [=](const Row& row) { return device(bytes_in_flight(launch(row), p.fit)); }),
        milliseconds(4), spread(), in_unit(measured("GB/s", "bandwidth", "GB/s", 0), gbs_of),
        in_unit(measured("balanced", "bandwidth with the rows' imbalance taken out", "GB/s", 0),
                [=](const Row& row, double ms) {
@@ -165,7 +161,7 @@ Sheet measure_sweep(const Run& run, Memory& array, Size size, Places p) {
                .calibrates = b == p.multiprocessors,
                .printed = shown_counts.count(b) > 0});
   sheet.measure(Timing::in_turn, [&](const Row& row) {
-    return row_task(array(), row.ref, sum_rows, launch_of(row.ref), part(row).rows);
+    return row_task(array(), row.ref, sum_rows, launch(row), part(row).rows);
   });
   const Launch calibration{p.multiprocessors, block_threads};
   const Size calibrated{part_of(size.rows, p.multiprocessors), size.columns};
@@ -173,7 +169,7 @@ Sheet measure_sweep(const Run& run, Memory& array, Size size, Places p) {
       sheet.ms(row_of(p.multiprocessors)) / loads_in_turn(calibrated, calibration, p.fit);
   sheet.predict([&](const Row& row) {
     if (!run.device) return double(NAN);
-    return predicted_ms(part(row), launch_of(row.ref), p.fit, latency, run.device->theoretical_gbs);
+    return predicted_ms(part(row), launch(row), p.fit, latency, run.device->theoretical_gbs);
   });
   sheet.print({"the model: rounds x rows per block x " +
                    std::to_string(ceil_div(size.columns, block_threads)) + " loads x " +
@@ -184,20 +180,25 @@ Sheet measure_sweep(const Run& run, Memory& array, Size size, Places p) {
   return sheet;
 }
 
-/// What the claims need of a sweep. Where nothing was measured, some counts that are in it.
+// What the claims need of the sweep. These numbers of blocks are measured again, in turn, as rows
+// of their own, since what was best by chance is not best twice.
+const Ref best = "best";          // of all
+const Ref best_few = "best_few";  // of those up to 1024
+const Ref worst = "worst";        // from the best on to 2048
+// the largest fall of the rate from a number of blocks to the next, of up to 8 per multiprocessor
+const Ref before_fall = "before_fall", after_fall = "after_fall";
+
 struct Chosen {
-  unsigned best = chart_end;      ///< of all
-  unsigned best_few = chart_end;  ///< of those up to 1024
-  unsigned worst = most;          ///< from the best on to 2048
-  unsigned before_fall = 512;     ///< of up to 8 per multiprocessor: from here to the next
-  double fall_few = NAN;          ///< share of the rate that goes there
-  double fall_many = NAN;         ///< the largest beyond
+  // where nothing was measured, numbers that are in every sweep
+  unsigned best = chart_end, best_few = chart_end, worst = most, before_fall = 512;
+  double fall_few = NAN;   ///< share of the rate that is lost behind before_fall
+  double fall_many = NAN;  ///< the largest such share beyond 8 blocks per multiprocessor
 };
 
-Chosen choose(const Sheet& sweep, Size size, Places p, bool full) {
+/// `rate`: of so many blocks; any unit.
+Chosen choose(const std::set<unsigned>& counts, unsigned multiprocessors,
+              const Function<double(unsigned)>& rate) {
   Chosen found;
-  const auto rate = [&](unsigned b) { return part_of(size.rows, b) / sweep.ms(row_of(b)); };
-  const std::set<unsigned> counts = swept(size.rows, p, full);
   for (const unsigned b : counts) {
     if (b <= most && rate(b) > rate(found.best)) found.best = b;
     if (b <= chart_end && rate(b) > rate(found.best_few)) found.best_few = b;
@@ -208,7 +209,7 @@ Chosen choose(const Sheet& sweep, Size size, Places p, bool full) {
   for (const unsigned b : counts) {
     if (b + 1 > most || counts.count(b + 1) == 0) continue;
     const double fall = 1 - rate(b + 1) / rate(b);
-    const bool is_few = b < 8 * p.multiprocessors;
+    const bool is_few = b < 8 * multiprocessors;
     double& largest = is_few ? found.fall_few : found.fall_many;
     if (!(fall > largest) && std::isfinite(largest)) continue;
     if (is_few && std::isfinite(fall)) found.before_fall = b;
@@ -217,26 +218,67 @@ Chosen choose(const Sheet& sweep, Size size, Places p, bool full) {
   return found;
 }
 
+/// What the sweep chose passes the gate, so that a recorded run is judged by its own choice.
+Chosen choose(const Run& run, const Sheet& sweep, Size size, Places p) {
+  Chosen found = choose(swept(size.rows, p, run.full), p.multiprocessors,
+                        [&](unsigned b) { return part_of(size.rows, b) / sweep.ms(row_of(b)); });
+  const auto through_gate = [&run](const Ref& ref, unsigned& blocks) {
+    const double answer = ask(run, ref, "blocks", "", [&] { return single(blocks); }).median;
+    if (answer >= 1) blocks = unsigned(answer);
+  };
+  through_gate(best, found.best);
+  through_gate(best_few, found.best_few);
+  through_gate(worst, found.worst);
+  through_gate(before_fall, found.before_fall);
+  const auto measured_fall = [](double value) {
+    return std::isfinite(value) ? single(value) : Statistics{};
+  };
+  ask(run, "falls", "the largest of few blocks", "%",
+      [&] { return measured_fall(100 * found.fall_few); });
+  ask(run, "falls", "of many over few", "times",
+      [&] { return measured_fall(found.fall_many / found.fall_few); });
+  return found;
+}
+
 /// What the text names, and what the sweep has chosen, again and in turn.
 template <class Memory>
 void measure_again(const Run& run, Memory& array, Size size, Places p, const Chosen& chosen) {
-  std::set<unsigned> counts(std::begin(named), std::end(named));
-  counts.insert({1000, chosen.best, chosen.best_few, chosen.worst, chosen.before_fall,
-                 chosen.before_fall + 1, two_thirds(p)});
+  struct Again {
+    Ref ref;
+    std::string words;
+    Launch launch;
+  };
+  const auto of_192 = [](const Ref& ref, const std::string& words, unsigned b) {
+    const std::string blocks = std::to_string(b);
+    return Again{ref, words.empty() ? blocks : words + ", " + blocks, {b, block_threads}};
+  };
+  std::vector<Again> launches;
+  for (const unsigned b : {named[0], named[1], named[2], named[3], 1000u})
+    launches.push_back(of_192(again(b), "", b));
+  launches.push_back(of_192("two_thirds", "two thirds of what fits", two_thirds(p)));
+  launches.push_back(of_192(best, "the best", chosen.best));
+  launches.push_back(of_192(best_few, "the best up to 1024", chosen.best_few));
+  launches.push_back(of_192(worst, "the worst from the best on", chosen.worst));
+  launches.push_back(of_192(before_fall, "before the largest fall", chosen.before_fall));
+  launches.push_back(of_192(after_fall, "one block more", chosen.before_fall + 1));
+  for (const Launch l : few)
+    launches.push_back(
+        {row_of(l), std::to_string(l.blocks) + " of " + std::to_string(l.threads) + " threads", l});
+  const auto launch = [&launches](const Row& row) {
+    return std::ranges::find_if(launches, [&row](const Again& a) { return same(a.ref, row.ref); })
+        ->launch;
+  };
+  const auto rows_of = [size](Launch l) { return part_of(size.rows, l.blocks); };
+
   Sheet sheet(run, "again, blocks",
               {in_unit(measured("ms", "time", "ms", 4), [](const Row&, double ms) { return ms; }),
                spread(), in_unit(measured("GB/s", "bandwidth", "GB/s", 0), gbs_of)},
               "blocks");
-  const auto add = [&](const Ref& ref, std::string words) {
-    const unsigned rows = part_of(size.rows, launch_of(ref).blocks);
-    sheet.add({.ref = ref, .words = std::move(words), .bytes = bytes_read({rows, size.columns})});
-  };
-  for (const unsigned b : counts) add(again(b), "");
-  for (const Launch l : few)
-    add(row_of(l), std::to_string(l.blocks) + " of " + std::to_string(l.threads) + " threads");
+  for (const Again& a : launches)
+    sheet.add(
+        {.ref = a.ref, .words = a.words, .bytes = bytes_read({rows_of(a.launch), size.columns})});
   sheet.measure(Timing::in_turn, [&](const Row& row) {
-    const Launch l = launch_of(row.ref);
-    return row_task(array(), row.ref, sum_rows, l, part_of(size.rows, l.blocks));
+    return row_task(array(), row.ref, sum_rows, launch(row), rows_of(launch(row)));
   });
   sheet.print();
 }
@@ -250,32 +292,19 @@ void run_blocks(const Run& run) {
   const unsigned threads = std::max(p.most_blocks() * block_threads, few[0].total());
   SharedByTasks array([=] { return RowArray(size, threads); });
   const Sheet sweep = measure_sweep(run, array, size, p);
-  const Chosen chosen = choose(sweep, size, p, run.full);
-  const auto keep_count = [&](const char* what, unsigned blocks) {
-    keep(run, what, "blocks", "", single(blocks));
-  };
   keep(run, "resident", "blocks", "", single(p.fit));
-  keep_count("best", chosen.best);
-  keep_count("best_few", chosen.best_few);
-  keep_count("worst", chosen.worst);
-  keep_count("before_fall", chosen.before_fall);
-  const auto keep_fall = [&](const char* what, const char* unit, double value) {
-    keep(run, "falls", what, unit, std::isfinite(value) ? single(value) : Statistics{});
-  };
-  keep_fall("the largest of few blocks", "%", 100 * chosen.fall_few);
-  keep_fall("of many over few", "times", chosen.fall_many / chosen.fall_few);
+  const Chosen chosen = choose(run, sweep, size, p);
   measure_again(run, array, size, p, chosen);
 }
 
 // ---- claims ----
 
 std::vector<Claim> claims(const Run& run) {
-  const auto kept = [&run](const char* what, const char* metric = "blocks") {
-    return run.results->value(what, metric).value.median;
+  const auto kept = [&run](const Ref& ref, const char* metric = "blocks") {
+    return run.results->value(ref, metric).value.median;
   };
-  const auto best = unsigned(kept("best")), best_few = unsigned(kept("best_few")),
-             worst = unsigned(kept("worst")), from = unsigned(kept("before_fall")),
-             fit = unsigned(kept("resident"));
+  const auto fit = unsigned(kept("resident"));
+  const std::string best_count = std::to_string(unsigned(kept(best)));
   const unsigned sms = run.device ? unsigned(run.device->prop.multiProcessorCount) : 16;
   const Size size = size_of(run);
   const std::string in_cache = run.device && !beyond_l2(*run.device, bytes_read(size))
@@ -285,9 +314,8 @@ std::vector<Claim> claims(const Run& run) {
     return Comparison{.slow = std::move(slow), .fast = std::move(fast), .per_byte = true};
   };
   std::vector<Comparison> as_best, with_few, one_more, idle;
-  for (const unsigned b : named)
-    if (b != best_few) as_best.push_back(per_byte(again(b), again(best_few)));
-  for (const Launch l : few) with_few.push_back(per_byte(row_of(l), again(best)));
+  for (const unsigned b : named) as_best.push_back(per_byte(again(b), best_few));
+  for (const Launch l : few) with_few.push_back(per_byte(row_of(l), best));
   for (const unsigned rounds : {1u, 2u})
     one_more.push_back(per_byte(row_of(rounds * fit + 1), row_of(rounds * fit)));
   for (const unsigned times : {1u, 2u, 4u})
@@ -297,7 +325,7 @@ std::vector<Claim> claims(const Run& run) {
       {.part = {"04.7a", "few blocks: from a number to the next the rate jumps down by 15-20%",
                 "15-20%", "8800 GTX", g80},
        .rule = beats(1.15, 1.25),  // 15 to 20% of the lower or of the higher rate
-       .pairs = {per_byte(again(from + 1), again(from))},
+       .pairs = {per_byte(after_fall, before_fall)},
        .unless = in_cache},
       {.part = {"04.7b", "the jumps shrink as the number of blocks grows", "shrink, no figure",
                 "8800 GTX", g80},
@@ -311,20 +339,21 @@ std::vector<Claim> claims(const Run& run) {
                 "peaks of the chart", "8800 GTX", g80},
        .rule = costs_as_much(),
        .pairs = as_best,
-       .here = "the best up to 1024 of the sweep is " + std::to_string(best_few),
+       .here = "the best up to 1024 of the sweep is " + std::to_string(unsigned(kept(best_few))),
        .unless = in_cache},
       {.part = {"04.7d", "more blocks than the best do no harm", "no harm", "8800 GTX"},
        .rule = costs_as_much(),
-       .pairs = {per_byte(again(worst), again(best))},
-       .here = "the worst number from the best on to 2048",
-       .unless = best == worst ? "the best of the sweep is its last" : in_cache},
+       .pairs = {per_byte(worst, best)},
+       .here = "the best of the sweep is " + best_count + ", the worst beyond it is " +
+               std::to_string(unsigned(kept(worst))),
+       .unless = kept(best) == most ? "the best of the sweep is its last" : in_cache},
       {.part = {"04.12", "32 blocks of 256 threads, or 64 of 128, each come near the best rate",
                 "nearly the highest rate", "8800 GTX", g80},
        .rule = costs_as_much(),
        .pairs = with_few,
        .unless = in_cache,
        // two thirds of the threads that are resident, as they were on the 8800 GTX
-       .found = {per_byte(again(two_thirds({sms, fit})), again(best))}},
+       .found = {per_byte("two_thirds", best)}},
       {.part = {"04.13b", "1000 blocks are better than 100", "better, no figure",
                 "the vendor's guide"},
        .rule = beats(),
@@ -333,9 +362,9 @@ std::vector<Claim> claims(const Run& run) {
       {.part = {"04.13c", "1000 blocks are enough for several generations of GPUs",
                 "enough, no figure", "the vendor's guide"},
        .rule = costs_as_much(),
-       .pairs = {per_byte(again(1000), again(best))},
-       .here = "the best of the sweep is " + std::to_string(best),
-       .unless = best == 1000 ? "1000 is the best of the sweep" : in_cache},
+       .pairs = {per_byte(again(1000), best)},
+       .here = "the best of the sweep is " + best_count,
+       .unless = in_cache},
       {.part = {"04.14",
                 "whole rounds of the blocks that fit at once are better than one block more",
                 "advice, no figure", "the vendor, by letter"},

@@ -40,7 +40,9 @@ Verdict compare(bool all_inside, bool all_outside) {
 
 /// "A beats B": the direction decides whether it holds, the stated size how strongly.
 Verdict judge_beats(const Criterion& rule, const Interval& r) {
-  const Verdict direction = compare(r.low > least_effect, r.high < least_effect);
+  // what costs as much within 5% is not "much" slower, whatever its direction
+  const double effect = rule.bound >= much ? 1 + same_cost : least_effect;
+  const Verdict direction = compare(r.low > effect, r.high < effect);
   if (direction != Verdict::holds) return direction;
   const bool stated = rule.from > 0;
   double least = stated ? 1 + (1 - stated_tolerance) * (rule.from - 1) : 0;

@@ -86,7 +86,8 @@ struct Criterion {
 
 /// r is above 1; where the text states a factor (or a range of it), less or more is said too.
 Criterion beats(double factor = 0, double or_up_to = 0);
-/// r is above 1.5: "much faster". Between 1.02 and 1.5 it holds, weaker.
+/// r is above 1.5: "much faster". Between 1.05 and 1.5 it holds, weaker; what lies within 5% costs
+/// as much, and does not hold.
 Criterion much_beats(double factor = 0);
 /// r is not above 1: nothing is gained.
 Criterion gains_nothing();

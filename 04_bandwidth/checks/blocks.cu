@@ -22,11 +22,41 @@ TEST_CASE("blocks: few blocks read a part of the rows") {
   CHECK(part_of(12288, 255) == 255 * 48);
   CHECK(part_of(12288, 256) == 12288);
   CHECK(part_of(12288, 2048) == 12288);
-  CHECK(launch_of(row_of(few[0])).blocks == 32);
-  CHECK(launch_of(row_of(few[0])).threads == 256);
-  CHECK(launch_of(row_of(few[1])).threads == 128);
-  CHECK(launch_of(again(1321)).blocks == 1321);
-  CHECK(launch_of(row_of(7)).threads == 192);
+}
+
+TEST_CASE("blocks: what a sweep chooses, by hand") {
+  const std::set<unsigned> counts{1, 16, 17, 32, 512, 513, 1024, 1300, 1301, 2048};
+  const Chosen nothing = choose(counts, 16, [](unsigned) { return double(NAN); });
+  CHECK(nothing.best == 1024);
+  CHECK(nothing.worst == 2048);
+  CHECK(counts.count(nothing.before_fall) == 1);
+  CHECK(!std::isfinite(nothing.fall_few));
+  const Chosen chosen = choose(counts, 16, [](unsigned b) {
+    switch (b) {
+      case 1:
+        return 1.0;
+      case 16:
+        return 40.0;
+      case 17:
+        return 30.0;  // a quarter is lost
+      case 513:
+        return 70.0;
+      case 1300:
+        return 80.0;
+      case 1301:
+        return 76.0;  // a twentieth
+      case 2048:
+        return 78.0;
+      default:
+        return 60.0;
+    }
+  });
+  CHECK(chosen.best == 1300);
+  CHECK(chosen.best_few == 513);
+  CHECK(chosen.worst == 1301);
+  CHECK(chosen.before_fall == 16);
+  CHECK(chosen.fall_few == doctest::Approx(0.25));
+  CHECK(chosen.fall_many == doctest::Approx(0.05));
 }
 
 TEST_CASE("blocks: each launch reads the next rows") {
@@ -76,11 +106,24 @@ std::string verdict_by(const char* part, const Function<double(unsigned)>& rate,
   const auto give = [&](const Ref& ref, unsigned blocks, double rows_per_ms) {
     rows.push_back({ref, part_of(text_size.rows, blocks) / rows_per_ms});
   };
-  for (const unsigned b : swept(text_size.rows, places, false)) {
+  const std::set<unsigned> counts = swept(text_size.rows, places, false);
+  for (const unsigned b : counts) {
     give(row_of(b), b, rate(b));
     give(again(b), b, rate(b));
-    give(again(b + 1), b + 1, rate(b + 1));
   }
+  const Chosen chosen = choose(counts, places.multiprocessors, rate);
+  give("two_thirds", two_thirds(places), rate(two_thirds(places)));
+  give(best, chosen.best, rate(chosen.best));
+  give(best_few, chosen.best_few, rate(chosen.best_few));
+  give(worst, chosen.worst, rate(chosen.worst));
+  give(before_fall, chosen.before_fall, rate(chosen.before_fall));
+  give(after_fall, chosen.before_fall + 1, rate(chosen.before_fall + 1));
+  rows.push_back({best, double(chosen.best), "blocks"});
+  rows.push_back({best_few, double(chosen.best_few), "blocks"});
+  rows.push_back({worst, double(chosen.worst), "blocks"});
+  rows.push_back({before_fall, double(chosen.before_fall), "blocks"});
+  rows.push_back({"falls", 100 * chosen.fall_few, "the largest of few blocks"});
+  rows.push_back({"falls", chosen.fall_many / chosen.fall_few, "of many over few"});
   for (const Launch l : few) give(row_of(l), l.blocks, of_few ? of_few(l) : rate(l.blocks));
   return verdict_if(blocks_experiment, part, rows);
 }

@@ -97,6 +97,11 @@ TEST_CASE("threads: what decides each part") {
       rows.push_back({row_of(t), ms(row_of(t))});
       rows.push_back({again(t), ms(again(t))});
     }
+    unsigned fastest = named[0];
+    for (const unsigned t : swept(false))
+      if (ms(row_of(t)) < ms(row_of(fastest))) fastest = t;
+    rows.push_back({best, double(fastest), "threads per block"});
+    rows.push_back({best, ms(again(fastest))});
     return verdict_if(threads_experiment, part, rows);
   };
   const auto by_count = [&](const char* part, double (*ms)(unsigned)) {

@@ -46,9 +46,10 @@ TEST_CASE("judging: much, or significantly, is from 1.5 times on") {
   CHECK(said(much_beats(), 1.5, 9) == "holds");
   CHECK(said(much_beats(), 1.5 - bit, 9) == "holds, size open");
   CHECK(said(much_beats(), 1.4, 1.6) == "holds, size open");
-  CHECK(said(much_beats(), 1.02 + bit, 1.5 - bit) == "holds, weaker");
-  CHECK(said(much_beats(), 1.02, 1.4) == "too close to call");
+  CHECK(said(much_beats(), 1.05 + bit, 1.5 - bit) == "holds, weaker");
+  CHECK(said(much_beats(), 1.05, 1.4) == "too close to call");
   CHECK(said(much_beats(), 1.0, 1.6) == "too close to call");
+  CHECK(said(much_beats(), 1.01, 1.05 - bit) == "does not hold");  // it costs as much
   CHECK(said(much_beats(), 0.9, 1.02 - bit) == "does not hold");
   CHECK(said(much_beats(9), 1.5 + bit, 2) == "holds, weaker");
   CHECK(said(much_beats(9), 7, 11) == "holds");
