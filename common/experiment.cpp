@@ -10,6 +10,7 @@ namespace {
 struct Judged {
   Interval interval;
   std::string words;
+  std::string name = {};  ///< of the case, where a part has many
 };
 
 Interval ratio_of_times(const Run& run, const Measured& slow, const Measured& fast) {
@@ -38,7 +39,7 @@ Judged judged(const Run& run, const Comparison& pair) {
                    times.value, times.low, times.high, times.pairs, slow.words});
   const Interval r = as_compared(pair, slow, fast, times);
   const std::string per = pair.works == 1 ? "" : std::string(", per ") + pair.per;
-  return {r, slower(r, fast.words) + (pair.per_byte ? ", per byte" : per)};
+  return {r, slower(r, fast.words) + (pair.per_byte ? ", per byte" : per), slow.words};
 }
 
 /// As many decimals as leave three digits.
@@ -63,7 +64,40 @@ Judged judged(const Run& run, const Level& level, const std::string& needs) {
   }
   const std::string figure =
       unit.empty() ? share_text(v) : range_text(v, decimals(v.value)) + " " + unit;
-  return {v, figure + " " + level.metric};
+  return {v, figure + " " + level.metric, text(level.ref)};
+}
+
+/// What was found for each of a few cases.
+std::string each_in_words(const std::vector<Judged>& all) {
+  std::string words;
+  for (const Judged& one : all)
+    if (one.interval.measured()) words += (words.empty() ? "" : ", ") + one.words;
+  return words;
+}
+
+/// What was found for many cases: how many hold and which, or which do not, and the figures' ends.
+std::string many_in_words(const std::vector<Judged>& all, const std::vector<Verdict>& verdicts) {
+  std::vector<std::string> holding, others;
+  double least = INFINITY, most = -INFINITY;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].interval.measured()) continue;
+    (holds(verdicts[i]) ? holding : others).push_back(all[i].name);
+    least = std::min(least, all[i].interval.value);
+    most = std::max(most, all[i].interval.value);
+  }
+  const size_t cases = holding.size() + others.size();
+  if (cases == 0) return "";
+  const auto list = [](const char* before, const std::vector<std::string>& names) {
+    std::string words;
+    for (const std::string& name : names) words += (words.empty() ? before : ", ") + name;
+    return words;
+  };
+  std::string words = std::to_string(holding.size()) + " of " + std::to_string(cases) + " hold";
+  if (holding.size() <= others.size())
+    words += list(": ", holding);
+  else
+    words += list(", but not ", others);
+  return words + "; from " + factor_text(least) + " to " + factor_text(most);
 }
 
 void judge(const Run& run, const Claim& claim) {
@@ -76,12 +110,12 @@ void judge(const Run& run, const Claim& claim) {
   for (const Level& level : claim.levels) all.push_back(judged(run, level, claim.needs));
   if (all.empty()) throw std::logic_error(claim.part.id + " names nothing that decides it");
   std::vector<Verdict> verdicts;
-  std::string here;
-  for (const Judged& each : all) {
+  for (const Judged& each : all)
     verdicts.push_back(claim.some ? judge_some(claim.rule, each.interval)
                                   : judge(claim.rule, each.interval));
-    if (each.interval.measured()) here += (here.empty() ? "" : ", ") + each.words;
-  }
+  constexpr size_t few = 4;  // as many as a line has room for
+  std::string here =
+      all.size() <= few || claim.pairs.empty() ? each_in_words(all) : many_in_words(all, verdicts);
   if (!here.empty() && !claim.here.empty()) here += "; " + claim.here;
   const Verdict verdict = verdicts.size() == 1 ? verdicts[0] : judge_many(verdicts);
   // of several the least is saved, or why there is none

@@ -33,9 +33,9 @@ MOVED = {
     "03_access_patterns/LAYOUT.md": [],
     "03_access_patterns/LETTERS.md": [],
     "03_access_patterns/BEYOND.md": [],
-    "04_bandwidth/README.md": ["", "peak", "in_flight", "transpose", "sum"],
+    "04_bandwidth/README.md": [],
     "04_bandwidth/SHAPES.md": [],
-    "04_bandwidth/BEYOND.md": ["Tensor copies"],
+    "04_bandwidth/BEYOND.md": [],
 }
 
 GLOSSARY = "01_memory_model/GLOSSARY.md"

@@ -210,6 +210,8 @@ def table(found, experiment, parameter, columns, wanted, values="", first=""):
         at = places[at]
         if first and at and len({case for case, _, _ in rows}) == 1:
             return at
+        if first and values and len(places) == 1:  # the page says of which value the table is
+            return names[case]
         return ", ".join(filter(None, [names[case], at])) if case or not parameter else f"{at} {parameter}"
 
     shown = Columns(units, rows.values(), {metric: words for metric, words in columns.items() if words}).shown()

@@ -210,6 +210,13 @@ std::vector<Claim> pairs_of_rows(const Run&) {
       {.part = {"1d", "a row that is missing", "", ""},
        .rule = beats(),
        .pairs = {{.slow = {"a", 2}, .fast = {"b", 1}}}},
+      {.part = {"1e", "many, of which two do not", "", ""},
+       .rule = beats(),
+       .pairs = {two_over_one,
+                 {{"a", 3}, {"a", 1}},
+                 {{"a", 3}, {"a", 2}},
+                 {{"a", 1}, {"a", 2}},
+                 {{"a", 1}, {"a", 3}}}},
   };
 }
 std::vector<Claim> one_pair(const Run&) {
@@ -243,6 +250,8 @@ TEST_CASE("claims: pairs in order, several of them, and rows that are missing") 
   CHECK(verdict_on(f.report, "1c") == verdict_text(Verdict::holds));
   CHECK(verdict_on(f.report, "1d") == verdict_text(Verdict::not_judged));
   CHECK(f.printed.find("needs 2 GPUs") != std::string::npos);
+  CHECK(verdict_on(f.report, "1e") == verdict_text(Verdict::depends));
+  CHECK(f.printed.find("3 of 5 hold, but not 1, 1; from 0.33x to 3.00x") != std::string::npos);
   size_t ratios = 0;
   for (const Record& r : f.report.records())
     if (r.kind == "ratio" && r.name == "a" && r.at == "2" &&
@@ -250,7 +259,7 @@ TEST_CASE("claims: pairs in order, several of them, and rows that are missing") 
       CHECK(r.value == 2);
       ++ratios;
     }
-  CHECK(ratios == 2);  // of 1a and of 1c
+  CHECK(ratios == 3);  // of 1a, 1c and 1e
 }
 
 TEST_CASE("claims: what a byte of each row takes") {
