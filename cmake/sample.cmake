@@ -221,10 +221,10 @@ function(add_sample topic)
   add_exercises(${topic})
 endfunction()
 
-# The exercises of a topic, in a program of their own, NN_your_turn. An exercise is your_turn/<name>.cu,
-# solutions/<name>.cu, and <name>_check.cpp or .cu; tests/<name>.cu has answers that are wrong or dear, each behind a
-# comment "// answer <name>_<what>: <what the check says, a regex>". No sample needs them: they are built by the target
-# exercises, and with -DEXERCISE=<name>.
+# The exercises of a topic, each in a program of its own, your_<name>, so that one that does not compile hides no other.
+# An exercise is your_turn/<name>.cu, solutions/<name>.cu, and <name>_check.cpp or .cu; tests/<name>.cu has answers that are
+# wrong or dear, each behind a comment "// answer <name>_<what>: <what the check says, a regex>". No sample needs them: they
+# are built by the target exercises, and with -DEXERCISE=<name>.
 function(add_exercises topic)
   set(exercises)
   glob_in(files ${CMAKE_CURRENT_SOURCE_DIR} your_turn/*.cu)
@@ -234,9 +234,6 @@ function(add_exercises topic)
       list(APPEND exercises ${exercise})
     endif()
   endforeach()
-  if(NOT exercises)
-    return()
-  endif()
   if(EXERCISE)
     if(NOT EXERCISE IN_LIST exercises)
       if(PROJECT_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)
@@ -249,19 +246,24 @@ function(add_exercises topic)
   elseif(EXPERIMENTS)
     return()
   endif()
-
-  set(folder ${CMAKE_CURRENT_SOURCE_DIR}/your_turn)
-  set(sources ${SAMPLES_CMAKE}/your_turn_main.cpp)
   foreach(exercise IN LISTS exercises)
-    glob_in(checks ${folder} ${exercise}_check.c*)
-    list(TRANSFORM checks PREPEND ${folder}/)
-    list(APPEND sources ${folder}/${exercise}.cu ${folder}/solutions/${exercise}.cu ${checks})
-    if(NOT EXERCISE)
-      list(APPEND sources ${folder}/tests/${exercise}.cu)
+    add_exercise(${topic} ${exercise})
+    if(BUILD_TESTING AND NOT EXERCISE)
+      add_exercise_checks(${topic} ${exercise})
     endif()
   endforeach()
-  string(SUBSTRING ${topic} 0 2 number)
-  set(program ${number}_your_turn)
+endfunction()
+
+# Part of add_exercises: the program of one exercise.
+function(add_exercise topic exercise)
+  set(folder ${CMAKE_CURRENT_SOURCE_DIR}/your_turn)
+  set(program your_${exercise})
+  glob_in(checks ${folder} ${exercise}_check.c*)
+  list(TRANSFORM checks PREPEND ${folder}/)
+  set(sources ${SAMPLES_CMAKE}/your_turn_main.cpp ${folder}/${exercise}.cu ${folder}/solutions/${exercise}.cu ${checks})
+  if(NOT EXERCISE)
+    list(APPEND sources ${folder}/tests/${exercise}.cu)
+  endif()
   add_cuda_executable(${program} ${sources})
   target_include_directories(${program} PRIVATE ${folder})  # for solutions/ and tests/
   # what is still to be written uses no parameter
@@ -272,49 +274,77 @@ function(add_exercises topic)
   if(CMAKE_CUDA_ARCHITECTURES MATCHES "^[0-9]+")
     set(architecture ${CMAKE_MATCH_0})
   endif()
-  target_compile_definitions(${program} PRIVATE YOUR_TURN_NVCC="${CMAKE_CUDA_COMPILER}"
+  target_compile_definitions(${program} PRIVATE YOUR_TURN_NAME="${exercise}"
+                                                YOUR_TURN_NVCC="${CMAKE_CUDA_COMPILER}"
                                                 YOUR_TURN_HOST_COMPILER="${CMAKE_CUDA_HOST_COMPILER}"
                                                 YOUR_TURN_ARCHITECTURE="${architecture}")
-  set_property(GLOBAL APPEND PROPERTY EXERCISES ${program})
   if(EXERCISE)
     set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL FALSE)
     return()
   endif()
   set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL TRUE)
   add_dependencies(exercises ${program})
-
-  if(BUILD_TESTING)
-    foreach(exercise IN LISTS exercises)
-      # the reader's own: label your_turn, left out of the preset "test"
-      add_test(NAME "your turn: ${exercise}" COMMAND ${program} ${exercise})
-      set_tests_properties("your turn: ${exercise}" PROPERTIES LABELS your_turn TIMEOUT 600 SKIP_RETURN_CODE 77)
-
-      # that the exercise is as it should be: part of the preset "test"
-      set(name "${topic}: exercise: ${exercise}")
-      add_test(NAME "${name}: its solution differs in the reader's part only"
-               COMMAND ${CMAKE_COMMAND} -DEXERCISE=${folder}/${exercise}.cu -DSOLUTION=${folder}/solutions/${exercise}.cu
-                       -P ${SAMPLES_CMAKE}/your_turn.cmake)
-      set_tests_properties("${name}: its solution differs in the reader's part only" PROPERTIES LABELS ${topic})
-      add_answer_check("${name}: as handed out" ${exercise} "" ${folder}/${exercise}.cu "not yet: .+")
-      add_answer_check("${name}: solution" ${exercise} --solution ${folder}/solutions/${exercise}.cu "done")
-      file(STRINGS ${folder}/tests/${exercise}.cu answers REGEX "^// answer [a-z0-9_]+: ")
-      foreach(answer IN LISTS answers)
-        string(REGEX REPLACE "^// answer ([a-z0-9_]+): .*" "\\1" answer "${answer}")
-        add_answer_check("${name}: ${answer}" ${answer} --test ${folder}/tests/${exercise}.cu "")
-      endforeach()
-    endforeach()
-  endif()
+  # $<TARGET_FILE:...> would have all of them built first, and one that does not compile would hide the others
+  set_property(GLOBAL APPEND PROPERTY EXERCISES ${topic} ${program} ${CMAKE_CURRENT_BINARY_DIR}/${program})
 endfunction()
 
-# Part of add_exercises: what the program says of one answer (cmake/your_turn.cmake).
+# Part of add_exercises: the reader's answer, and that the exercise is as it should be.
+function(add_exercise_checks topic exercise)
+  set(folder ${CMAKE_CURRENT_SOURCE_DIR}/your_turn)
+  # the reader's own: label your_turn, left out of the preset "test"
+  add_test(NAME "your turn: ${exercise}" COMMAND your_${exercise})
+  set_tests_properties("your turn: ${exercise}" PROPERTIES LABELS your_turn TIMEOUT 600 SKIP_RETURN_CODE 77)
+
+  set(name "${topic}: exercise: ${exercise}")
+  add_test(NAME "${name}: its solution differs in the reader's part only"
+           COMMAND ${CMAKE_COMMAND} -DEXERCISE=${folder}/${exercise}.cu -DSOLUTION=${folder}/solutions/${exercise}.cu
+                   -P ${SAMPLES_CMAKE}/your_turn.cmake)
+  set_tests_properties("${name}: its solution differs in the reader's part only" PROPERTIES LABELS ${topic})
+  add_answer_check("${name}: as handed out" ${exercise} "" ${folder}/${exercise}.cu "not yet: .+")
+  add_answer_check("${name}: solution" ${exercise} --solution ${folder}/solutions/${exercise}.cu "done")
+  file(STRINGS ${folder}/tests/${exercise}.cu answers REGEX "^// answer [a-z0-9_]+: ")
+  foreach(answer IN LISTS answers)
+    string(REGEX REPLACE "^// answer ([a-z0-9_]+): .*" "\\1" answer "${answer}")
+    add_answer_check("${name}: ${answer}" ${answer} --test ${folder}/tests/${exercise}.cu "")
+  endforeach()
+endfunction()
+
+# Part of add_exercise_checks: what the program says of one answer (cmake/your_turn.cmake).
 function(add_answer_check name answer option file said)
   add_test(NAME ${name}
-           COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${program}> -DOPTION=${option} -DNAME=${answer}
+           COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:your_${exercise}> -DOPTION=${option} -DNAME=${answer}
                    -DFILE=${file} "-DANSWER=${said}" -P ${SAMPLES_CMAKE}/your_turn.cmake)
   set_tests_properties(${name} PROPERTIES LABELS ${topic} TIMEOUT 300 SKIP_REGULAR_EXPRESSION "(^|\n)skipped: ")
   if(answer MATCHES "_endless$")  # meanwhile the GPU is of little use to others
     set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
   endif()
+endfunction()
+
+# Tests of what watches over exercises: constructors that go wrong before main(), and files that do not compile.
+function(add_hostile_exercises)
+  add_cuda_executable(your_hostile ${SAMPLES_CMAKE}/your_turn_main.cpp ${SAMPLES_CMAKE}/your_turn_hostile.cpp)
+  target_compile_definitions(your_hostile PRIVATE YOUR_TURN_NAME="hostile")
+  set_target_properties(your_hostile PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  add_dependencies(exercises your_hostile)
+  set(early "not yet: a global variable's constructor, before main[(][)]: ")
+  foreach(case IN ITEMS "loops|${early}does not end within 5 s"
+                        "exits|${early}ends the program [(]exit code 0[)]"
+                        "crashes|${early}crashes [(]Segmentation fault[)]"
+                        "nothing|not yet: its file hands nothing in; the last line has to be YOUR_TURN[(][.][.][.][)]")
+    string(REGEX MATCH "^[a-z]+" how "${case}")
+    string(REGEX REPLACE "^[a-z]+[|]" "" said "${case}")
+    set(name "exercises: a file whose constructor ${how}")
+    add_test(NAME ${name}
+             COMMAND ${CMAKE_COMMAND} -E env HOSTILE=${how} ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:your_hostile> -DOPTION=
+                     -DNAME=hostile -DFILE=${SAMPLES_CMAKE}/your_turn_hostile.cpp "-DANSWER=${said}"
+                     -P ${SAMPLES_CMAKE}/your_turn.cmake)
+    set_tests_properties(${name} PROPERTIES LABELS common TIMEOUT 60 SKIP_REGULAR_EXPRESSION "(^|\n)skipped: ")
+  endforeach()
+  set(name "exercises: each has its line, whatever the others do")
+  add_test(NAME ${name}
+           COMMAND ${CMAKE_COMMAND} "-DGENERATOR=${CMAKE_GENERATOR}" -DMAKE=${CMAKE_MAKE_PROGRAM}
+                   -DFOLDER=${CMAKE_CURRENT_BINARY_DIR}/your_turn_contract -P ${SAMPLES_CMAKE}/your_turn_contract.cmake)
+  set_tests_properties(${name} PROPERTIES LABELS common TIMEOUT 120)
 endfunction()
 
 # Sets `variable` to those of a topic's experiments that -DEXPERIMENTS=... asks for.

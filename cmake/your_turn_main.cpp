@@ -1,4 +1,6 @@
-// The main function of every program of exercises.
+// The main function of every exercise.
 #include "../common/your_turn.hpp"
 
-int main(int argc, char** argv) { return your_turn::run(argc, argv); }
+const char* const your_turn::exercise_name = YOUR_TURN_NAME;
+
+int main(int argc, char** argv) { your_turn::run(argc, argv); }

@@ -1,14 +1,13 @@
 #include "your_turn.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -24,6 +23,27 @@ namespace {
 namespace code {
 constexpr int done = 0, failure = 1, usage = 2, not_yet = 3, dear = 4, skipped = 77;
 }
+
+// ---- two processes: one runs what the reader wrote, and one watches it. They share this ----
+
+struct Board {
+  char name[64];          ///< of the exercise, or of a test's answer
+  std::atomic<int> step;  ///< counts what runs; from 1 on main() has been reached
+  int seconds;            ///< that this step may take
+  char what[256];         ///< runs in this step
+  std::atomic<bool> answered;
+  int code;         ///< the exit code
+  bool error;       ///< `text` is for standard error
+  char text[8192];  ///< the answer
+};
+Board* board = nullptr;
+
+template <size_t size>
+void copy(char (&to)[size], const std::string& from) {
+  to[from.copy(to, size - 1)] = 0;
+}
+
+std::string colon(const std::string& what) { return what.empty() ? "" : what + ": "; }
 
 // ---- registration ----
 
@@ -49,26 +69,12 @@ Author author_of(const std::string& file, const std::string& test) {
   return file.find("/solutions/") == std::string::npos ? Author::reader : Author::solution;
 }
 
-// ---- the process that checks: it tells the one that watches what runs, and at last the answer.
-// A message is a line: 'w', how much longer than usual it may take, and what
-// runs; or 'a', the exit code and the answer ----
-
-int messages = -1;    // the end of the pipe to write to
-std::string running;  // the last that was watched
-
-void tell(char kind, std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  text = kind + text + '\n';
-  for (size_t sent = 0; sent < text.size();) {
-    const ssize_t length = write(messages, text.data() + sent, text.size() - sent);
-    if (length < 0 && errno != EINTR) return;
-    if (length > 0) sent += size_t(length);
-  }
-}
+// ---- the process that checks ----
 
 struct Verdict {
   int code;
   std::string text;
+  bool error = false;  ///< for standard error
 };
 
 Verdict verdict_of(const Entry& entry, const Entry& solution) {
@@ -84,22 +90,11 @@ Verdict verdict_of(const Entry& entry, const Entry& solution) {
   } catch (const CudaError& e) {
     return {code::failure, std::string("could not be checked: ") + e.what()};
   } catch (const std::exception& e) {
-    const std::string what = running.empty() ? "" : running + ": ";
-    return {code::not_yet, "not yet: " + what + "throws an exception (" + e.what() + ")"};
+    return {code::not_yet,
+            "not yet: " + colon(board->what) + "throws an exception (" + e.what() + ")"};
   } catch (...) {
     return {code::not_yet, "not yet: throws something that is no std::exception"};
   }
-}
-
-[[noreturn]] void check_in_this_process(const Entry& entry, const Entry& solution, pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // it ends with the program, however that ends
-  if (getppid() != parent) _exit(code::failure);
-  const rlimit none{0, 0};
-  setrlimit(RLIMIT_CORE, &none);
-  const Verdict verdict = verdict_of(entry, solution);
-  std::fflush(nullptr);  // what the reader printed
-  tell('a', std::to_string(verdict.code) + ' ' + verdict.text);
-  _exit(0);  // a GPU that was broken is given back by the system
 }
 
 // ---- the process that watches: it makes no CUDA call ----
@@ -113,168 +108,142 @@ int seconds_of_a_step() {
   return seconds > 0 ? seconds : 10;
 }
 
-/// Before the first step a GPU may have to start.
+/// After main() a GPU may have to start.
 constexpr int seconds_to_start = 120;
 
-/// Ends the process and waits, but not for ever: a driver may take long to clean up. What it
-/// ended with, or -1.
-int end(pid_t child) {
-  kill(child, SIGKILL);
-  int status = 0;
+/// Ends all that descends from this process, what has left the child's group, too. It does not wait
+/// for ever: a driver may take long to clean up.
+void end_all(pid_t child) {
+  const std::string children =
+      "/proc/self/task/" + std::to_string(getpid()) + "/children";  // and orphans, see below
   for (int tries = 0; tries < 3000; ++tries) {
-    const pid_t ended = waitpid(child, &status, WNOHANG);
-    if (ended == child) return status;
-    if (ended < 0 && errno != EINTR) return -1;
+    kill(-child, SIGKILL);
+    if (FILE* file = std::fopen(children.c_str(), "r")) {
+      for (long pid; std::fscanf(file, "%ld", &pid) == 1;) kill(pid_t(pid), SIGKILL);
+      std::fclose(file);
+    }
+    pid_t ended;
+    while ((ended = waitpid(-1, nullptr, WNOHANG)) > 0) continue;
+    if (ended < 0) return;  // there is none
     usleep(10000);
   }
-  return -1;
 }
 
-/// Waits until the process has ended by itself: true, and how it ended.
-bool wait_for(pid_t child, int seconds, int& status) {
-  const auto until = Clock::now() + std::chrono::seconds(seconds);
-  while (Clock::now() < until) {
-    const pid_t ended = waitpid(child, &status, WNOHANG);
-    if (ended == child) return true;
-    if (ended < 0 && errno != EINTR) return false;
-    usleep(1000);
-  }
-  return false;
+std::string how_it_ended(int status) {
+  if (WIFSIGNALED(status)) return std::string("crashes (") + strsignal(WTERMSIG(status)) + ")";
+  return "ends the program (exit code " + std::to_string(WEXITSTATUS(status)) + ")";
 }
 
-std::string colon(const std::string& what) { return what.empty() ? "" : what + ": "; }
+volatile std::sig_atomic_t interrupted = 0;
+void interrupt(int signal) { interrupted = signal; }
 
-Verdict crashed(const std::string& what, int status) {
-  std::string how = "ends the program";
-  if (WIFSIGNALED(status))
-    how = std::string("crashes (") + strsignal(WTERMSIG(status)) + ")";
-  else if (WIFEXITED(status))
-    how += " (exit code " + std::to_string(WEXITSTATUS(status)) + ")";
-  return {code::not_yet, "not yet: " + colon(what) + how};
-}
-
-/// Reads what the process says until it has answered, has ended, or takes too long.
-Verdict watched(pid_t child, int input) {
-  int seconds = seconds_to_start;
-  std::string what, pending;
-  Clock::time_point until = Clock::now() + std::chrono::seconds(seconds);
-  for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
-    if (left.count() <= 0) {
-      end(child);
-      if (what.empty()) return {code::failure, "could not be checked: the GPU does not start"};
+/// Waits until the process has answered, has ended, or takes too long.
+Verdict watched(pid_t child) {
+  int step = -1, seconds = 0;
+  Clock::time_point until;
+  for (;; usleep(2000)) {
+    int status = 0;
+    const bool ended = waitpid(child, &status, WNOHANG) == child;
+    if (board->answered) return {board->code, board->text, board->error};
+    const std::string name = colon(board->name);
+    const std::string what =
+        board->step == 0 ? "a global variable's constructor, before main(): " : colon(board->what);
+    if (ended) return {code::not_yet, name + "not yet: " + what + how_it_ended(status)};
+    if (interrupted) return {code::failure, ""};
+    if (step != board->step) {
+      step = board->step;
+      seconds = step == 0 ? seconds_of_a_step() : int(board->seconds);
+      until = Clock::now() + std::chrono::seconds(seconds);
+    } else if (Clock::now() >= until) {
+      if (step == 1) return {code::failure, name + "could not be checked: the GPU does not start"};
       return {code::not_yet,
-              "not yet: " + what + ": does not end within " + std::to_string(seconds) + " s"};
-    }
-    pollfd readable{input, POLLIN, 0};
-    if (poll(&readable, 1, int(std::min<long long>(left.count(), 60000)) + 1) <= 0)
-      continue;  // the time is up, or a signal
-    char piece[4096];
-    const ssize_t length = read(input, piece, sizeof piece);
-    if (length < 0 && errno == EINTR) continue;
-    if (length <= 0) {  // the process has ended without an answer
-      int status = 0;
-      if (!wait_for(child, 10, status)) status = end(child);
-      return crashed(what, status);
-    }
-    pending.append(piece, size_t(length));
-    for (size_t line; (line = pending.find('\n')) != std::string::npos;) {
-      const std::string message = pending.substr(0, line);
-      pending.erase(0, line + 1);
-      const int number = std::atoi(message.c_str() + 1);
-      const std::string text = message.substr(message.find(' ') + 1);
-      if (message[0] == 'w') {
-        what = text;
-        seconds = number * seconds_of_a_step();
-        until = Clock::now() + std::chrono::seconds(seconds);
-        continue;
-      }
-      int status = 0;
-      if (!wait_for(child, 10, status)) end(child);
-      return {number, text};
+              name + "not yet: " + what + "does not end within " + std::to_string(seconds) + " s"};
     }
   }
 }
 
-/// Checks one answer and prints the line.
-int check(const Entry& entry) {
-  const Entry* solution = find(entry.exercise, Author::solution);
-  if (!solution) throw std::runtime_error("there is no solution of " + entry.exercise);
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("the system refuses a pipe");
-  std::signal(SIGCHLD, SIG_DFL);  // where it is ignored there is nothing to wait for
-  std::fflush(nullptr);
-  const pid_t parent = getpid(), child = fork();
+[[noreturn]] void fail(const char* why) {
+  std::fprintf(stderr, "%s: %s\n", exercise_name, why);
+  _exit(code::failure);
+}
+
+/// What the reader wrote runs in a process of its own, from the constructors of its global
+/// variables on: this one runs before them. It returns in that process, and nowhere else.
+[[gnu::constructor(101)]] void watch_from_the_start() {
+  board = static_cast<Board*>(
+      mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  if (board == MAP_FAILED) fail("the system refuses memory");
+  copy(board->name, exercise_name);
+  std::signal(SIGCHLD, SIG_DFL);     // where it is ignored there is nothing to wait for
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // what the child leaves behind becomes a child of this
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child < 0) fail("the system refuses a process");
   if (child == 0) {
-    messages = ends[1];
-    check_in_this_process(entry, *solution, parent);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // it ends with the program, however that ends
+    if (getppid() != parent) _exit(code::failure);
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    dup2(STDERR_FILENO, STDOUT_FILENO);  // what the reader prints is no answer
+    return;
   }
-  close(ends[1]);
-  if (child < 0) {
-    close(ends[0]);
-    throw std::runtime_error("the system refuses a process");
+  setpgid(child, child);  // whichever of the two comes first
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, interrupt);
+  const Verdict verdict = watched(child);
+  end_all(child);
+  if (interrupted) {
+    std::signal(interrupted, SIG_DFL);
+    std::raise(interrupted);
   }
-  const Verdict verdict = watched(child, ends[0]);
-  close(ends[0]);
-  std::printf("%s: %s\n", entry.name.c_str(), verdict.text.c_str());
-  return verdict.code;
+  FILE* const out = verdict.error ? stderr : stdout;
+  if (std::fprintf(out, "%s\n", verdict.text.c_str()) < 0 || std::fflush(out) != 0)
+    fail("standard output cannot be written");
+  _exit(verdict.code);
 }
 
-/// Of several answers the one that says most about what is left to do.
-int worst(const std::vector<int>& codes) {
-  const auto has = [&](int c) { return std::count(codes.begin(), codes.end(), c) > 0; };
-  for (const int c : {code::failure, code::not_yet, code::dear, code::done})
-    if (has(c)) return c;
-  return code::skipped;
-}
+// ---- the command line ----
 
-constexpr const char* help = R"(Checks exercises, and says of each in a line whether it is done.
+constexpr const char* help = R"(Checks the exercise %s, and says in a line whether it is done.
 
-  %s                     all of this topic
-  %s NAME ...            these only
-  %s --solution NAME ... their solutions
-  %s --list              the names, one line each
+  %s                  your answer
+  %s --solution       the collection's
+  %s --list           the exercise's name
 
-exit code  0 done   3 not yet   4 right, but dear   77 it needs a GPU, and there is none
-)";
+exit code  0 done   3 not yet   4 right, but dear   77 it needs a GPU, and there is none)";
 
-int run_line(const std::vector<std::string>& line, const std::string& program) {
-  std::vector<std::string> names;
+/// The answer that the words of the command line ask for.
+Verdict answer_to(const std::vector<std::string>& line, const std::string& program) {
   Author author = Author::reader;
-  bool list = false;
+  std::string name = exercise_name;
   for (const std::string& word : line) {
     if (word == "--help" || word == "-h") {
       const char* p = program.c_str();
-      std::printf(help, p, p, p, p);
-      return code::done;
+      char text[1024];
+      std::snprintf(text, sizeof text, help, exercise_name, p, p, p);
+      return {code::done, text};
     }
-    if (word == "--list")
-      list = true;
-    else if (word == "--solution")
+    if (word == "--list") return {code::done, exercise_name};
+    if (word == "--solution")
       author = Author::solution;
     else if (word == "--test")  // what the tests of the collection hand in
       author = Author::test;
     else if (word.rfind("-", 0) == 0)
       throw UsageError("there is no option '" + word + "'; --help lists them");
     else
-      names.push_back(word);
+      name = word;
   }
-  std::vector<const Entry*> chosen;
-  for (const std::string& name : names) {
-    const Entry* entry = find(name, author);
-    if (!entry) throw UsageError("there is no exercise '" + name + "'; --list has their names");
-    chosen.push_back(entry);
-  }
-  if (names.empty())
-    for (const Entry* entry : entries())
-      if (entry->author == author) chosen.push_back(entry);
-  if (list) {
-    for (const Entry* entry : chosen) std::printf("%s\n", entry->name.c_str());
-    return code::done;
-  }
-  std::vector<int> codes;
-  for (const Entry* entry : chosen) codes.push_back(check(*entry));
-  return worst(codes);
+  const Entry* entry = find(name, author);
+  const Entry* solution = find(exercise_name, Author::solution);
+  if (!entry && name == exercise_name && author == Author::reader)
+    return {code::not_yet,
+            name + ": not yet: its file hands nothing in; the last line has to be YOUR_TURN(...)"};
+  if (!entry) throw UsageError("there is no exercise '" + name + "'; --list has the name");
+  if (!solution) throw std::runtime_error("there is no solution");
+  copy(board->name, name);
+  Verdict verdict = verdict_of(*entry, *solution);
+  std::replace(verdict.text.begin(), verdict.text.end(), '\n', ' ');
+  return {verdict.code, name + ": " + verdict.text};
 }
 
 }  // namespace
@@ -287,8 +256,9 @@ Entry::Entry(const std::string& exercise, const std::string& file, const std::st
 }
 
 void watch(const std::string& what, int longer) {
-  running = what;
-  tell('w', std::to_string(longer) + ' ' + what);
+  copy(board->what, what);
+  board->seconds = longer * seconds_of_a_step();
+  ++board->step;
 }
 
 void Wrong::require_none() const {
@@ -329,22 +299,24 @@ int wavefronts(const WarpWords& words) {
   return *std::max_element(of_bank.begin(), of_bank.end());
 }
 
-int run(int argc, char** argv) {
-  const std::string program = stem_of(argc > 0 ? argv[0] : "your_turn");
-  std::sort(entries().begin(), entries().end(),
-            [](const Entry* a, const Entry* b) { return a->name < b->name; });
+void run(int argc, char** argv) {
+  board->seconds = seconds_to_start;
+  board->step = 1;
+  const std::string program = stem_of(argc > 0 ? argv[0] : exercise_name);
+  Verdict verdict;
   try {
-    const int status =
-        run_line(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), program);
-    if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written");
-    return status;
+    verdict = answer_to(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), program);
   } catch (const UsageError& e) {
-    std::fprintf(stderr, "%s: %s\n", program.c_str(), e.what());
-    return code::usage;
+    verdict = {code::usage, program + ": " + e.what(), true};
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s: %s\n", program.c_str(), e.what());
-    return code::failure;
+    verdict = {code::failure, program + ": " + e.what(), true};
   }
+  std::fflush(nullptr);  // what the reader printed
+  copy(board->text, verdict.text);
+  board->code = verdict.code;
+  board->error = verdict.error;
+  board->answered = true;
+  _exit(0);  // a GPU that was broken is given back by the system
 }
 
 }  // namespace your_turn

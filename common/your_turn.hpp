@@ -1,6 +1,7 @@
 // Exercises (your_turn/ of each topic): what a file registers, how it is checked, what the check
-// says. A check runs in a process of its own, so that an answer that crashes, never ends or breaks
-// the GPU gets one line like any other. your_turn_gpu.hpp has what only kernels need.
+// says. Each exercise is a program. What the reader wrote runs in a process of its own, so that an
+// answer that crashes, never ends, starts processes or breaks the GPU gets one line like any other,
+// and leaves nothing behind. your_turn_gpu.hpp has what only kernels need.
 #pragma once
 
 #include <array>
@@ -114,8 +115,11 @@ struct Answer final : Entry {
   }
 };
 
-/// The work of a program of exercises: its options, and the exit code.
-int run(int argc, char** argv);
+/// The exercise of this program; cmake/your_turn_main.cpp has it.
+extern const char* const exercise_name;
+
+/// The work of the program: reads the command line, checks, and ends with the exit code.
+[[noreturn]] void run(int argc, char** argv);
 
 }  // namespace your_turn
 

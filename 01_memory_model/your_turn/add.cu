@@ -6,7 +6,7 @@
 // Right: *value has grown by all 64 amounts, in each of 50 launches. This needs a GPU.
 //
 //   cmake -S 01_memory_model -B build/your_add -DEXERCISE=add
-//   cmake --build build/your_add && build/your_add/01_your_turn
+//   cmake --build build/your_add && build/your_add/your_add
 #include "add.hpp"
 
 namespace {

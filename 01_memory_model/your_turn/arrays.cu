@@ -12,7 +12,7 @@
 // needed.
 //
 //   cmake -S 01_memory_model -B build/your_arrays -DEXERCISE=arrays
-//   cmake --build build/your_arrays && build/your_arrays/01_your_turn
+//   cmake --build build/your_arrays && build/your_arrays/your_arrays
 #include "arrays.hpp"
 
 namespace {

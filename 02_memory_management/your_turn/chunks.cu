@@ -17,7 +17,7 @@
 // engines tells the time.
 //
 //   cmake -S 02_memory_management -B build/your_chunks -DEXERCISE=chunks
-//   cmake --build build/your_chunks && build/your_chunks/02_your_turn
+//   cmake --build build/your_chunks && build/your_chunks/your_chunks
 #include "chunks.hpp"
 
 #include <algorithm>

@@ -13,7 +13,7 @@
 // turn. This needs a GPU.
 //
 //   cmake -S 02_memory_management -B build/your_pipeline -DEXERCISE=pipeline
-//   cmake --build build/your_pipeline && build/your_pipeline/02_your_turn
+//   cmake --build build/your_pipeline && build/your_pipeline/your_pipeline
 #include "pipeline.hpp"
 
 #include <algorithm>

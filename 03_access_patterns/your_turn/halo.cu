@@ -16,7 +16,7 @@
 // 112.) The array begins on a sector. No GPU is needed.
 //
 //   cmake -S 03_access_patterns -B build/your_halo -DEXERCISE=halo
-//   cmake --build build/your_halo && build/your_halo/03_your_turn
+//   cmake --build build/your_halo && build/your_halo/your_halo
 #include "halo.hpp"
 
 namespace {

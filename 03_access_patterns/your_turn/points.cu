@@ -7,7 +7,7 @@
 // Cheap: 4 sectors for the same field of points 0 to 31, 32 to 63, and so on.
 //
 //   cmake -S 03_access_patterns -B build/your_points -DEXERCISE=points
-//   cmake --build build/your_points && build/your_points/03_your_turn
+//   cmake --build build/your_points && build/your_points/your_points
 #include "points.hpp"
 
 namespace {

@@ -6,7 +6,7 @@
 // no more than 1.25 times the solution's time, of 8192 x 8192 words, in turn. This needs a GPU.
 //
 //   cmake -S 04_bandwidth -B build/your_transpose -DEXERCISE=transpose
-//   cmake --build build/your_transpose && build/your_transpose/04_your_turn
+//   cmake --build build/your_transpose && build/your_transpose/your_transpose
 #include "transpose.hpp"
 
 namespace {

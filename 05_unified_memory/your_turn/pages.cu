@@ -12,7 +12,7 @@
 // sectors at most. No GPU is needed.
 //
 //   cmake -S 05_unified_memory -B build/your_pages -DEXERCISE=pages
-//   cmake --build build/your_pages && build/your_pages/05_your_turn
+//   cmake --build build/your_pages && build/your_pages/your_pages
 #include "pages.hpp"
 
 namespace {

@@ -5,7 +5,7 @@
 // for every row and for every column.
 //
 //   cmake -S 06_shared_reduce -B build/your_swizzle -DEXERCISE=swizzle
-//   cmake --build build/your_swizzle && build/your_swizzle/06_your_turn
+//   cmake --build build/your_swizzle && build/your_swizzle/your_swizzle
 #include "swizzle.hpp"
 
 namespace {

@@ -9,7 +9,7 @@
 // sides. (x never lies on the border of two texels, where rounding would decide.) No GPU is needed.
 //
 //   cmake -S 07_texture_readonly -B build/your_address -DEXERCISE=address
-//   cmake --build build/your_address && build/your_address/07_your_turn
+//   cmake --build build/your_address && build/your_address/your_address
 #include "address.hpp"
 
 #include <cmath>

@@ -8,7 +8,7 @@
 // Cheap: no more than 1.25 times the solution's time, in turn. This needs a GPU.
 //
 //   cmake -S 07_texture_readonly -B build/your_bilinear -DEXERCISE=bilinear
-//   cmake --build build/your_bilinear && build/your_bilinear/07_your_turn
+//   cmake --build build/your_bilinear && build/your_bilinear/your_bilinear
 #include "bilinear.hpp"
 
 namespace {

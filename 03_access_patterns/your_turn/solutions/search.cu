@@ -16,7 +16,7 @@
 // read? No GPU is needed.
 //
 //   cmake -S 03_access_patterns -B build/your_search -DEXERCISE=search
-//   cmake --build build/your_search && build/your_search/03_your_turn
+//   cmake --build build/your_search && build/your_search/your_search
 #include "search.hpp"
 
 namespace {

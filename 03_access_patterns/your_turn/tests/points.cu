@@ -1,4 +1,8 @@
 // Answers to points that are wrong or dear, and what the check has to say of them.
+#include <unistd.h>
+
+#include <cstdlib>
+
 #include "points.hpp"
 
 namespace {
@@ -65,5 +69,72 @@ size_t word_of(size_t i, Field field, size_t n) { return 0; }
 YOUR_TURN_TEST(points, crash, Points, {words_for, word_of});
 
 }  // namespace crash
+
+// answer points_leaves_processes: not yet: n = 1: crashes [(]Aborted[)]
+namespace leaves_processes {
+
+size_t words_for(size_t n) { return 3 * n; }
+
+size_t word_of(size_t, Field, size_t) {
+  if (fork() == 0) {  // it holds the output open: whoever reads that waits until it has ended
+    setsid();
+    sleep(1000);
+    _exit(0);
+  }
+  std::abort();
+}
+
+YOUR_TURN_TEST(points, leaves_processes, Points, {words_for, word_of});
+
+}  // namespace leaves_processes
+
+// answer points_forks: not yet: n = 1: 2 of 3 places are wrong, the first that of y of point 0:
+// word 0 is that of x of point 0
+namespace forks {
+
+size_t words_for(size_t n) { return 3 * n; }
+
+size_t word_of(size_t, Field, size_t) {
+  if (fork() == 0) {
+    sleep(1000);
+    _exit(0);
+  }
+  return 0;
+}
+
+YOUR_TURN_TEST(points, forks, Points, {words_for, word_of});
+
+}  // namespace forks
+
+// answer points_claims: not yet: n = 1: ends the program [(]exit code 0[)]
+namespace claims {
+
+size_t words_for(size_t n) { return 3 * n; }
+
+/// Writes "done" to whatever is open beside the standard files, and ends as if all were.
+size_t word_of(size_t, Field, size_t) {
+  const std::string answer = "points_claims: done\n";
+  for (int descriptor = 3; descriptor < 64; ++descriptor)
+    if (write(descriptor, answer.data(), answer.size()) < 0) continue;
+  std::exit(0);
+}
+
+YOUR_TURN_TEST(points, claims, Points, {words_for, word_of});
+
+}  // namespace claims
+
+// answer points_closes_files: right, but 12 sectors a request with n = 32; 4 will do
+namespace closes_files {
+
+size_t words_for(size_t n) { return 3 * n; }
+
+size_t word_of(size_t i, Field field, size_t) {
+  for (int descriptor = 0; descriptor < 64; ++descriptor) close(descriptor);
+  return 3 * i + field;
+}
+
+YOUR_TURN_TEST(points, closes_files, Points, {words_for, word_of});
+
+}  // namespace closes_files
 
 }  // namespace

@@ -16,7 +16,7 @@
 // it. No GPU is needed; transpose.cu is the same as a kernel.
 //
 //   cmake -S 04_bandwidth -B build/your_tile -DEXERCISE=tile
-//   cmake --build build/your_tile && build/your_tile/04_your_turn
+//   cmake --build build/your_tile && build/your_tile/your_tile
 #include "tile.hpp"
 
 namespace {

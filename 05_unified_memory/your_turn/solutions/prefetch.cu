@@ -12,7 +12,7 @@
 // solution's time, the host's reading in no more than 3 times. This needs a GPU, and Linux.
 //
 //   cmake -S 05_unified_memory -B build/your_prefetch -DEXERCISE=prefetch
-//   cmake --build build/your_prefetch && build/your_prefetch/05_your_turn
+//   cmake --build build/your_prefetch && build/your_prefetch/your_prefetch
 #include "prefetch.hpp"
 
 namespace {

@@ -7,7 +7,7 @@
 // than 1.25 times the solution's time, of 67,108,867 words, in turn. This needs a GPU.
 //
 //   cmake -S 06_shared_reduce -B build/your_sum -DEXERCISE=sum
-//   cmake --build build/your_sum && build/your_sum/06_your_turn
+//   cmake --build build/your_sum && build/your_sum/your_sum
 #include "sum.hpp"
 
 namespace {

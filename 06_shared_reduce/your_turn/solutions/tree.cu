@@ -13,7 +13,7 @@
 // writes. Cheap: 36 wavefronts in all for 256 words, one for each request of a warp.
 //
 //   cmake -S 06_shared_reduce -B build/your_tree -DEXERCISE=tree
-//   cmake --build build/your_tree && build/your_tree/06_your_turn
+//   cmake --build build/your_tree && build/your_tree/your_tree
 #include "tree.hpp"
 
 namespace {
