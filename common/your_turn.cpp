@@ -37,6 +37,7 @@ struct Board {
   char text[8192];  ///< the answer
 };
 Board* board = nullptr;
+const char* exercise_name = "";  ///< of this program
 
 template <size_t size>
 void copy(char (&to)[size], const std::string& from) {
@@ -167,41 +168,6 @@ Verdict watched(pid_t child) {
   _exit(code::failure);
 }
 
-/// What the reader wrote runs in a process of its own, from the constructors of its global
-/// variables on: this one runs before them. It returns in that process, and nowhere else.
-[[gnu::constructor(101)]] void watch_from_the_start() {
-  board = static_cast<Board*>(
-      mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  if (board == MAP_FAILED) fail("the system refuses memory");
-  copy(board->name, exercise_name);
-  std::signal(SIGCHLD, SIG_DFL);     // where it is ignored there is nothing to wait for
-  prctl(PR_SET_CHILD_SUBREAPER, 1);  // what the child leaves behind becomes a child of this
-  const pid_t parent = getpid();
-  const pid_t child = fork();
-  if (child < 0) fail("the system refuses a process");
-  if (child == 0) {
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // it ends with the program, however that ends
-    if (getppid() != parent) _exit(code::failure);
-    const rlimit none{0, 0};
-    setrlimit(RLIMIT_CORE, &none);
-    dup2(STDERR_FILENO, STDOUT_FILENO);  // what the reader prints is no answer
-    return;
-  }
-  setpgid(child, child);  // whichever of the two comes first
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, interrupt);
-  const Verdict verdict = watched(child);
-  end_all(child);
-  if (interrupted) {
-    std::signal(interrupted, SIG_DFL);
-    std::raise(interrupted);
-  }
-  FILE* const out = verdict.error ? stderr : stdout;
-  if (std::fprintf(out, "%s\n", verdict.text.c_str()) < 0 || std::fflush(out) != 0)
-    fail("standard output cannot be written");
-  _exit(verdict.code);
-}
-
 // ---- the command line ----
 
 constexpr const char* help = R"(Checks the exercise %s, and says in a line whether it is done.
@@ -247,6 +213,40 @@ Verdict answer_to(const std::vector<std::string>& line, const std::string& progr
 }
 
 }  // namespace
+
+void watch_from_the_start(const char* exercise) {
+  exercise_name = exercise;
+  board = static_cast<Board*>(
+      mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  if (board == MAP_FAILED) fail("the system refuses memory");
+  copy(board->name, exercise_name);
+  std::signal(SIGCHLD, SIG_DFL);     // where it is ignored there is nothing to wait for
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // what the child leaves behind becomes a child of this
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child < 0) fail("the system refuses a process");
+  if (child == 0) {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // it ends with the program, however that ends
+    if (getppid() != parent) _exit(code::failure);
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    dup2(STDERR_FILENO, STDOUT_FILENO);  // what the reader prints is no answer
+    return;
+  }
+  setpgid(child, child);  // whichever of the two comes first
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, interrupt);
+  const Verdict verdict = watched(child);
+  end_all(child);
+  if (interrupted) {
+    std::signal(interrupted, SIG_DFL);
+    std::raise(interrupted);
+  }
+  FILE* const out = verdict.error ? stderr : stdout;
+  if (std::fprintf(out, "%s\n", verdict.text.c_str()) < 0 || std::fflush(out) != 0)
+    fail("standard output cannot be written");
+  _exit(verdict.code);
+}
 
 Entry::Entry(const std::string& exercise, const std::string& file, const std::string& test)
     : exercise(exercise),

@@ -115,10 +115,12 @@ struct Answer final : Entry {
   }
 };
 
-/// The exercise of this program; cmake/your_turn_main.cpp has it.
-extern const char* const exercise_name;
+/// What the reader wrote runs in a process of its own, from the constructors of its global
+/// variables on: to be called before them. It returns in that process, and nowhere else: the other
+/// one watches it, says the verdict on `exercise`, and ends with the exit code.
+void watch_from_the_start(const char* exercise);
 
-/// The work of the program: reads the command line, checks, and ends with the exit code.
+/// The work of the watched process: reads the command line, and checks.
 [[noreturn]] void run(int argc, char** argv);
 
 }  // namespace your_turn
