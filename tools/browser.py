@@ -21,7 +21,7 @@ class Browser:
     """One page in one browser, which ends with the `with` block."""
 
     def __init__(self, program):
-        self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        self.folder = tempfile.mkdtemp()
         to_browser, self.out = os.pipe()
         self.inp, from_browser = os.pipe()
 
@@ -33,7 +33,7 @@ class Browser:
             os.set_inheritable(4, True)
 
         command = [program, "--headless", "--remote-debugging-pipe", "--disable-gpu", "--no-first-run",
-                   "--hide-scrollbars", f"--user-data-dir={self.folder.name}"]
+                   "--hide-scrollbars", f"--user-data-dir={self.folder}"]
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             command.append("--no-sandbox")  # which root cannot have
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -56,7 +56,7 @@ class Browser:
         self.process.wait(30)
         os.close(self.out)
         os.close(self.inp)
-        self.folder.cleanup()
+        shutil.rmtree(self.folder, ignore_errors=True)  # which the browser may still be leaving
 
     def receive(self):
         while b"\0" not in self.buffer:
