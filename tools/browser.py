@@ -37,7 +37,8 @@ class Browser:
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             command.append("--no-sandbox")  # which root cannot have
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL, preexec_fn=descriptors, close_fds=False)
+                                        stderr=subprocess.DEVNULL, preexec_fn=descriptors, close_fds=False,
+                                        env={**os.environ, "TMPDIR": self.folder})  # what it leaves there goes, too
         os.close(to_browser)
         os.close(from_browser)
         self.number, self.buffer, self.events = 0, b"", []
@@ -52,8 +53,11 @@ class Browser:
         return self
 
     def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait(30)
+        try:
+            self.process.terminate()
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
         os.close(self.out)
         os.close(self.inp)
         shutil.rmtree(self.folder, ignore_errors=True)  # which the browser may still be leaving
