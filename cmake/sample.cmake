@@ -400,7 +400,7 @@ function(add_contract topic experiments measures_on_host)
                      -DMEASURES_ON_HOST=${measures_on_host} -DCXX=${CMAKE_CXX_COMPILER}
                      -DHOLD_MEMORY=$<$<TARGET_EXISTS:hold_memory>:$<TARGET_FILE:hold_memory>>
                      -DSCRATCH=${CMAKE_CURRENT_BINARY_DIR}/contract/${rule} -P ${SAMPLES_CMAKE}/contract.cmake)
-    set_tests_properties(${name} PROPERTIES LABELS "${topic};contract" TIMEOUT 120
+    set_tests_properties(${name} PROPERTIES LABELS "${topic};contract" TIMEOUT 300
                                             SKIP_REGULAR_EXPRESSION "^skipped: |\nskipped: ")
   endforeach()
   set_tests_properties("${topic}: contract: memory_nearly_full" PROPERTIES RUN_SERIAL TRUE)
