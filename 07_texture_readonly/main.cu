@@ -4,8 +4,7 @@
 #include "options.hpp"
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
-[[gnu::weak]] void read_only(const Run&, const Options&);
-[[gnu::weak]] void read_only_fits(const Run&, const Options&);
+[[gnu::weak]] extern const samples::Experiment read_only_experiment;
 [[gnu::weak]] void dimensions(const Run&);
 [[gnu::weak]] void sampling(const Run&);
 [[gnu::weak]] void locality(const Run&, const Options&);
@@ -13,14 +12,13 @@
 [[gnu::weak]] void objects(const Run&);
 
 int main(int argc, char** argv) {
-  Options options;
+  Options& options = typed_options();
   return run_sample(
       {.topic = "07_texture_readonly",
        .about = "Textures and the read-only path: what they do, and what they still gain",
        .experiments =
            {
-               {"read_only", "plain loads, const __restrict__, __ldg and cache hints",
-                with(options, read_only), with(options, read_only_fits)},
+               listed(&read_only_experiment),
                {"dimensions", "all kinds of texture, created, read back and compared", &dimensions},
                {"sampling",
                 "what clamp, wrap, mirror, border, point and linear make of a coordinate",

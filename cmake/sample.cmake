@@ -469,19 +469,48 @@ function(add_script_test topic name script)
   set_tests_properties("${topic}: ${name}" PROPERTIES LABELS ${topic} TIMEOUT 120)
 endfunction()
 
+# Sets a variable to the newest architecture that is built for: an older one may lack an instruction, or call it something
+# else.
+function(newest_architecture variable)
+  set(${variable} 75 PARENT_SCOPE)
+  if(CMAKE_CUDA_ARCHITECTURES MATCHES "^[0-9]")  # no "all", "native" and the like
+    string(REGEX MATCHALL "[0-9]+" architectures "${CMAKE_CUDA_ARCHITECTURES}")
+    list(SORT architectures COMPARE NATURAL ORDER DESCENDING)
+    list(GET architectures 0 newest)
+    set(${variable} ${newest} PARENT_SCOPE)
+  endif()
+endfunction()
+
+# add_compiled_loads(<topic> <experiment> <kernel>...): the experiment's source finds the loads that these kernels became
+# in the file COMPILED_LOADS (compiled_loads.cmake). Not in code for the debugger, whose loops are rolled up.
+function(add_compiled_loads topic experiment)
+  if(NOT experiment IN_LIST SAMPLE_EXPERIMENTS OR CMAKE_BUILD_TYPE STREQUAL "Debug")
+    return()
+  endif()
+  newest_architecture(architecture)
+  set(compile ${CMAKE_CUDA_COMPILER} -std=c++20 -O3 -Wno-deprecated-gpu-targets -arch=compute_${architecture})
+  if(CMAKE_CUDA_HOST_COMPILER)
+    list(APPEND compile -ccbin ${CMAKE_CUDA_HOST_COMPILER})
+  endif()
+  set(source ${CMAKE_CURRENT_SOURCE_DIR}/${experiment}.cu)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${experiment}_loads.inc)
+  add_custom_command(OUTPUT ${output} VERBATIM
+                     COMMAND ${CMAKE_COMMAND} "-DCOMPILE=${compile}" -DSOURCE=${source} "-DKERNELS=${ARGN}"
+                             -DOUTPUT=${output} -P ${SAMPLES_CMAKE}/compiled_loads.cmake
+                     DEPENDS ${source} ${SAMPLES_CMAKE}/compiled_loads.cmake
+                     COMMENT "Looking at the loads that ${experiment}'s kernels became")
+  set_property(SOURCE ${source} ${CMAKE_CURRENT_SOURCE_DIR}/checks/${experiment}.cu APPEND PROPERTY OBJECT_DEPENDS ${output})
+  set_property(SOURCE ${source} ${CMAKE_CURRENT_SOURCE_DIR}/checks/${experiment}.cu
+               APPEND PROPERTY COMPILE_DEFINITIONS COMPILED_LOADS="${output}")
+endfunction()
+
 # add_compiled_code_check(<topic> <experiment> "<kernel> | PTX or SASS | <regex> | <count>"...): the compiled kernel
 # holds the pattern so often ("4+": at least). PTX comes from nvcc; SASS is checked where cuobjdump is there.
 function(add_compiled_code_check topic experiment)
   if(NOT BUILD_TESTING OR NOT experiment IN_LIST SAMPLE_EXPERIMENTS)
     return()
   endif()
-  # for the newest architecture: an older one may lack an instruction, or call it something else
-  set(architecture 75)
-  if(CMAKE_CUDA_ARCHITECTURES MATCHES "^[0-9]")  # no "all", "native" and the like
-    string(REGEX MATCHALL "[0-9]+" architectures "${CMAKE_CUDA_ARCHITECTURES}")
-    list(SORT architectures COMPARE NATURAL ORDER DESCENDING)
-    list(GET architectures 0 architecture)
-  endif()
+  newest_architecture(architecture)
   set(name "${topic}: ${experiment}: compiled code")
   add_test(NAME ${name}
            COMMAND ${CMAKE_COMMAND} -DNVCC=${CMAKE_CUDA_COMPILER} -DHOST_COMPILER=${CMAKE_CUDA_HOST_COMPILER}
