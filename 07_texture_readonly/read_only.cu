@@ -1,8 +1,9 @@
 // read_only: the wiki sends scattered reads through the read-only cache, whose loads were 32 bytes
 // fine while L1 took lines of 128 [LC]. The lectures add that __ldg surely goes there, and const
-// __restrict__ probably [PR]. One kernel is written in eight ways. Three things to look at:
-//   - Which load each way became in this very program: CMake's build looks into the compiled code.
-//   - How little the way matters: the read-only cache and L1 have been one since Maxwell.
+// __restrict__ probably [PR]. One kernel is written in eight versions. Three things to look at:
+//   - Which load each version became in this very program: CMake's build looks into the compiled
+//   code.
+//   - How little the load matters: the read-only cache and L1 have been one since Maxwell.
 //   - What __restrict__ still gains, in the last two.
 //
 //   cmake -S 07_texture_readonly -B build/read_only -DEXPERIMENTS=read_only
@@ -27,9 +28,10 @@ using namespace samples;
 
 namespace {
 
-constexpr unsigned threads = 128;                  // of a block
-constexpr unsigned turns = 16;                     // words of a thread: all under way at once
-constexpr unsigned block_words = threads * turns;  // 8 KiB: L1 holds those of all resident blocks
+constexpr unsigned threads = 128;      // of a block
+constexpr unsigned thread_words = 16;  // words of a thread: all in flight at once
+constexpr unsigned block_words =
+    threads * thread_words;  // 8 KiB: L1 holds those of all resident blocks
 
 /// The word that read i of n asks for.
 using Order = size_t (*)(size_t i, size_t n);
@@ -43,14 +45,14 @@ using Load = float (*)(const float* word);
 template <Order order, Load load>
 __device__ float add_up(const float* in, size_t n) {
   const size_t first = blockIdx.x * size_t(block_words) + threadIdx.x;
-  float word[turns], sum = 0;
+  float word[thread_words], sum = 0;
 #pragma unroll
-  for (unsigned k = 0; k < turns; ++k) {
+  for (unsigned k = 0; k < thread_words; ++k) {
     const size_t i = first + k * threads;
     word[k] = load(&in[i < n ? order(i, n) : 0]);
   }
 #pragma unroll
-  for (unsigned k = 0; k < turns; ++k) sum += first + k * threads < n ? word[k] : 0;
+  for (unsigned k = 0; k < thread_words; ++k) sum += first + k * threads < n ? word[k] : 0;
   return sum;
 }
 
@@ -123,15 +125,15 @@ template <Order order>
 __global__ void stored(float* out, const float* in, size_t n) {
   const size_t first = blockIdx.x * size_t(block_words) + threadIdx.x;
   const size_t own = blockIdx.x * size_t(threads) + threadIdx.x;
-  float word[turns], sum = 0;
+  float word[thread_words], sum = 0;
 #pragma unroll
-  for (unsigned k = 0; k < turns; ++k) {
+  for (unsigned k = 0; k < thread_words; ++k) {
     const size_t i = first + k * threads;
     word[k] = in[i < n ? order(i, n) : 0];
     out[own] = word[k];
   }
 #pragma unroll
-  for (unsigned k = 0; k < turns; ++k) sum += first + k * threads < n ? word[k] : 0;
+  for (unsigned k = 0; k < thread_words; ++k) sum += first + k * threads < n ? word[k] : 0;
   out[own] = sum;
 }
 // [/stored]
@@ -141,15 +143,15 @@ template <Order order>
 __global__ void stored_restrict(float* __restrict__ out, const float* __restrict__ in, size_t n) {
   const size_t first = blockIdx.x * size_t(block_words) + threadIdx.x;
   const size_t own = blockIdx.x * size_t(threads) + threadIdx.x;
-  float word[turns], sum = 0;
+  float word[thread_words], sum = 0;
 #pragma unroll
-  for (unsigned k = 0; k < turns; ++k) {
+  for (unsigned k = 0; k < thread_words; ++k) {
     const size_t i = first + k * threads;
     word[k] = in[i < n ? order(i, n) : 0];
     out[own] = word[k];
   }
 #pragma unroll
-  for (unsigned k = 0; k < turns; ++k) sum += first + k * threads < n ? word[k] : 0;
+  for (unsigned k = 0; k < thread_words; ++k) sum += first + k * threads < n ? word[k] : 0;
   out[own] = sum;
 }
 
@@ -188,9 +190,9 @@ constexpr NamedOrder orders[] = {{"coalesced", "coalesced", coalesced},
                                  {"nearby", "scattered in 8 KiB", nearby},
                                  {"scattered", "scattered", scattered}};
 
-// ---- the eight ways ----
+// ---- the eight versions ----
 
-struct Way {
+struct Version {
   const char *key, *words;
   void (*kernel[order_count])(float* out, const float* in, size_t n);
   void (*of_struct[order_count])(Arrays arrays, size_t n) = {};  ///< or with a struct
@@ -198,7 +200,7 @@ struct Way {
   bool waits = false;                                            ///< for its stores
 };
 
-constexpr Way ways[] = {
+constexpr Version versions[] = {
     {"plain",
      "plain pointers",
      {plain<coalesced>, plain<broadcast>, plain<nearby>, plain<scattered>}},
@@ -230,18 +232,18 @@ constexpr Way ways[] = {
       stored_restrict<scattered>}},
 };
 
-/// One row: a way of writing the load, and the order of the words.
+/// One row: a version of the kernel, and the order of the words.
 struct Reading {
-  const Way& way;
+  const Version& version;
   int order;
 
-  Ref ref() const { return std::string(way.key) + "_" + orders[order].key; }
+  Ref ref() const { return std::string(version.key) + "_" + orders[order].key; }
 };
 
 std::vector<Reading> all_readings() {
   std::vector<Reading> all;
   for (int order = 0; order < order_count; ++order)
-    for (const Way& way : ways) all.push_back({way, order});
+    for (const Version& version : versions) all.push_back({version, order});
   return all;
 }
 
@@ -300,10 +302,10 @@ Task read_task(const Shared<Sums>& sums, const Reading& r) {
   const auto launch = [sums, r] {
     const unsigned blocks = unsigned(blocks_for(sums->in.size()));
     float *const out = sums->out.data(), *const in = sums->in.data();
-    if (r.way.kernel[r.order])
-      r.way.kernel[r.order]<<<blocks, threads>>>(out, in, sums->in.size());
+    if (r.version.kernel[r.order])
+      r.version.kernel[r.order]<<<blocks, threads>>>(out, in, sums->in.size());
     else
-      r.way.of_struct[r.order]<<<blocks, threads>>>({out, in}, sums->in.size());
+      r.version.of_struct[r.order]<<<blocks, threads>>>({out, in}, sums->in.size());
   };
   Check check;
   check.poison = [sums] { sums->out.poison(); };
@@ -351,17 +353,17 @@ double sectors_per_request(Order order, size_t n) {
   return sectors_of(order, n, warps) / double(warps);
 }
 
-/// The row whose time another takes as well: all ways ask one cache for the same sectors. Words
+/// The row whose time another takes as well: all versions ask one cache for the same sectors. Words
 /// that are wanted again come from L2 again where no line stays in L1. Loads that wait for stores
 /// are not predicted: by how much they are slower is not known before.
 Reading like(const Reading& r) {
-  const Way &plain_way = ways[0], &past_l1 = ways[4];
-  return {r.order == within_8_kib && !r.way.line_stays ? past_l1 : plain_way, r.order};
+  const Version &by_plain = versions[0], &past_l1 = versions[4];
+  return {r.order == within_8_kib && !r.version.line_stays ? past_l1 : by_plain, r.order};
 }
 
 // ---- the experiment ----
 
-double bytes_needed(double side) { return side * side * 4 * (1 + 2.0 / turns) + (1 << 20); }
+double bytes_needed(double side) { return side * side * 4 * (1 + 2.0 / thread_words) + (1 << 20); }
 
 /// By default a square beyond the L2.
 size_t side_of(const Run& run) {
@@ -383,13 +385,14 @@ void show_orders(const Run& run, size_t n) {
 
 void show_loads(const Run& run) {
   if (compiled_loads.size() == 0)
-    return run.report.left_out("which loads the ways became", "CMake did not build the program");
+    return run.report.left_out("which loads the versions became",
+                               "CMake did not build the program");
   Table table(run.report, "written as",
               {counted("loads", "loads", "", 0), counted("read-only", "read-only loads", "", 0),
                shown("compiled to")});
-  for (const Way& way : ways) {
-    const Compiled& c = compiled(way.key);
-    table.row({way.key, "", "", way.words},
+  for (const Version& version : versions) {
+    const Compiled& c = compiled(version.key);
+    table.row({version.key, "", "", version.words},
               {double(c.loads), double(c.read_only), std::string(c.instruction)});
   }
   table.print();
@@ -407,20 +410,20 @@ void run_read_only(const Run& run) {
                 {milliseconds(4),
                  spread(),
                  {shown("to plain"), {}, {}, [&](const Row&, const Statistics& ms) {
-                    const Ref plainly = Reading{ways[0], order}.ref();
+                    const Ref plainly = Reading{versions[0], order}.ref();
                     return ms.repeats ? times(ms.median / sheet.ms(plainly)) : "";
                   }}});
-    for (const Way& way : ways) {
-      const Reading r{way, order};
+    for (const Version& version : versions) {
+      const Reading r{version, order};
       sheet.add({.ref = r.ref(),
-                 .words = std::string(orders[order].words) + ", " + way.words,
+                 .words = std::string(orders[order].words) + ", " + version.words,
                  .calibrates = same(like(r).ref(), r.ref())});
     }
     sheet.measure(Timing::in_turn,
                   [&](const Row& row) { return read_task(memory(), reading_of(row)); });
     sheet.predict([&](const Row& row) {
       const Reading r = reading_of(row);
-      return r.way.waits ? NAN : sheet.ms(like(r).ref());
+      return r.version.waits ? NAN : sheet.ms(like(r).ref());
     });
     sheet.print();
   }
@@ -480,11 +483,11 @@ std::vector<CountedLaunch> counted() {
   constexpr size_t n = 64 * block_words;
   std::vector<CountedLaunch> all;
   for (int order = 0; order < order_count; ++order)
-    for (const Way* way : {&ways[0], &ways[2]})
-      all.push_back(counted_launch(way->key, orders[order].words,
+    for (const Version* version : {&versions[0], &versions[2]})
+      all.push_back(counted_launch(version->key, orders[order].words,
                                    {double(n / 32), sectors_of(orders[order].place, n, n / 32)}, {},
-                                   [way, order] {
-                                     return read_task(Shared(Sums(n)), {*way, order});
+                                   [version, order] {
+                                     return read_task(Shared(Sums(n)), {*version, order});
                                    }));
   return all;
 }

@@ -23,22 +23,22 @@ TEST_CASE("read_only: sectors per request, by hand") {
   CHECK(sectors_per_request(scattered, n) > 31.9);
 }
 
-TEST_CASE("read_only: each way launches the kernels of its name") {
-  CHECK((ways[0].kernel[by_neighbours] == plain<coalesced>));
-  CHECK((ways[0].kernel[by_warps] == plain<broadcast>));
-  CHECK((ways[0].kernel[within_8_kib] == plain<nearby>));
-  CHECK((ways[0].kernel[anywhere] == plain<scattered>));
-  CHECK((ways[1].kernel[anywhere] == const_restrict<scattered>));
-  CHECK((ways[2].kernel[anywhere] == ldg<scattered>));
-  CHECK((ways[3].of_struct[anywhere] == in_struct<scattered>));
-  CHECK((ways[4].kernel[anywhere] == ldcg<scattered>));
-  CHECK((ways[5].kernel[anywhere] == no_allocate<scattered>));
-  CHECK((ways[6].kernel[anywhere] == stored<scattered>));
-  CHECK((ways[7].kernel[anywhere] == stored_restrict<scattered>));
+TEST_CASE("read_only: each version launches the kernels of its name") {
+  CHECK((versions[0].kernel[by_neighbours] == plain<coalesced>));
+  CHECK((versions[0].kernel[by_warps] == plain<broadcast>));
+  CHECK((versions[0].kernel[within_8_kib] == plain<nearby>));
+  CHECK((versions[0].kernel[anywhere] == plain<scattered>));
+  CHECK((versions[1].kernel[anywhere] == const_restrict<scattered>));
+  CHECK((versions[2].kernel[anywhere] == ldg<scattered>));
+  CHECK((versions[3].of_struct[anywhere] == in_struct<scattered>));
+  CHECK((versions[4].kernel[anywhere] == ldcg<scattered>));
+  CHECK((versions[5].kernel[anywhere] == no_allocate<scattered>));
+  CHECK((versions[6].kernel[anywhere] == stored<scattered>));
+  CHECK((versions[7].kernel[anywhere] == stored_restrict<scattered>));
   const char* const keys[] = {"plain", "const_restrict", "ldg",    "in_struct",
                               "ldcg",  "no_allocate",    "stored", "stored_restrict"};
-  for (size_t i = 0; i < std::size(keys); ++i) CHECK(std::string(ways[i].key) == keys[i]);
-  CHECK(std::size(ways) == std::size(keys));
+  for (size_t i = 0; i < std::size(keys); ++i) CHECK(std::string(versions[i].key) == keys[i]);
+  CHECK(std::size(versions) == std::size(keys));
   CHECK(all_readings().size() == 32);
 }
 
@@ -55,10 +55,10 @@ TEST_CASE("read_only: which row another is predicted from") {
   CHECK(from("no_allocate_nearby") == "ldcg_nearby");
   CHECK(from("no_allocate_coalesced") == "plain_coalesced");  // nothing is wanted again
   CHECK(from("stored_restrict_broadcast") == "plain_broadcast");
-  for (const Way& way : ways) {
-    const std::string key = way.key;
-    CHECK(way.line_stays == (key != "ldcg" && key != "no_allocate"));
-    CHECK(way.waits == (key == "stored"));
+  for (const Version& version : versions) {
+    const std::string key = version.key;
+    CHECK(version.line_stays == (key != "ldcg" && key != "no_allocate"));
+    CHECK(version.waits == (key == "stored"));
   }
 }
 
@@ -74,15 +74,15 @@ TEST_CASE("read_only: what decides 07.1") {
 TEST_CASE("read_only: the loads of this very program") {
   if (compiled_loads.size() == 0)
     return skip_self_check("code for the debugger has its loops rolled up");
-  for (const Way& way : ways) {
-    CAPTURE(std::string(way.key));
-    CHECK(compiled(way.key).loads == turns);
-    const std::string instruction = compiled(way.key).instruction;
+  for (const Version& version : versions) {
+    CAPTURE(std::string(version.key));
+    CHECK(compiled(version.key).loads == thread_words);
+    const std::string instruction = compiled(version.key).instruction;
     const bool read_only = instruction.find(".nc") != std::string::npos;
-    CHECK(compiled(way.key).read_only == (read_only ? int(turns) : 0));
+    CHECK(compiled(version.key).read_only == (read_only ? int(thread_words) : 0));
   }
   for (const char* key : {"ldg", "const_restrict", "no_allocate", "stored_restrict"})
-    CHECK(compiled(key).read_only == turns);
+    CHECK(compiled(key).read_only == thread_words);
   for (const char* key : {"plain", "in_struct", "ldcg", "stored"})
     CHECK(compiled(key).read_only == 0);
   CHECK_THROWS_AS(compiled("none"), std::logic_error);
@@ -110,7 +110,7 @@ TEST_CASE("read_only: each thread has the sum of its words") {
 TEST_CASE("read_only: the check finds another order's sums") {
   if (skip_without_gpu()) return;
   const Shared sums{Sums(2049)};
-  const Task task = read_task(sums, {ways[0], anywhere});
+  const Task task = read_task(sums, {versions[0], anywhere});
   CHECK(wrong_after(task) == 0);
   CHECK(sums->wrong(by_neighbours) > 100);
 }
