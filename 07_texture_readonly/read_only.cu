@@ -445,8 +445,11 @@ std::vector<Claim> claims(const Run& run) {
       {.part = {"07.2a", "__ldg surely uses the read-only path", "no figure", "the lectures"}},
       {.part = {"07.2b", "const __restrict__ probably uses the read-only path", "no figure",
                 "the lectures"}}};
-  if (compiled_loads.size() == 0) {
-    for (Claim* each : {&all[1], &all[2]}) each->unless = "CMake did not build the program";
+  const std::string unless = !run.device                  ? "no GPU"
+                             : compiled_loads.size() == 0 ? "CMake did not build the program"
+                                                          : "";
+  if (!unless.empty()) {
+    for (Claim* each : {&all[1], &all[2]}) each->unless = unless;
     return all;
   }
   const auto in_words = [](const Compiled& c) {
