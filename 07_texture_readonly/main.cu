@@ -5,7 +5,7 @@
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] extern const samples::Experiment read_only_experiment;
-[[gnu::weak]] void dimensions(const Run&);
+[[gnu::weak]] extern const samples::Experiment dimensions_experiment;
 [[gnu::weak]] void sampling(const Run&);
 [[gnu::weak]] void locality(const Run&, const Options&);
 [[gnu::weak]] void locality_fits(const Run&, const Options&);
@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
        .experiments =
            {
                listed(&read_only_experiment),
-               {"dimensions", "all kinds of texture, created, read back and compared", &dimensions},
+               listed(&dimensions_experiment),
                {"sampling",
                 "what clamp, wrap, mirror, border, point and linear make of a coordinate",
                 &sampling},
