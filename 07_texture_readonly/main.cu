@@ -9,7 +9,7 @@
 [[gnu::weak]] void sampling(const Run&);
 [[gnu::weak]] void locality(const Run&, const Options&);
 [[gnu::weak]] void locality_fits(const Run&, const Options&);
-[[gnu::weak]] void objects(const Run&);
+[[gnu::weak]] extern const samples::Experiment objects_experiment;
 
 int main(int argc, char** argv) {
   Options& options = typed_options();
@@ -26,8 +26,7 @@ int main(int argc, char** argv) {
                {"locality",
                 "walks over an image through textures, the read-only path and plain loads",
                 with(options, locality), with(options, locality_fits)},
-               {"objects", "what texture references were, and what a texture object costs",
-                &objects},
+               listed(&objects_experiment),
            },
        .options =
            {

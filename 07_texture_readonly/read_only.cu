@@ -392,8 +392,10 @@ void show_loads(const Run& run) {
                shown("compiled to")});
   for (const Version& version : versions) {
     const Compiled& c = compiled(version.key);
+    std::vector<Cell> counts(2);  // without a GPU nothing is counted of what it would run
+    if (run.device) counts = {double(c.loads), double(c.read_only)};
     table.row({version.key, "", "", version.words},
-              {double(c.loads), double(c.read_only), std::string(c.instruction)});
+              {counts[0], counts[1], std::string(c.instruction)});
   }
   table.print();
 }
