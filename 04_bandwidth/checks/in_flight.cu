@@ -4,6 +4,8 @@
 #include "../../common/checks/standard.hpp"
 #include "../../common/gpu_timer.cuh"
 
+#include <initializer_list>
+
 namespace {
 
 /// What every thread must find, on the host: from threads to words.
