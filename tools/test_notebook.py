@@ -2,8 +2,9 @@
 """Checks tools/notebook.ipynb; needs neither Jupyter nor a GPU. Run it: python3 tools/test_notebook.py -v
 
 `Cells` runs the code cells with shell commands that are only noted down, as on a machine with and without nvcc and a GPU.
-`Executed` executes the notebook in Jupyter's kernel, and is skipped where nbclient or ipykernel is missing. It hides nvcc,
-so that nothing is built; NOTEBOOK_BUILD=1 builds and runs all of it, which takes minutes."""
+`Executed` executes the notebook, as it is committed, in Jupyter's kernel, and is skipped where `pip install nbclient ipykernel
+cmake matplotlib` has not been done. It hides nvcc, so that nothing is built; NOTEBOOK_BUILD=1 builds and runs all of it, which
+takes minutes. NOTEBOOK_EXECUTED=FILE keeps what came out."""
 import ast
 import contextlib
 import io
@@ -24,6 +25,7 @@ sys.path.insert(0, str(TOOLS))
 from test_tools import InFolder, matplotlib
 
 try:
+    import cmake  # pip's
     import ipykernel
     import nbclient
     import nbformat
@@ -197,11 +199,11 @@ class Cells(InFolder):
 class Executed(InFolder):
     """The notebook in Jupyter's kernel, with a clone of this repository as it is committed."""
 
-    @unittest.skipUnless(nbclient and matplotlib, "nbclient, ipykernel or matplotlib is missing")
+    @unittest.skipUnless(nbclient and matplotlib, "nbclient, ipykernel, cmake or matplotlib is missing, as pip installs them")
     @unittest.skipUnless((ROOT / ".git").exists() and shutil.which("git"), "this is no clone by git")
     def test_from_the_first_cell_to_the_last(self):
         building = os.environ.get("NOTEBOOK_BUILD") == "1"
-        environment = {}
+        environment = {"PIP_NO_INDEX": "1"}  # what is there will do
         if not building:  # a folder of what the cells need, without nvcc
             for name in ("git", "sh", "uname", "env"):
                 (self.folder / "bin").mkdir(exist_ok=True)
@@ -209,7 +211,7 @@ class Executed(InFolder):
             (self.folder / "bin/python3").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
             (self.folder / "bin/python3").chmod(0o755)
             environment["PATH"] = str(self.folder / "bin")
-        notebook = nbformat.from_dict(json.loads(TEXT))
+        notebook = nbformat.reads(TEXT, 4)
         nbformat.validate(notebook)
         for cell in notebook.cells:
             if cell.id == "get":
