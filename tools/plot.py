@@ -49,7 +49,8 @@ def choose(found, args):
         parameter = args.parameter
     else:
         count = lambda p: sum(r["parameter"] == p for r in shown)
-        parameter = max(sorted(sweeps), key=count) if sweeps else ""
+        parameters = [r["parameter"] for r in shown]
+        parameter = max(sorted(sweeps), key=count) if sweeps else "" if "" in parameters else parameters[0]
     shown = [r for r in shown if r["parameter"] == parameter and (not args.at or r["at"] in args.at)]
     if parameter not in sweeps:  # words, not numbers: bars
         parameter = ""

@@ -5,6 +5,7 @@
 `Executed` executes the notebook, as it is committed, in Jupyter's kernel, and is skipped where `pip install nbclient ipykernel
 cmake matplotlib` has not been done. It hides nvcc, so that nothing is built; NOTEBOOK_BUILD=1 builds and runs all of it, which
 takes minutes. NOTEBOOK_EXECUTED=FILE keeps what came out."""
+import argparse
 import ast
 import contextlib
 import io
@@ -22,6 +23,8 @@ from unittest import mock
 TOOLS = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(TOOLS))
 
+import plot
+import records
 from test_tools import InFolder, matplotlib
 
 try:
@@ -90,6 +93,14 @@ class File(unittest.TestCase):
             self.assertTrue((ROOT / topic / f"{name}.cu").exists(), name)
 
 
+    def test_every_experiment_may_take_the_place_of_these(self):
+        for topic in TOPICS:
+            found = records.load(ROOT / topic / "results/nvidia-h200.csv")
+            for name in sorted({r["experiment"] for r in found if r["kind"] == "measured"}):
+                as_called = argparse.Namespace(csv=topic, experiment=name, parameter=None, at=[], metric=[], case=[], over=None)
+                self.assertTrue(plot.choose(found, as_called)[0], name)
+
+
 class Cells(InFolder):
     """What the cells ask of the shell."""
 
@@ -127,14 +138,14 @@ class Cells(InFolder):
 
     def test_the_commands_are_those_of_the_repository(self):
         options = (ROOT / "common/command_line.cpp").read_text(encoding="utf-8")
-        cached = (ROOT / "cmake/sample.cmake").read_text(encoding="utf-8")
+        cached = re.findall(r"^(?:option|set)\((\w+) ", (ROOT / "cmake/sample.cmake").read_text(encoding="utf-8"), flags=re.M)
         for nvcc in (False, True):
             for gpu in (False, True):
                 for command in self.commands(nvcc, gpu):
                     program, *arguments = command
                     if program == "cmake":
                         for name in re.findall(r"-D(\w+)=", " ".join(arguments)):
-                            self.assertTrue(name in cached or name == "CMAKE_BUILD_TYPE", name)
+                            self.assertIn(name, [*cached, "CMAKE_BUILD_TYPE"])
                     elif program == "python3":
                         self.assertTrue(arguments[0] == "-m" or (ROOT / arguments[0]).exists(), command)
                     elif program.startswith("build/"):
