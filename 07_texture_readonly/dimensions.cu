@@ -460,7 +460,7 @@ void show_what_comes_back(const Run& run) {
     const double texels = 3.0 * all_texels(k);
     std::vector<Cell> cells(1, texels);
     for (const ElementType& type : element_types)
-      cells.emplace_back(ask(run, k.key, type.name, "", [&] {
+      cells.emplace_back(ask_for_table(run, k.key, type.name, "", [&] {
                            const int equal = type.equal[0](k) + type.equal[1](k) + type.equal[2](k);
                            require_right(equal == texels,
                                          std::string(k.words) + " of " + type.name);
@@ -479,14 +479,14 @@ void show_limits(const Run& run) {
        counted("refused", "larger by one and refused", "", 0)});
   for (const KindOfTexture& k : kinds) {
     const auto asked = [&](const char* metric, int Extent::*side) {
-      return ask(run, k.key, metric, "", [&] { return single(largest(k.kind, *run.device).*side); })
+      return ask_for_table(run, k.key, metric, "", [&] { return single(largest(k.kind, *run.device).*side); })
           .median;
     };
     const double width = asked("largest width", &Extent::width),
                  height = asked("largest height", &Extent::height),
                  depth = asked("largest depth", &Extent::depth);
     const Extent most{int(width), int(height), int(depth)};
-    const double refusals = ask(run, k.key, "larger by one and refused", "", [&] {
+    const double refusals = ask_for_table(run, k.key, "larger by one and refused", "", [&] {
                               return single(refused(k, most));
                             }).median;
     table.row({k.key, "", "", k.words},
@@ -499,7 +499,7 @@ void show_wrong_calls(const Run& run) {
   Table table(run.report, "wrong calls", {counted("answer", "answer", "", 0), shown("its name")});
   for (const WrongCall& call : wrong_calls) {
     const double code =
-        ask(run, call.key, "answer", "", [&] { return single(call.answered()); }).median;
+        ask_for_table(run, call.key, "answer", "", [&] { return single(call.answered()); }).median;
     table.row({call.key, "", "", call.words},
               {code, std::isnan(code) ? "" : cudaGetErrorName(cudaError_t(int(code)))});
   }

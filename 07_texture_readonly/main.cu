@@ -6,7 +6,7 @@
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] extern const samples::Experiment read_only_experiment;
 [[gnu::weak]] extern const samples::Experiment dimensions_experiment;
-[[gnu::weak]] void sampling(const Run&);
+[[gnu::weak]] extern const samples::Experiment sampling_experiment;
 [[gnu::weak]] void locality(const Run&, const Options&);
 [[gnu::weak]] void locality_fits(const Run&, const Options&);
 [[gnu::weak]] extern const samples::Experiment objects_experiment;
@@ -20,9 +20,7 @@ int main(int argc, char** argv) {
            {
                listed(&read_only_experiment),
                listed(&dimensions_experiment),
-               {"sampling",
-                "what clamp, wrap, mirror, border, point and linear make of a coordinate",
-                &sampling},
+               listed(&sampling_experiment),
                {"locality",
                 "walks over an image through textures, the read-only path and plain loads",
                 with(options, locality), with(options, locality_fits)},
