@@ -46,8 +46,8 @@ __global__ void reduce_modulo(const T* in, size_t n, T* out) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + tid;
   word[tid] = i < n ? in[i] : T(0);  // load
   __syncthreads();
-  for (unsigned s = 1; s < blockDim.x; s *= 2) {         // stride 1, 2, 4 ...
-    if (tid % (2 * s) == 0) word[tid] += word[tid + s];  // add
+  for (unsigned s = 1; s < blockDim.x; s *= 2) {  // a step: add, with stride 1, 2, 4 ...
+    if (tid % (2 * s) == 0) word[tid] += word[tid + s];
     __syncthreads();
   }
   if (tid == 0) out[blockIdx.x] = word[0];
