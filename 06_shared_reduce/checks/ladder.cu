@@ -249,6 +249,15 @@ TEST_CASE("ladder: sizes go beyond a made-up L2, and beside the library up to wh
   CHECK(sizes_beside_library(run).size() == 10);  // 20, 22 ... 28, and one more of each
   CHECK(best_for((126 << 20) / 4, device).key == "sum_once");
   CHECK(best_for((126 << 20) / 4 + 1, device).key == "sum_streaming");
+  run.device = nullptr;  // options that are typed are not those of a made-up GPU
+  const Options before = typed_options();
+  for (const auto& [typed, sizes] :
+       {std::pair<size_t, Blocks>{77, {77}}, {1, {}}, {size_t(1) << 31, {}}}) {
+    typed_options().size = typed;
+    CHECK(sizes_beside_library(run) == sizes);
+    CHECK(words_of(run) == typed);
+  }
+  typed_options() = before;
   CHECK(sums_of_a_graph(1) == 200);
   CHECK(sums_of_a_graph(1 << 24) == 128);
   CHECK(sums_of_a_graph((1 << 30) + 1) == 1);
@@ -353,13 +362,13 @@ void check_sums(size_t n, size_t offset, Gpu gpu) {
         continue;
       }
       words->poison();
-      words->sum(rung, n);
+      words->sum(rung, kernel_of<T>(rung), n);
       const T found = words->result();
       const double exact = double(exact_sum<T>(digit, n)) * 0x1p-24;
       if (!by_library)  // whose order is not known
         CHECK(std::abs(double(found) - exact) <= error_bound(additions(rung, n, gpu)) * exact);
       words->poison();
-      words->sum(rung, n);
+      words->sum(rung, kernel_of<T>(rung), n);
       CHECK(words->result() == found);
     }
   }
