@@ -278,8 +278,9 @@ void measure_chases(const Run& run, const std::vector<Load>& loads) {
   const int launches = run.measuring.repeats;
   for (const Load& load : loads)
     for (const Second& second : seconds)
-      ask_for_table(run, chase_ref(load, second.key), latency, "cycles",
-            [&] { return latencies_of(load.kernels, second.word, launches).cycles.statistics(); });
+      ask_for_table(run, chase_ref(load, second.key), latency, "cycles", [&] {
+        return latencies_of(load.kernels, second.word, launches).cycles.statistics();
+      });
   const double hit = cycles_of(run, "same_sector"), miss = cycles_of(run, "new_line");
 
   Table table(run.report, "one thread, load",
