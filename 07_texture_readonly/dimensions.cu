@@ -479,7 +479,8 @@ void show_limits(const Run& run) {
        counted("refused", "larger by one and refused", "", 0)});
   for (const KindOfTexture& k : kinds) {
     const auto asked = [&](const char* metric, int Extent::*side) {
-      return ask_for_table(run, k.key, metric, "", [&] { return single(largest(k.kind, *run.device).*side); })
+      return ask_for_table(run, k.key, metric, "",
+                           [&] { return single(largest(k.kind, *run.device).*side); })
           .median;
     };
     const double width = asked("largest width", &Extent::width),

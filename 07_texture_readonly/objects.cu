@@ -585,7 +585,7 @@ double cycles_of(const Run& run, int walk) {
 void measure_walks(const Run& run) {
   for (const Walk& walk : walks)
     ask_for_table(run, walk.key, cycles_per_read, "cycles",
-        [&] { return cycles_of_walk(walk, run.measuring.repeats); });
+                  [&] { return cycles_of_walk(walk, run.measuring.repeats); });
   const double expected =
       predicted_fetch_from_l2(cycles_of(run, 2), cycles_of(run, 0), cycles_of(run, 1));
   Table table(run.report, "each read, by one thread",
