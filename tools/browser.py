@@ -60,7 +60,11 @@ class Browser:
             self.process.kill()
         os.close(self.out)
         os.close(self.inp)
-        shutil.rmtree(self.folder, ignore_errors=True)  # which the browser may still be leaving
+        for _ in range(50):  # its other processes may still be writing there
+            shutil.rmtree(self.folder, ignore_errors=True)
+            time.sleep(0.1)
+            if not os.path.exists(self.folder):
+                break
 
     def receive(self):
         while b"\0" not in self.buffer:
