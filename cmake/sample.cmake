@@ -206,6 +206,7 @@ function(add_sample topic)
   # where self-checks find counts that were profiled once; a build by one line of nvcc does without
   target_compile_definitions(${topic} PRIVATE SAMPLE_RESULTS_DIR="${CMAKE_CURRENT_SOURCE_DIR}/results")
   set_property(GLOBAL APPEND PROPERTY SAMPLES ${topic})
+  add_install(${topic} "${built}")
 
   if(BUILD_TESTING)
     target_link_libraries(${topic} PRIVATE samples_checks)
@@ -219,6 +220,32 @@ function(add_sample topic)
     endif()
   endif()
   add_exercises(${topic})
+endfunction()
+
+# What `cmake --install` puts elsewhere: the sample, as cuda_memory_<topic>, and the recorded results that it reads. Each
+# topic is a component: cmake --install build --component 04_bandwidth. A part of another project installs nothing.
+function(add_install topic experiments)
+  include(GNUInstallDirs)
+  set(share ${CMAKE_INSTALL_DATADIR}/cuda_memory_measured)
+  file(RELATIVE_PATH results ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_DATADIR}/cuda_memory_measured/${topic}/results)
+  target_compile_definitions(${topic} PRIVATE SAMPLE_INSTALLED_RESULTS="${results}")
+  if(EXERCISE OR NOT PROJECT_IS_TOP_LEVEL)
+    return()
+  endif()
+
+  # install(TARGETS) knows no other name. It would also take away the path to the toolkit's cuBLAS and CUPTI.
+  install(PROGRAMS $<TARGET_FILE:${topic}> DESTINATION ${CMAKE_INSTALL_BINDIR} RENAME cuda_memory_${topic} COMPONENT ${topic})
+  glob_in(files ${CMAKE_CURRENT_SOURCE_DIR} results/*.csv)
+  install(FILES ${files} DESTINATION ${share}/${topic}/results COMPONENT ${topic})
+  install(FILES ${SAMPLES_CMAKE}/INSTALLED.txt DESTINATION ${share} COMPONENT ${topic})
+
+  if(BUILD_TESTING)
+    add_test(NAME "${topic}: installed"
+             COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DCONFIG=$<CONFIG> -DTOPIC=${topic}
+                     "-DEXPERIMENTS=${experiments}" -DBIN=${CMAKE_INSTALL_BINDIR} -DSHARE=${share}
+                     -DSCRATCH=${CMAKE_CURRENT_BINARY_DIR}/installed -P ${SAMPLES_CMAKE}/installed.cmake)
+    set_tests_properties("${topic}: installed" PROPERTIES LABELS ${topic} TIMEOUT 120)
+  endif()
 endfunction()
 
 # The exercises of a topic, each in a program of its own, your_<name>, so that one that does not compile hides no other.
