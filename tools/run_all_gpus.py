@@ -48,7 +48,7 @@ def listed(text):
         if gpu:
             name = gpu[1]
             found.append((name, gpu[2]))
-        elif part:
+        elif part and found:
             if found[-1][1].startswith("GPU-"):
                 found.pop()  # the whole, of which this is the first part
             found.append((f"{name}, MIG {part[1]}", part[2]))
@@ -65,12 +65,16 @@ def visible(text):
     return found
 
 
-def gpus():
+def gpus(seconds):
     if "CUDA_VISIBLE_DEVICES" in os.environ:
         return visible(os.environ["CUDA_VISIBLE_DEVICES"])
     if not shutil.which("nvidia-smi"):
         return []
-    done = subprocess.run(["nvidia-smi", "-L"], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    try:
+        done = subprocess.run(["nvidia-smi", "-L"], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                              timeout=seconds)
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"nvidia-smi -L took longer than {seconds} s") from None
     found = listed(done.stdout)
     if not found and "No devices" not in done.stdout + done.stderr:
         said = (done.stdout + done.stderr).split("\n")[0]
@@ -94,21 +98,29 @@ def name_of(sample):
 # ---- a run -------------------------------------------------------------------------------------------------------------
 
 
+def end(child, number):
+    """Sends the sample's processes a signal, and kills what is left of them."""
+    os.killpg(child.pid, number)
+    try:
+        child.wait(10)
+    except subprocess.TimeoutExpired:
+        pass
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    child.wait()
+
+
 def wait_for(child, seconds):
     """The exit code, or None where it took longer. A signal that this script is sent goes on to the sample."""
-    end = time.monotonic() + seconds
-    while child.poll() is None and not ended_by and time.monotonic() < end:
+    latest = time.monotonic() + seconds
+    while child.poll() is None and not ended_by and time.monotonic() < latest:
         time.sleep(0.05)
-    if child.poll() is not None:
-        return child.returncode
-    for number, patience in ((ended_by or signal.SIGTERM, 10), (signal.SIGKILL, None)):
-        os.killpg(child.pid, number)
-        try:
-            child.wait(patience)
-            break
-        except subprocess.TimeoutExpired:
-            pass
-    return None
+    if child.returncode is None:
+        end(child, ended_by or signal.SIGTERM)
+        return None
+    return child.returncode
 
 
 def run_once(command, gpu, printed, seconds):
@@ -178,7 +190,7 @@ def parse(arguments):
     parser.add_argument("--self-check", action="store_true", help="run the self-checks; no CSV")
     parser.add_argument("--require-gpu", action="store_true", help="exit with 1 where there is no GPU")
     parser.add_argument("--seconds", type=int, default=600, metavar="N",
-                        help="a run that takes longer is ended, and has failed; default: 600")
+                        help="what takes longer is ended, and has failed; default: 600")
     parser.add_argument("samples", nargs="+", type=pathlib.Path, metavar="SAMPLE",
                         help="an executable, a build folder, or where samples are installed")
     args = parser.parse_args(own)
@@ -199,7 +211,7 @@ def parse(arguments):
 
 def main():
     args = parse(sys.argv[1:])
-    found = gpus()
+    found = gpus(args.seconds)
     if not found:
         print("skipped: no GPU on this node")
         sys.exit(FAILED if args.require_gpu else SKIPPED)

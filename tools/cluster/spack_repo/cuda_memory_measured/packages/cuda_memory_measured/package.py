@@ -6,7 +6,7 @@ from spack_repo.builtin.build_systems.cuda import CudaPackage
 
 from spack.package import *
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[5]  # the clone that this file is a part of
+REPOSITORY = pathlib.Path(__file__).resolve().parents[6]  # the clone that this file is a part of
 TOPICS = ["01_memory_model", "02_memory_management", "03_access_patterns", "04_bandwidth", "05_unified_memory",
           "06_shared_reduce", "07_texture_readonly"]
 
