@@ -8,7 +8,7 @@
 
 The runs follow each other, because two at a time would measure each other. Each run sees one GPU: those that
 CUDA_VISIBLE_DEVICES names, where it is set, and else those that `nvidia-smi -L` lists. Each run has a line, and leaves
-node7/gpu0-04_bandwidth.csv and .txt. A run that fails or is skipped leaves no CSV.
+node7/gpu0-04_bandwidth.csv and .txt, or gpu0-04_bandwidth-self-check.txt. A run that fails or is skipped leaves no CSV.
 
 Exit codes: 0 no run failed; 1 a run failed, or --require-gpu and no GPU; 2 a wrong command line, of this script or of a
 sample; 77 no GPU, or every run was skipped; 128 + n ended by signal n: the run that was cut short leaves no file.
@@ -162,19 +162,21 @@ def run_all(args, found):
     outcomes = []
     for number, (_, gpu) in enumerate(found):
         for sample in args.samples:
-            files = args.results / f"gpu{number}-{name_of(sample)}"
-            printed, saved = (files.with_name(files.name + ending) for ending in (".txt", ".csv"))
-            saved.unlink(missing_ok=True)  # of an earlier run
-            what = ["--self-check"] if args.self_check else ["--require-gpu", "--csv", saved]
+            files = f"gpu{number}-{name_of(sample)}"
+            printed, saved = args.results / f"{files}.txt", args.results / f"{files}.csv"
+            what = ["--require-gpu", "--csv", saved]
+            if args.self_check:
+                printed, saved, what = args.results / f"{files}-self-check.txt", None, ["--self-check"]
+            if saved:
+                saved.unlink(missing_ok=True)  # of an earlier run
             began = time.monotonic()
             code, said = run_once([sample, *what, *args.of_samples], gpu, printed, args.seconds)
-            if ended_by:
-                for file in (printed, saved):
-                    file.unlink(missing_ok=True)
-                return outcomes
-            outcome, why = judge(code, said, None if args.self_check else saved, args.seconds)
-            if outcome != OK:
+            outcome, why = judge(code, said, saved, args.seconds)
+            if saved and (ended_by or outcome != OK):
                 saved.unlink(missing_ok=True)
+            if ended_by:
+                printed.unlink(missing_ok=True)
+                return outcomes
             outcomes.append(outcome)
             line = f"gpu{number}  {name_of(sample):{width}}  {words[outcome]:7}  {time.monotonic() - began:3.0f} s  {why}"
             print(line.rstrip(), flush=True)

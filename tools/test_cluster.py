@@ -95,7 +95,8 @@ class RunAllGpus(WithPrograms):
                            ("cuda_memory_07_says_it_in_a_table", "echo all; echo 3 failed; exit 1")):
             self.program(f"P/bin/{name}", text if text.strip().startswith("#!") else f"#!/bin/sh\n{text}\n")
         self.nvidia_smi(TWO_GPUS.splitlines()[0] + "\n")
-        self.write("of a node/gpu0-02_fails.csv", "of an earlier run\n")
+        for name in ("02_fails", "06_saves_nothing"):
+            self.write(f"of a node/gpu0-{name}.csv", "of an earlier run\n")
         done = self.run_it(self.folder / "P")
         self.assertEqual(done.returncode, 1)
         self.assertEqual(self.lines(done)[1:], [
@@ -114,11 +115,12 @@ class RunAllGpus(WithPrograms):
         self.assertEqual(done.returncode, 1)
         self.assertIn("No such file or directory", done.stdout)
 
-    def test_self_checks_save_no_csv(self):
+    def test_self_checks_leave_what_was_measured(self):
         sample = self.program("my sample", self.saves)
+        self.write("of a node/gpu0-my sample.csv", "measured before\n")
         done = self.run_it("--self-check", sample, "--", "--test-case=sum: *")
         self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertEqual(self.files(), ["gpu0-my sample.txt", "gpu1-my sample.txt"])
+        self.assertEqual(self.files(), ["gpu0-my sample-self-check.txt", "gpu0-my sample.csv", "gpu1-my sample-self-check.txt"])
         self.assertIn("GPU-bb 1 --self-check --test-case=sum: *\n", (self.folder / "calls").read_text())
 
     def test_a_run_that_takes_too_long_is_ended(self):
