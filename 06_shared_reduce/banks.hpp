@@ -166,6 +166,26 @@ inline Model wavefront_model(const Device* device) {
   return device && device->prop.major == 9 ? Model::traffic : Model::host;
 }
 
+/// Cycles of what each block of a launch does `times` times, by its multiprocessor's own clock: the
+/// block leaves them in `cycles`. The median of the blocks, of so many launches.
+inline Statistics cycles_of(const Task& task, DeviceBuffer<long long>& cycles, double times,
+                            int launches) {
+  require_right(task);
+  std::vector<double> of_launches;
+  for (int launch = 0; launch < launches; ++launch) {
+    cycles.poison();
+    task.launch();
+    CUDA_CHECK_LAUNCH();
+    std::vector<double> of_blocks;
+    for (const long long c : cycles.to_host()) {
+      require_right(c > 0, task.name + ", cycles");
+      of_blocks.push_back(double(c) / times);
+    }
+    of_launches.push_back(summarize(of_blocks).median);
+  }
+  return summarize(of_launches);
+}
+
 /// Word i of what the kernels of the bank_ experiments read: without pattern, so that no few words
 /// stand in for others.
 inline unsigned value_at(unsigned i) {

@@ -8,7 +8,7 @@
 [[gnu::weak]] void divergence(const Run&);
 [[gnu::weak]] void branches(const Run&);
 [[gnu::weak]] void barriers(const Run&);
-[[gnu::weak]] void bank_strides(const Run&);
+[[gnu::weak]] extern const samples::Experiment bank_strides_experiment;
 [[gnu::weak]] void bank_steps(const Run&);
 [[gnu::weak]] void bank_tile(const Run&);
 [[gnu::weak]] void shared_size(const Run&);
@@ -28,8 +28,7 @@ int main(int argc, char** argv) {
                 &branches},
                {"barriers", "words that go wrong without one, and how long warps wait at one",
                 &barriers},
-               {"bank_strides", "reads at strides 1 to 33, in words of 4, 8 and 16 bytes",
-                &bank_strides},
+               listed(&bank_strides_experiment),
                {"bank_steps", "bank conflicts in every step of the three, and what they cost",
                 &bank_steps},
                {"bank_tile", "a tile read by columns, and two cures", &bank_tile},
