@@ -10,7 +10,7 @@
 [[gnu::weak]] void barriers(const Run&);
 [[gnu::weak]] extern const samples::Experiment bank_strides_experiment;
 [[gnu::weak]] void bank_steps(const Run&);
-[[gnu::weak]] void bank_tile(const Run&);
+[[gnu::weak]] extern const samples::Experiment bank_tile_experiment;
 [[gnu::weak]] void shared_size(const Run&);
 [[gnu::weak]] extern const samples::Experiment small_matrices_experiment;
 
@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
                listed(&bank_strides_experiment),
                {"bank_steps", "bank conflicts in every step of the three, and what they cost",
                 &bank_steps},
-               {"bank_tile", "a tile read by columns, and two cures", &bank_tile},
+               listed(&bank_tile_experiment),
                {"shared_size", "resident blocks and bandwidth against shared memory a block",
                 &shared_size},
                listed(&small_matrices_experiment),
