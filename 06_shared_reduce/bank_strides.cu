@@ -91,10 +91,6 @@ struct Reading {
   double loads() const { return double(threads / 32) * turns * loads_per_turn; }
 };
 
-struct WordAt {
-  __device__ unsigned operator()(size_t i) const { return scrambled(i); }
-};
-
 /// What each thread must have: so many times the eight words from its lane's first on. They are
 /// found here in the 4-byte words of which shared memory is filled.
 struct SumOf {

@@ -94,10 +94,6 @@ const Tile tiles[] = {
      .kernel = swizzled_tile,
      .swizzled = true}};
 
-struct WordAt {
-  __device__ unsigned operator()(size_t i) const { return scrambled(i); }
-};
-
 /// The lanes of warp w must have the words of column w, so many times.
 struct ColumnOfWarp {
   unsigned turns;

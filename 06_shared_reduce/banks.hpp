@@ -8,6 +8,7 @@
 #include <array>
 #include <set>
 
+#include "../common/checked.cuh"
 #include "../common/report.hpp"
 
 inline constexpr unsigned bank_count = 32;
@@ -186,10 +187,7 @@ inline Statistics cycles_of(const Task& task, DeviceBuffer<long long>& cycles, d
   return summarize(of_launches);
 }
 
-/// Word i of what the kernels of the bank_ experiments read: without pattern, so that no few words
-/// stand in for others.
-inline unsigned value_at(unsigned i) {
-  unsigned x = (i + 1) * 0x9e3779b1u;
-  x = (x ^ x >> 15) * 0x85ebca6bu;
-  return x ^ x >> 13;
-}
+/// Word i of what the kernels of the bank_ experiments read.
+struct WordAt {
+  __device__ unsigned operator()(size_t i) const { return samples::scrambled(i); }
+};

@@ -9,7 +9,7 @@
 [[gnu::weak]] void branches(const Run&);
 [[gnu::weak]] void barriers(const Run&);
 [[gnu::weak]] extern const samples::Experiment bank_strides_experiment;
-[[gnu::weak]] void bank_steps(const Run&);
+[[gnu::weak]] extern const samples::Experiment bank_steps_experiment;
 [[gnu::weak]] extern const samples::Experiment bank_tile_experiment;
 [[gnu::weak]] void shared_size(const Run&);
 [[gnu::weak]] extern const samples::Experiment small_matrices_experiment;
@@ -29,8 +29,7 @@ int main(int argc, char** argv) {
                {"barriers", "words that go wrong without one, and how long warps wait at one",
                 &barriers},
                listed(&bank_strides_experiment),
-               {"bank_steps", "bank conflicts in every step of the three, and what they cost",
-                &bank_steps},
+               listed(&bank_steps_experiment),
                listed(&bank_tile_experiment),
                {"shared_size", "resident blocks and bandwidth against shared memory a block",
                 &shared_size},

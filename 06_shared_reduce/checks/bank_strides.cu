@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "../../common/checks/made_up_devices.hpp"
 #include "../../common/checks/standard.hpp"
 
 TEST_CASE(
@@ -46,6 +47,26 @@ TEST_CASE("bank_strides: loads of a launch, and a thread's sum, by hand") {
   CHECK(sum.of_thread(2) == 5 * once);
   CHECK(sum.of_thread(34) == sum.of_thread(2));
   CHECK(sum.of_thread(3) != sum.of_thread(2));
+}
+
+TEST_CASE("bank_strides: times in turn are predicted by wavefronts, from stride 1") {
+  const std::vector<Device> gpus = made_up_devices();
+  std::string printed;
+  Report report("bank_strides", &printed);
+  report.heading(&gpus[0], "");
+  MadeUpMachine machine(&gpus[0], [](const Ref& ref, const std::string&) {
+    return 0.3 * ref.at;  // as long as a stride of a power of two has to take
+  });
+  carry_out(bank_strides_experiment, Run{report, &gpus[0], {}}, machine);
+  int predicted = 0;
+  for (const Prediction& p : report.predictions()) {
+    if (p.unit != "ms") continue;
+    CHECK(p.predicted == doctest::Approx(p.measured));
+    ++predicted;
+  }
+  CHECK(predicted == 4);
+  for (const Record& r : report.records())
+    if (r.kind == "calibration") CHECK(r.at == "1");
 }
 
 TEST_CASE("bank_strides: what decides each part") {
