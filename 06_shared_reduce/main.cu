@@ -11,7 +11,7 @@
 [[gnu::weak]] extern const samples::Experiment bank_strides_experiment;
 [[gnu::weak]] extern const samples::Experiment bank_steps_experiment;
 [[gnu::weak]] extern const samples::Experiment bank_tile_experiment;
-[[gnu::weak]] void shared_size(const Run&);
+[[gnu::weak]] extern const samples::Experiment shared_size_experiment;
 [[gnu::weak]] extern const samples::Experiment small_matrices_experiment;
 
 int main(int argc, char** argv) {
@@ -31,8 +31,7 @@ int main(int argc, char** argv) {
                listed(&bank_strides_experiment),
                listed(&bank_steps_experiment),
                listed(&bank_tile_experiment),
-               {"shared_size", "resident blocks and bandwidth against shared memory a block",
-                &shared_size},
+               listed(&shared_size_experiment),
                listed(&small_matrices_experiment),
            },
        .options = {{"size",
