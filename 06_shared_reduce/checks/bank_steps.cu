@@ -73,6 +73,16 @@ TEST_CASE("bank_steps: each step of a reduction uses a word once, and all of the
     }
 }
 
+TEST_CASE("bank_steps: one step alone, and all of them, by hand") {
+  const auto w = [](unsigned i) { return scrambled(i); };
+  CHECK(words_by_host(Rule::strided, one_step(4, 1, 3)) ==
+        std::vector<unsigned>{w(0) + 3 * w(1), w(1), w(2) + 3 * w(3), w(3)});
+  CHECK(words_by_host(Rule::descending, one_step(4, 2)) ==
+        std::vector<unsigned>{w(0) + w(2), w(1) + w(3), w(2), w(3)});
+  CHECK(words_by_host(Rule::modulo, all_steps(Rule::modulo, 4)) ==
+        std::vector<unsigned>{w(0) + w(1) + w(2) + w(3), w(1), w(2) + w(3), w(3)});
+}
+
 TEST_CASE("bank_steps: predictions, by hand") {
   const Traffic four_way = step_traffic(Rule::strided, 2, 256);
   REQUIRE(four_way.taken() == 24);
