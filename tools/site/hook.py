@@ -1,0 +1,162 @@
+"""What mkdocs calls before it builds the site. Adds the pages of the repository, in the Markdown that mkdocs reads, and
+what they link to: source files as pages with their code, folders as lists of files, and the reports of tools/report.py.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from mkdocs.structure.files import File, InclusionLevel
+
+TOOLS = pathlib.Path(__file__).resolve().parent.parent
+ROOT = TOOLS.parent
+sys.path.insert(0, str(TOOLS))
+
+import figures
+import records
+
+PAGES = ["*.md", "0?_*/**/*.md", "tools/**/*.md"]
+COPIED = {".csv", ".svg", ".ipynb"}  # other files become a page
+LANGUAGES = {".cu": "cuda", ".cuh": "cuda", ".cpp": "cpp", ".hpp": "cpp", ".py": "python", ".sh": "sh", ".yml": "yaml"}
+
+# ---- anchors, as GitHub makes them -----------------------------------------------------------------------------------
+
+
+class Slugs:
+    """`peak: the simplest` becomes `peak-the-simplest`; where a page has it again, `peak-the-simplest-1`."""
+
+    def __call__(self, heading, _):
+        slug = re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+        self.seen[slug] = self.seen.get(slug, -1) + 1
+        return f"{slug}-{self.seen[slug]}" if self.seen[slug] else slug
+
+
+slugs = Slugs()
+
+
+def on_page_markdown(markdown, **_):
+    slugs.seen = {}
+
+
+# ---- a page's Markdown -----------------------------------------------------------------------------------------------
+
+PIECE = re.compile(r"(?P<code>^ *(?P<fence>```+).*?^ *(?P=fence)$|`[^`\n]+`)"
+                   r"|(?P<comment><!--.*?-->)"
+                   r"|<details><summary>(?P<summary>.*?)</summary>|(?P<folded></details>)"
+                   r"|\]\((?P<link>[^()\s]+)\)", re.M | re.S)
+
+
+def link_on_site(page, link, linked):
+    """Where a link leads on the site. Adds to `linked` the file or folder of the repository."""
+    path, anchor = re.fullmatch(r"([^#]*)(.*)", link).groups()
+    if not path or re.match(r"[a-z]+:", path):
+        return link
+    target = (page.parent / path).resolve()
+    linked.add(target)
+    if target.is_dir():
+        return f"{path.rstrip('/')}/README.md{anchor}"
+    return path + ("" if target.suffix in {".md", *COPIED} else ".md") + anchor
+
+
+def lists_indented_by_four(text):
+    """What belongs to an item of a list begins at its text on GitHub, and four characters in at mkdocs'."""
+    indent, before, written = None, "", []
+    for line in text.split("\n"):
+        item = re.match(r"(-|\d+\.) +", line)
+        if item:
+            indent = item.end()
+        elif indent and line.startswith(" " * indent):
+            line = " " * (4 - indent) + line
+        elif line and not before:
+            indent = None  # the list has ended
+        written.append(line)
+        before = line
+    return "\n".join(written)
+
+
+def converted(page, linked):
+    """The page as mkdocs reads it: links as on the site, folded answers as its blocks, no comments. Adds to `linked` what
+    the page links to."""
+    def piece(found):
+        if found["code"]:
+            return found["code"]
+        if found["comment"]:
+            return ""
+        if found["summary"]:
+            return f"/// details | {found['summary']}"
+        return "///" if found["folded"] else f"]({link_on_site(page, found['link'], linked)})"
+
+    return lists_indented_by_four(PIECE.sub(piece, page.read_text(encoding="utf-8")))
+
+
+# ---- what is no page of the repository ---------------------------------------------------------------------------------
+
+
+def code_page(path):
+    language, code = LANGUAGES.get(path.suffix, "text"), path.read_text(encoding="utf-8")
+    return f"# {path.relative_to(ROOT).as_posix()}\n\n~~~~ {language}\n{code}\n~~~~\n"
+
+
+def folder_page(path):
+    names = sorted(file.name for file in path.iterdir() if file.suffix in COPIED)
+    return f"# {path.relative_to(ROOT).as_posix()}\n\n" + "".join(f"- [{name}]({name})\n" for name in names)
+
+
+def reports():
+    """(name, HTML) of the report on each GPU, from the committed results and figures."""
+    topics = sorted(main.parent for main in ROOT.glob("0?_*/main.cu"))
+    for gpu in records.by_gpu(ROOT.glob("0?_*/results/*.csv")):
+        slug = re.sub(r"-(\d+)-$", r"-\1", records.slug(gpu))
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            for topic in topics:
+                if (topic / f"results/{slug}.csv").exists():
+                    shutil.copy(topic / f"results/{slug}.csv", folder / f"{topic.name}.csv")
+                for output, _, _ in figures.figures(topic / "README.md"):
+                    if slug in output:
+                        shutil.copy(topic / output, figures.drawn_from(folder, topic.name, output))
+            subprocess.run([sys.executable, TOOLS / "report.py", *sorted(folder.glob("*.csv"))], check=True,
+                           stdout=subprocess.DEVNULL)
+            yield gpu, slug, (folder / "index.html").read_text(encoding="utf-8")
+
+
+# ---- what mkdocs calls -----------------------------------------------------------------------------------------------
+
+
+def on_config(config):
+    config.mdx_configs["toc"]["slugify"] = slugs
+    if os.environ.get("SITE_REPOSITORY"):
+        config.extra["social"] = [{"icon": "fontawesome/brands/github", "link": os.environ["SITE_REPOSITORY"]}]
+
+
+def on_files(files, config):
+    def add(path, content, inclusion=InclusionLevel.UNDEFINED):
+        files.append(File.generated(config, path, content=content, inclusion=inclusion))
+
+    def add_apart(path, content):  # found by links, neither by the navigation nor by the search
+        add(path, f"---\nsearch: {{exclude: true}}\n---\n{content}", InclusionLevel.NOT_IN_NAV)
+
+    linked = set()
+    for page in sorted({page for pattern in PAGES for page in ROOT.glob(pattern)}):
+        add(page.relative_to(ROOT).as_posix(), converted(page, linked))
+
+    for path in sorted(linked):
+        name = path.relative_to(ROOT).as_posix()
+        if path.is_dir() and not (path / "README.md").exists():
+            add_apart(f"{name}/README.md", folder_page(path))
+            linked |= {file for file in path.iterdir() if file.suffix in COPIED}
+        elif path.is_file() and path.suffix not in {".md", *COPIED}:
+            add_apart(f"{name}.md", code_page(path))
+    for path in sorted(linked):
+        if path.suffix in COPIED and path.is_file():
+            add(path.relative_to(ROOT).as_posix(), path.read_bytes())
+
+    lines = ["# Reports\n\nAll verdicts, tables and figures of a GPU on one page, as a run leaves them:\n"]
+    for gpu, slug, report in reports():
+        add(f"reports/{slug}.html", report)
+        lines.append(f"- [{gpu}]({slug}.html)")
+    add("reports/index.md", "\n".join(lines))
+    return files
