@@ -45,7 +45,7 @@ def on_page_markdown(markdown, **_):
 
 PIECE = re.compile(r"(?P<code>^ *(?P<fence>```+).*?^ *(?P=fence)$|`[^`\n]+`)"
                    r"|(?P<comment><!--.*?-->)"
-                   r"|<details><summary>(?P<summary>.*?)</summary>|(?P<folded></details>)"
+                   r"|^(?P<indent> *)(<details><summary>(?P<summary>.*?)</summary>|</details>)$"
                    r"|\]\((?P<link>[^()\s]+)\)", re.M | re.S)
 
 
@@ -82,12 +82,13 @@ def converted(page, linked):
     the page links to."""
     def piece(found):
         if found["code"]:
-            return found["code"]
+            return found["code"] if found["fence"] else found["code"].replace(r"\|", "|")  # of a table
         if found["comment"]:
             return ""
-        if found["summary"]:
-            return f"/// details | {found['summary']}"
-        return "///" if found["folded"] else f"]({link_on_site(page, found['link'], linked)})"
+        if found["link"]:
+            return f"]({link_on_site(page, found['link'], linked)})"
+        folded = f"/// details | {found['summary']}" if found["summary"] else "///"
+        return f"\n{found['indent']}{folded}\n"
 
     return lists_indented_by_four(PIECE.sub(piece, page.read_text(encoding="utf-8")))
 
@@ -109,7 +110,7 @@ def reports():
     """(name, HTML) of the report on each GPU, from the committed results and figures."""
     topics = sorted(main.parent for main in ROOT.glob("0?_*/main.cu"))
     for gpu in records.by_gpu(ROOT.glob("0?_*/results/*.csv")):
-        slug = re.sub(r"-(\d+)-$", r"-\1", records.slug(gpu))
+        slug = records.slug(gpu)
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
             for topic in topics:
@@ -141,7 +142,8 @@ def on_files(files, config):
 
     linked = set()
     for page in sorted({page for pattern in PAGES for page in ROOT.glob(pattern)}):
-        add(page.relative_to(ROOT).as_posix(), converted(page, linked))
+        first = "---\nsearch: {boost: 2}\n---\n" if page.name == "GLOSSARY.md" else ""
+        add(page.relative_to(ROOT).as_posix(), first + converted(page, linked))
 
     for path in sorted(linked):
         name = path.relative_to(ROOT).as_posix()
@@ -157,6 +159,6 @@ def on_files(files, config):
     lines = ["# Reports\n\nAll verdicts, tables and figures of a GPU on one page, as a run leaves them:\n"]
     for gpu, slug, report in reports():
         add(f"reports/{slug}.html", report)
-        lines.append(f"- [{gpu}]({slug}.html)")
-    add("reports/index.md", "\n".join(lines))
+        lines.append(f"- [{gpu}](reports/{slug}.html)")
+    add("reports.md", "\n".join(lines))
     return files
