@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 import urllib.parse
 
 TOOLS = pathlib.Path(__file__).resolve().parent
@@ -112,6 +113,9 @@ class Markdown(unittest.TestCase):
         self.folder = pathlib.Path(folder.name).resolve()
         (self.folder / "topic").mkdir()
         self.linked = set()
+        patch = unittest.mock.patch.object(self.hook, "ROOT", self.folder)
+        patch.start()
+        self.addCleanup(patch.stop)
 
     def assert_becomes(self, text, expected):
         page = self.folder / "README.md"
@@ -119,11 +123,12 @@ class Markdown(unittest.TestCase):
         self.assertEqual(self.hook.converted(page, self.linked), expected)
 
     def test_links_lead_to_what_the_site_has_instead(self):
-        self.assert_becomes("[a](topic/) [b](topic) [c](topic/x.cu) [d](x.csv) [e](y.md#z) [f](#z) [g](https://h.i/j.cu)",
-                            "[a](topic/README.md) [b](topic/README.md) [c](topic/x.cu.md) [d](x.csv) [e](y.md#z) [f](#z) "
-                            "[g](https://h.i/j.cu)")
+        self.assert_becomes("[a](topic/) [b](topic) [c](topic/x.cu) [.](.ci/run) [d](x.csv) [e](y.md#z) [f](#z) "
+                            "[g](https://h.i/j.cu)",
+                            "[a](topic/README.md) [b](topic/README.md) [c](topic/x.cu.md) [.](dot-ci/run.md) [d](x.csv) "
+                            "[e](y.md#z) [f](#z) [g](https://h.i/j.cu)")
         self.assertEqual({path.relative_to(self.folder).as_posix() for path in self.linked},
-                         {"topic", "topic/x.cu", "x.csv", "y.md"})
+                         {"topic", "topic/x.cu", ".ci/run", "x.csv", "y.md"})
 
     def test_comments_go_but_code_stays_as_it_is(self):
         code = "```text\n<!-- c --> [a](b.cu) <details>\n```"

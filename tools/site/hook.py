@@ -19,8 +19,9 @@ import figures
 import records
 
 PAGES = ["*.md", "0?_*/**/*.md", "tools/**/*.md"]
-COPIED = {".csv", ".svg", ".ipynb"}  # other files become a page
-LANGUAGES = {".cu": "cuda", ".cuh": "cuda", ".cpp": "cpp", ".hpp": "cpp", ".py": "python", ".sh": "sh", ".yml": "yaml"}
+COPIED = {".csv", ".svg", ".png", ".ipynb"}  # other files become a page
+LANGUAGES = {".cu": "cuda", ".cuh": "cuda", ".cpp": "cpp", ".hpp": "cpp", ".py": "python", ".sh": "sh", ".cmake": "cmake",
+             ".json": "json", ".yml": "yaml"}
 
 # ---- anchors, as GitHub makes them -----------------------------------------------------------------------------------
 
@@ -49,6 +50,13 @@ PIECE = re.compile(r"(?P<code>^ *(?P<fence>```+).*?^ *(?P=fence)$|`[^`\n]+`)"
                    r"|\]\((?P<link>[^()\s]+)\)", re.M | re.S)
 
 
+def place(path):
+    """What the site calls a file or a folder of the repository. Hidden ones are not published, so they lose their dot."""
+    name = (path / "README.md" if path.is_dir() else path).relative_to(ROOT).as_posix()
+    name += "" if pathlib.Path(name).suffix in {".md", *COPIED} else ".md"
+    return re.sub(r"(^|/)\.", r"\1dot-", name)
+
+
 def link_on_site(page, link, linked):
     """Where a link leads on the site. Adds to `linked` the file or folder of the repository."""
     path, anchor = re.fullmatch(r"([^#]*)(.*)", link).groups()
@@ -56,9 +64,7 @@ def link_on_site(page, link, linked):
         return link
     target = (page.parent / path).resolve()
     linked.add(target)
-    if target.is_dir():
-        return f"{path.rstrip('/')}/README.md{anchor}"
-    return path + ("" if target.suffix in {".md", *COPIED} else ".md") + anchor
+    return os.path.relpath(ROOT / place(target), page.parent).replace(os.sep, "/") + anchor
 
 
 def lists_indented_by_four(text):
@@ -101,9 +107,9 @@ def code_page(path):
     return f"# {path.relative_to(ROOT).as_posix()}\n\n~~~~ {language}\n{code}\n~~~~\n"
 
 
-def folder_page(path):
-    names = sorted(file.name for file in path.iterdir() if file.suffix in COPIED)
-    return f"# {path.relative_to(ROOT).as_posix()}\n\n" + "".join(f"- [{name}]({name})\n" for name in names)
+def folder_page(path, files):
+    links = "".join(f"- [{file.name}]({pathlib.Path(place(file)).name})\n" for file in files)
+    return f"# {path.relative_to(ROOT).as_posix()}\n\n{links}"
 
 
 def reports():
@@ -146,15 +152,15 @@ def on_files(files, config):
         add(page.relative_to(ROOT).as_posix(), first + converted(page, linked))
 
     for path in sorted(linked):
-        name = path.relative_to(ROOT).as_posix()
         if path.is_dir() and not (path / "README.md").exists():
-            add_apart(f"{name}/README.md", folder_page(path))
-            linked |= {file for file in path.iterdir() if file.suffix in COPIED}
-        elif path.is_file() and path.suffix not in {".md", *COPIED}:
-            add_apart(f"{name}.md", code_page(path))
+            files_in = sorted(file for file in path.iterdir() if file.is_file())
+            add_apart(place(path), folder_page(path, files_in))
+            linked.update(files_in)
     for path in sorted(linked):
-        if path.suffix in COPIED and path.is_file():
-            add(path.relative_to(ROOT).as_posix(), path.read_bytes())
+        if path.is_file() and path.suffix in COPIED:
+            add(place(path), path.read_bytes())
+        elif path.is_file() and path.suffix != ".md":
+            add_apart(place(path), code_page(path))
 
     lines = ["# Reports\n\nAll verdicts, tables and figures of a GPU on one page, as a run leaves them:\n"]
     for gpu, slug, report in reports():
