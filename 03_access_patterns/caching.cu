@@ -263,13 +263,6 @@ void measure_reading(const Run& run, const std::vector<Load>& loads, size_t word
 const char* const latency = "trip";
 const char* const of_same_sector = "the latency in the same sector";
 
-Statistics asked(const Run& run, const Ref& row, const std::string& metric, const std::string& unit,
-                 const Function<Statistics()>& how) {
-  const Statistics value = run.machine->value(row, metric, false, how);
-  run.results->keep(Value{row, metric, unit, value});
-  return value;
-}
-
 /// How many times as long a load of the next sector takes as one of the same sector.
 Statistics next_over_same(const LoadKernels& through_l1, int launches) {
   const Interval r = ratio(latencies_of(through_l1, seconds[2].word, launches).cycles,
@@ -285,8 +278,9 @@ void measure_chases(const Run& run, const std::vector<Load>& loads) {
   const int launches = run.measuring.repeats;
   for (const Load& load : loads)
     for (const Second& second : seconds)
-      asked(run, chase_ref(load, second.key), latency, "cycles",
-            [&] { return latencies_of(load.kernels, second.word, launches).cycles.statistics(); });
+      ask_for_table(run, chase_ref(load, second.key), latency, "cycles", [&] {
+        return latencies_of(load.kernels, second.word, launches).cycles.statistics();
+      });
   const double hit = cycles_of(run, "same_sector"), miss = cycles_of(run, "new_line");
 
   Table table(run.report, "one thread, load",
@@ -300,7 +294,7 @@ void measure_chases(const Run& run, const std::vector<Load>& loads) {
       const double expected = hits(load, second) ? hit : miss;
       Cell ns;  // of a load that leaves L1
       if (!hits(load, second))
-        ns = asked(run, row, "time of a load", "ns", [&] {
+        ns = ask_for_table(run, row, "time of a load", "ns", [&] {
           return statistics_in_ns(latencies_of(load.kernels, second.word, launches).ns);
         });
       table.row({row.key, "", "", std::string(load.words) + ", " + second.words},

@@ -1,46 +1,52 @@
 // ladder: the sum of n words. The vendor's guide [KP] sums a block's words in shared memory three
 // times: with divergent warps (its `reduce`), with whole warps but bank conflicts (`reduce1`), and
-// with neither (`reduce2`). It says that the second beats the first and the third beats both. Look
-// at the row of the mask: the same threads diverge as in the first, without the division that %
-// costs. Then at how much is left after the text's last version, and at what each idea beyond it
-// takes away.
-//   cmake -S 06_shared_reduce -B build/ladder -DEXPERIMENTS=ladder
-//   cmake --build build/ladder && build/ladder/06_shared_reduce
+// with neither (`reduce2`). It says that the second beats the first and the third beats both, and
+// that divergence is "the biggest problem" of the first, bank conflicts that of the second. Two
+// things to look at:
+//   - The mask. Its threads diverge as in the first kernel, but without the division of %. That
+//     alone doubles the rate. Kernel 4 does the same for the conflicts: it has none, and is
+//     otherwise the guide's second.
+//   - What is left to gain after the guide's last version, and what each idea beyond it takes away.
 //
-//   1  reduce_modulo       the text's `reduce`: every 2s-th thread adds its neighbour at distance s
-//   2  reduce_mask         the same threads, found without a division
-//   3  reduce_strided      the text's `reduce1`: the first threads add, words 2s apart
-//   4  reduce_descending   the text's `reduce2`: the first threads add, words side by side
-//   5  reduce_add_on_load  4, two words a thread, added while they are loaded
-//   6  reduce_shuffle      5, the last 32 words by exchanges of registers
-//   7  reduce_redux        5, the last 32 words by one instruction
-//   8  reduce_several      as many blocks as fit at once, each for many words
-//   9  reduce_vector       8 in 16-byte words
-//  10  sum_once            eight 16-byte words a thread in flight, one launch for all
-//  11  sum_streaming       10, told that no word is used twice
-#include <algorithm>
+//   cmake -S 06_shared_reduce -B build/ladder -DEXPERIMENTS=ladder
+//   cmake --build build/ladder && build/ladder/06_shared_reduce ladder
+//
+//   1  reduce_modulo          the text's `reduce`: every 2s-th thread adds its neighbour at
+//   distance s 2  reduce_mask            the same threads, found without a division 3
+//   reduce_strided         the text's `reduce1`: the first threads add, words 2s apart 4
+//   reduce_strided_padded  kernel 3, its words spread over all banks 5  reduce_descending      the
+//   text's `reduce2`: the first threads add, words side by side 6  reduce_add_on_load     5, two
+//   words per thread, added while they are loaded 7  reduce_shuffle         6, the last 32 words by
+//   exchanges of registers 8  reduce_redux           6, the last 32 words by one instruction 9
+//   reduce_several         as many blocks as fit at once, each for many words
+//  10  reduce_vector          9 in 16-byte words
+//  11  sum_once               eight 16-byte words per thread in flight, one launch for all
+//  12  sum_streaming          11, told that no word is used twice
 #include <climits>
 #include <cstring>
 
+#include "../common/checked.cuh"
+#include "../common/experiment.hpp"
 #include "ladder.hpp"
 #include "options.hpp"
 
-using namespace reduce;
+using namespace samples;
 
-// ---- the text's reductions: a word a thread, a sum a block, launched again over the sums ----
+// ---- the text's reductions: one word per thread, one sum per block, launched again over the sums
+// ----
 
 // [reduce_modulo]
-// In the first step every other thread of a warp adds, in the fifth one of 32, and all warps come
-// along. The compiler does not know where the loop ends, so it cannot unroll it and know each s: %
-// is a division.
+// In the first step every other thread of a warp adds, in the fifth one of 32, and all warps take
+// part. A warp reads its own words, each bank once. The compiler does not know s, so that % is a
+// division.
 template <class T>
 __global__ void reduce_modulo(const T* in, size_t n, T* out) {
   __shared__ T word[block_threads];
   const unsigned tid = threadIdx.x;
   const size_t i = blockIdx.x * size_t(blockDim.x) + tid;
-  word[tid] = i < n ? in[i] : T(0);
+  word[tid] = i < n ? in[i] : T(0);  // load
   __syncthreads();
-  for (unsigned s = 1; s < blockDim.x; s *= 2) {  // stride 1, 2, 4 ...
+  for (unsigned s = 1; s < blockDim.x; s *= 2) {  // a step: add, with stride 1, 2, 4 ...
     if (tid % (2 * s) == 0) word[tid] += word[tid + s];
     __syncthreads();
   }
@@ -48,7 +54,8 @@ __global__ void reduce_modulo(const T* in, size_t n, T* out) {
 }
 // [/reduce_modulo]
 
-// The same threads add the same words: 2 s is a power of two, and the mask knows it.
+// The same threads add the same words. 2 s is a power of two, so a mask takes the place of %: the
+// same divergence, and no division.
 template <class T>
 __global__ void reduce_mask(const T* in, size_t n, T* out) {
   __shared__ T word[block_threads];
@@ -64,8 +71,8 @@ __global__ void reduce_mask(const T* in, size_t n, T* out) {
 }
 
 // [reduce_strided]
-// The first threads add, so that whole warps drop out. But a warp's words lie 2 s apart, and 2, 4,
-// 8 of them in one bank of shared memory, which gives them out one after the other.
+// The first threads add, so that whole warps have nothing to do. But the words of a warp lie 2 s
+// apart: 2, 4 or 8 of them are in one bank of shared memory, which serves them one after the other.
 template <class T>
 __global__ void reduce_strided(const T* in, size_t n, T* out) {
   __shared__ T word[block_threads];
@@ -82,8 +89,26 @@ __global__ void reduce_strided(const T* in, size_t n, T* out) {
 }
 // [/reduce_strided]
 
+// Kernel 3 with an unused word behind each 32 words: word i lies at i + i / 32. Words that are 2,
+// 4, 8 or 16 apart are then in 32 different banks. The conflicts are gone, the index costs more.
+template <class T>
+__global__ void reduce_strided_padded(const T* in, size_t n, T* out) {
+  constexpr unsigned words = block_threads + block_threads / 32;
+  __shared__ T word[words];
+  const unsigned tid = threadIdx.x;
+  const size_t i = blockIdx.x * size_t(blockDim.x) + tid;
+  word[tid + tid / 32] = i < n ? in[i] : T(0);
+  __syncthreads();
+  for (unsigned s = 1; s < blockDim.x; s *= 2) {
+    const unsigned left = 2 * s * tid, at = left + left / 32;
+    if (at < words) word[at] += word[at + s + s / 32];  // s + s / 32: the word that is s behind
+    __syncthreads();
+  }
+  if (tid == 0) out[blockIdx.x] = word[0];
+}
+
 // [reduce_descending]
-// The first threads add, and a warp adds 32 neighbours: every bank once.
+// The first threads add, and a warp adds 32 neighbours: each bank is read once.
 template <class T>
 __global__ void reduce_descending(const T* in, size_t n, T* out) {
   __shared__ T word[block_threads];
@@ -101,8 +126,8 @@ __global__ void reduce_descending(const T* in, size_t n, T* out) {
 
 // ---- beyond the text ----
 
-// Half of the threads would have nothing to do from the first step on: each adds two words while it
-// loads them. Both loads are in flight together.
+// In the first step of kernel 5 half of the threads have nothing to do. Here each thread adds two
+// words while it loads them, and both loads are in flight together: half as many blocks.
 template <class T>
 __global__ void reduce_add_on_load(const T* in, size_t n, T* out) {
   __shared__ T word[block_threads];
@@ -122,16 +147,16 @@ __global__ void reduce_add_on_load(const T* in, size_t n, T* out) {
 constexpr unsigned whole_warp = 0xffffffff;
 
 // The sum of a warp's 32 values, in every lane: five exchanges of registers, without shared memory
-// and without a barrier. (The old way, shared words without a barrier "because a warp runs in
-// step", is wrong since warps may diverge anywhere.)
+// and without a barrier. (Older code adds words in shared memory without a barrier, "because a warp
+// runs in step". Since compute capability 7.0 it need not, and that is wrong.)
 template <class T>
 __device__ T warp_sum(T value) {
   for (unsigned lane = 16; lane > 0; lane /= 2) value += __shfl_xor_sync(whole_warp, value, lane);
   return value;
 }
 
-// The steps in shared memory end at 32 words: seven of eight warps are done, and wait at no more
-// barriers.
+// The steps in shared memory end at 32 words, which one warp then adds. Seven of eight warps have
+// ended, and no barrier follows.
 template <class T>
 __global__ void reduce_shuffle(const T* in, size_t n, T* out) {
   __shared__ T word[block_threads];
@@ -149,8 +174,8 @@ __global__ void reduce_shuffle(const T* in, size_t n, T* out) {
   if (tid == 0) out[blockIdx.x] = word[0];
 }
 
-// Kernel 6 with one instruction for the five exchanges, which compute capability 8.0 and later have
-// for whole numbers. Code for an older one is never launched.
+// Kernel 7 with one instruction in place of the five exchanges. Compute capability 8.0 and later
+// have it, for whole numbers.
 __global__ void reduce_redux(const unsigned* in, size_t n, unsigned* out) {
   __shared__ unsigned word[block_threads];
   const unsigned tid = threadIdx.x;
@@ -165,12 +190,14 @@ __global__ void reduce_redux(const unsigned* in, size_t n, unsigned* out) {
   }
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   if (tid < 32) word[tid] = __reduce_add_sync(whole_warp, word[tid]);
+#else
+  if (tid < 32) word[tid] = warp_sum(word[tid]);
 #endif
   if (tid == 0) out[blockIdx.x] = word[0];
 }
 
-// A warp loads 32 neighbours, adds, and steps on by the whole grid. The block's steps are paid once
-// for many words. One load of 4 bytes a thread is in flight.
+// A warp loads 32 neighbours, adds them to what its threads have, and goes on by the whole grid.
+// The steps of a block are paid once for many words. One load of 4 bytes per thread is in flight.
 template <class T>
 __global__ void reduce_several(const T* in, size_t n, T* out) {
   __shared__ T word[block_threads];
@@ -193,8 +220,8 @@ template <class T>
 using Quad = std::conditional_t<std::is_same_v<T, float>, float4, uint4>;
 
 // A warp loads 512 bytes at a time instead of 128. Quads begin at the first multiple of 128 bytes,
-// so that a warp's load covers whole lines; the words before it and behind the last quad are taken
-// by the first threads of block 0.
+// so that a warp's load covers whole lines. The first threads of block 0 take the words before the
+// first quad and those behind the last one.
 template <class T>
 __global__ void reduce_vector(const T* in, size_t n, T* out) {
   __shared__ T word[block_threads];
@@ -225,8 +252,10 @@ __global__ void reduce_vector(const T* in, size_t n, T* out) {
 
 // ---- one launch ----
 
-// The sum of a block's values, in its thread 0: each warp's by exchanges, then one warp over the
-// warps' sums. One barrier.
+using Slot = unsigned long long;
+
+// The sum of a block's values, in its thread 0: each warp adds its own by exchanges, then one warp
+// adds the sums of the warps. One barrier.
 template <class T>
 __device__ T block_sum(T value, T* of_warps) {
   value = warp_sum(value);
@@ -237,8 +266,8 @@ __device__ T block_sum(T value, T* of_warps) {
 }
 
 // Leaves a block's sum in its slot: 8 bytes, the sum's bits and above them a 1, written by one
-// store and read by one load. Nobody sees one half without the other, and no fence or atomic has to
-// order them.
+// store and read by one load. No thread sees one half without the other, so that no fence and no
+// atomic is needed to order them.
 template <class T>
 __device__ void put(volatile Slot* slot, T sum) {
   Slot marked = Slot(1) << 32;
@@ -246,8 +275,8 @@ __device__ void put(volatile Slot* slot, T sum) {
   *slot = marked;
 }
 
-// Waits for the sums in a thread's slots and adds them, in a fixed order. All loads of a round are
-// issued before the first wait. Each slot is left at 0, as it was before the launch.
+// Waits for the sums in the slots of a thread and adds them, in a fixed order. All loads of a round
+// are issued before the first wait. Each slot is left at 0, as it was before the launch.
 template <class T>
 __device__ T take(volatile Slot* slots, unsigned count) {
   T sum = 0;
@@ -272,10 +301,9 @@ __device__ T take(volatile Slot* slots, unsigned count) {
   return sum;
 }
 
-// A block takes tiles of 64 KiB, one grid apart: eight 16-byte loads of each thread are in flight
-// before the first addition. It leaves its sum in a slot. The last block waits for all slots and
-// adds them up; the others wait for nothing, and so find room whatever the order in which blocks
-// start.
+// A block takes tiles of 64 KiB, one grid apart. Eight 16-byte loads of each thread are in flight
+// before the first addition. The block leaves its sum in a slot. The last block waits for all slots
+// and adds them. The others wait for nothing, so all of them end in whatever order blocks start.
 template <class T>
 __global__ void __launch_bounds__(tile_threads, tile_blocks_each)
     sum_once(const T* in, size_t n, T* out, Slot* slots) {
@@ -311,8 +339,8 @@ __global__ void __launch_bounds__(tile_threads, tile_blocks_each)
   // [/sum_once]
 }
 
-// Kernel 10; its loads say that what they read is the first to leave the L2 again (__ldcs). Words
-// that do not fit in there are not found there next time.
+// Kernel 11 with loads that say that each word is used once (__ldcs): it is then among the first to
+// leave the L2. Words that do not fit there are not found there next time either.
 template <class T>
 __global__ void __launch_bounds__(tile_threads, tile_blocks_each)
     sum_streaming(const T* in, size_t n, T* out, Slot* slots) {
@@ -346,167 +374,562 @@ __global__ void __launch_bounds__(tile_threads, tile_blocks_each)
   if (tid == 0) *out = sum;
 }
 
-// ---- how each is launched ----
-
-namespace reduce {
+// in ladder_cub.cu
+void cub_sum(void* scratch, size_t& scratch_bytes, const float* in, float* out, int n,
+             cudaStream_t stream);
+void cub_sum(void* scratch, size_t& scratch_bytes, const unsigned* in, unsigned* out, int n,
+             cudaStream_t stream);
 
 namespace {
 
-template <class T>
-using Kernel = void (*)(const T*, size_t, T*);
+// ---- the kernels by name ----
 
-/// Of the rungs that are launched again until one word is left; null for the others.
 template <class T>
-Kernel<T> kernel_of(int rung) {
-  switch (rung) {
-    case modulo:
-      return reduce_modulo<T>;
-    case mask:
-      return reduce_mask<T>;
-    case strided:
-      return reduce_strided<T>;
-    case descending:
-      return reduce_descending<T>;
-    case add_on_load:
-      return reduce_add_on_load<T>;
-    case shuffle:
-      return reduce_shuffle<T>;
-    case several:
-      return reduce_several<T>;
-    case quads:
-      return reduce_vector<T>;
-  }
+using Start = void (*)(unsigned blocks, cudaStream_t, const T* in, size_t n, T* out, Slot* slots);
+
+template <class T>
+void start(void (*kernel)(const T*, size_t, T*), unsigned blocks, cudaStream_t stream, const T* in,
+           size_t n, T* out, Slot*) {
+  kernel<<<blocks, block_threads, 0, stream>>>(in, n, out);
+}
+template <class T>
+void start(void (*kernel)(const T*, size_t, T*, Slot*), unsigned blocks, cudaStream_t stream,
+           const T* in, size_t n, T* out, Slot* slots) {
+  kernel<<<blocks, tile_threads, 0, stream>>>(in, n, out, slots);
+}
+
+template <class T>
+struct Kernel {
+  std::string_view key;  ///< its name
+  Start<T> start;
+};
+template <class T, auto kernel>
+Kernel<T> named() {
+  const std::string_view name = name_of<kernel>();  // "reduce_mask<float>"
+  return {name.substr(0, name.find('<')),
+          [](unsigned blocks, cudaStream_t stream, const T* in, size_t n, T* out, Slot* slots) {
+            start(kernel, blocks, stream, in, n, out, slots);
+          }};
+}
+
+/// Null for the library, and for an instruction that floats do not have.
+template <class T>
+Start<T> kernel_of(const Rung& rung) {
+  static const Kernel<T> kernels[] = {
+      named<T, reduce_modulo<T>>(),     named<T, reduce_mask<T>>(),
+      named<T, reduce_strided<T>>(),    named<T, reduce_strided_padded<T>>(),
+      named<T, reduce_descending<T>>(), named<T, reduce_add_on_load<T>>(),
+      named<T, reduce_shuffle<T>>(),    named<T, reduce_several<T>>(),
+      named<T, reduce_vector<T>>(),     named<T, sum_once<T>>(),
+      named<T, sum_streaming<T>>(),
+  };
   if constexpr (std::is_same_v<T, unsigned>)
-    if (rung == redux) return reduce_redux;
-  return nullptr;
+    if (rung.key == "reduce_redux") return named<T, reduce_redux>().start;
+  const Kernel<T>* kernel = with_key(kernels, Ref(rung.key));
+  return kernel ? kernel->start : nullptr;
 }
 
-/// Whether the code that runs here has kernel 7's instruction: a build for an older GPU runs on
-/// this one, without it.
-bool has_redux() {
+/// Why there is no such sum of `n` words of this type; empty: there is.
+template <class T>
+std::string missing(const Rung& rung, size_t n, const Device* device) {
+  if (rung.grid == Grid::library) return n > INT_MAX ? "its count is an int here" : "";
+  if (rung.key != "reduce_redux" || !device) return "";
+  if (device->prop.major < 8) return "needs compute capability 8.0";
+  if (device->number < 0) return "";  // made up or recorded: it has its rows whatever was built
   cudaFuncAttributes code{};
-  CUDA_CHECK(cudaFuncGetAttributes(&code, reinterpret_cast<const void*>(reduce_redux)));
-  return code.ptxVersion >= 80;
-}
-
-/// Partial sums of the rung that leaves most.
-size_t most_partial_sums(size_t n, Gpu gpu) {
-  double most = 0;
-  for (const Rung& rung : rungs)
-    if (rung.grid == Grid::one_pass || rung.grid == Grid::resident)
-      most = std::max(most, scratch_bytes(rung, n, gpu) / 4);
-  return size_t(most);
-}
-
-size_t most_slots(size_t n, Gpu gpu) { return launches(rungs[once], n, gpu)[0]; }
-
-}  // namespace
-
-template <class T>
-Work<T>::Work(size_t n, Gpu gpu)
-    : gpu(gpu),
-      out(1 + canaries),
-      partial(most_partial_sums(n, gpu) + canaries),
-      slots(most_slots(n, gpu)) {
-  CUDA_CHECK(cudaMemset(slots.data(), 0, slots.bytes()));
-  size_t bytes = 0;
-  cub_sum(nullptr, bytes, out.data(), out.data(), int(std::min<size_t>(n, INT_MAX)), nullptr);
-  for_library = DeviceBuffer<char>(bytes);
-}
-
-template <class T>
-void Work<T>::sum(int rung, const T* in, size_t n, cudaStream_t stream) const {
-  if (rung == library) {
-    size_t bytes = for_library.bytes();
-    return cub_sum(for_library.data(), bytes, in, out.data(), int(n), stream);
-  }
-  T* next = partial.data();
-  for (const size_t count : launches(rungs[rung], n, gpu)) {
-    const unsigned blocks = unsigned(count);
-    if (rung == once) {
-      sum_once<T><<<blocks, tile_threads, 0, stream>>>(in, n, out.data(), slots.data());
-    } else if (rung == streaming) {
-      sum_streaming<T><<<blocks, tile_threads, 0, stream>>>(in, n, out.data(), slots.data());
-    } else {
-      T* const to = blocks == 1 ? out.data() : next;
-      kernel_of<T>(rung)<<<blocks, block_threads, 0, stream>>>(in, n, to);
-      in = to;  // what is left is summed by the next launch
-      n = blocks;
-      next += blocks;
-    }
-  }
-  CUDA_CHECK_LAUNCH();
-}
-
-template <class T>
-void Work<T>::poison() {
-  out.poison();
-  partial.poison();
-}
-
-template <class T>
-T Work<T>::result() const {
-  T word;
-  device_memory::to_host(&word, out.data(), sizeof word);
-  return word;
-}
-
-template <class T>
-bool Work<T>::canaries_stand(int rung, size_t n) const {
-  const bool leaves_sums = kernel_of<T>(rung) != nullptr;
-  const size_t used = leaves_sums ? size_t(scratch_bytes(rungs[rung], n, gpu)) / sizeof(T) : 0;
-  std::vector<unsigned> behind(2 * canaries);
-  device_memory::to_host(behind.data(), out.data() + 1, canaries * sizeof(T));
-  device_memory::to_host(behind.data() + canaries, partial.data() + used, canaries * sizeof(T));
-  return std::count(behind.begin(), behind.end(), ~0u) == long(behind.size());
-}
-
-template <class T>
-Task Work<T>::task(int rung, const T* in, size_t n, T right) {
-  Check check;
-  check.poison = [this] { poison(); };
-  check.wrong = [this, right] { return size_t(!(result() == right)); };
-  return {std::string(rungs[rung].name) + ", " + std::to_string(n) + " words",
-          [this, rung, in, n] { sum(rung, in, n); }, std::move(check)};
-}
-
-template <class T>
-std::vector<int> rungs_for(size_t n) {
-  std::vector<int> all;
-  for (int rung = 0; rung < rung_count; ++rung) {
-    if (rung == redux && (std::is_same_v<T, float> || !has_redux())) continue;
-    if (rung == library && n > INT_MAX) continue;  // its count is an int here
-    all.push_back(rung);
-  }
-  return all;
+  CUDA_CHECK(cudaFuncGetAttributes(&code, reduce_redux));
+  return code.ptxVersion < 80 ? "this build has no code for compute capability 8.0" : "";
 }
 
 // ---- what is right ----
 
-namespace {
+/// What the words are. Of unsigned all are whole and different, and sums are modulo 2^32. Of float,
+/// array d holds hexadecimal digit d of the same numbers, made odd and of either sign (-15 to 15):
+/// sums stay small, and exact in any order. A word left out and another taken twice change the sum
+/// of at least one of the eight. Measured is array 0; self-checks take all of them.
+constexpr unsigned digits = 8;
+constexpr unsigned fractions = digits;  ///< multiples of 2^-24 from 0 to 1, whose float sums round
 
-/// One sum over poison, and whether it is right. The order of the library is not known, and so not
-/// the bound of what it makes of fractions.
+/// Word i in units in which all words are whole.
 template <class T>
-bool is_right(int rung, const Words<T>& words, size_t n, long long exact, Work<T>& work) {
-  work.poison();
-  work.sum(rung, words.in, n);
-  const T got = work.result();
-  if (words.digit < fractions) return got == T(exact);
-  if (rung == library) return true;
-  const double expected = double(exact) * 0x1p-24;
-  const double bound = error_bound(additions(rungs[rung], n, work.gpu));
-  return std::abs(double(got) - expected) <= bound * expected;
+__host__ __device__ long long units_of(unsigned digit, size_t i) {
+  const unsigned x = scrambled(i);
+  if (std::is_same_v<T, unsigned>) return x;
+  if (digit == fractions) return x >> 8;
+  return int(x >> 4 * digit & 15) * 2 - 15;
+}
+
+/// The word at a place of an array that begins with `offset` words which nobody is to read, and
+/// ends with others.
+template <class T>
+struct WordAt {
+  unsigned digit;
+  size_t offset, n;
+  __device__ T operator()(size_t at) const {
+    if (at < offset || at >= offset + n) return T(1 << 20);
+    const long long units = units_of<T>(digit, at - offset);
+    return digit == fractions ? T(float(units) * 0x1p-24f) : T(units);
+  }
+};
+
+// From the description alone, with a 64-bit atomic of each thread: nothing of it is in shared
+// memory, and no order matters.
+template <class T>
+__global__ void add_units(unsigned long long* sum, unsigned digit, size_t n) {
+  long long mine = 0;
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
+    mine += units_of<T>(digit, i);
+  atomicAdd(sum, (unsigned long long)(mine));
 }
 
 template <class T>
-bool same_bits_again(int rung, const Words<T>& words, size_t n, Work<T>& work) {
-  const T before = work.result();
-  work.poison();
-  work.sum(rung, words.in, n);
-  const T again = work.result();
-  return std::memcmp(&before, &again, sizeof again) == 0;
+long long exact_sum(unsigned digit, size_t n) {
+  const DeviceBuffer<unsigned long long> sum(std::vector<unsigned long long>{0});
+  add_units<T><<<1024, 256>>>(sum.data(), digit, n);
+  CUDA_CHECK_LAUNCH();
+  return (long long)(sum.to_host()[0]);
 }
+
+template <class T>
+struct IsSum {
+  T right;
+  __device__ bool operator()(size_t, T found) const { return found == right; }
+};
+
+/// Of partial sums: `used` of them may be anything, behind them the poison must still stand.
+template <class T>
+struct Untouched {
+  size_t used;
+  __device__ bool operator()(size_t i, T found) const {
+    unsigned bits;
+    memcpy(&bits, &found, sizeof bits);
+    return i < used || bits == ~0u;
+  }
+};
+
+size_t most_partial_sums(size_t n, Gpu gpu) {
+  size_t most = 0;
+  for (const Rung& rung : rungs) most = std::max(most, partial_sums(rung, n, gpu));
+  return most;
+}
+
+/// `n` words, and memory for sums of up to so many of them.
+template <class T>
+struct Words {
+  static constexpr size_t behind = 64;  ///< words, if there are any before the first
+
+  size_t n;
+  Gpu gpu;
+  unsigned digit;
+  DeviceBuffer<T> all;
+  const T* in;
+  Output<T> out, partial;
+  DeviceBuffer<Slot> slots;
+  DeviceBuffer<char> for_library;
+
+  Words(size_t n, Gpu gpu, unsigned digit = 0, size_t offset = 0)
+      : n(n),
+        gpu(gpu),
+        digit(digit),
+        all(filled<T>(offset + n + (offset ? behind : 0), WordAt<T>{digit, offset, n})),
+        in(all.data() + offset),
+        out(1),
+        partial(most_partial_sums(n, gpu)),
+        slots(tile_blocks(n, gpu)) {
+    CUDA_CHECK(cudaMemset(slots.data(), 0, slots.bytes()));
+    size_t bytes = 0;
+    cub_sum(nullptr, bytes, out.data(), out.data(), int(std::min<size_t>(n, INT_MAX)), nullptr);
+    for_library = DeviceBuffer<char>(bytes);
+  }
+
+  /// Queues the whole sum of the first `count` words: when it has run, `out` holds the result.
+  void sum(const Rung& rung, Start<T> kernel, size_t count, cudaStream_t stream = nullptr) const {
+    if (rung.grid == Grid::library) {
+      size_t bytes = for_library.bytes();
+      return cub_sum(for_library.data(), bytes, in, out.data(), int(count), stream);
+    }
+    const T* from = in;
+    T* next = partial.data();
+    for (const size_t blocks : launches(rung, count, gpu)) {
+      T* const to = blocks == 1 || rung.grid == Grid::tiles ? out.data() : next;
+      kernel(unsigned(blocks), stream, from, count, to, slots.data());
+      from = to;  // the next launch sums what is left
+      count = blocks;
+      next += blocks;
+    }
+    CUDA_CHECK_LAUNCH();
+  }
+  void poison() {
+    out.poison();
+    partial.poison();
+  }
+  /// Wrong results, and words that somebody wrote behind the partial sums.
+  size_t wrong(const Rung& rung, size_t count, T right) const {
+    return out.wrong(IsSum<T>{right}) + partial.wrong(Untouched<T>{partial_sums(rung, count, gpu)});
+  }
+  T result() const { return out.to_host()[0]; }
+};
+
+template <class T>
+Task task_of(const Shared<Words<T>>& words, const Ref& ref, const Rung& rung, size_t n) {
+  const T right = T(exact_sum<T>(words->digit, n));
+  const Start<T> kernel = kernel_of<T>(rung);  // not looked up while the clock runs
+  return {text(ref),
+          [words, &rung, kernel, n] { words->sum(rung, kernel, n); },
+          {[words] { words->poison(); },
+           [words, &rung, n, right] { return words->wrong(rung, n, right); }, ""}};
+}
+
+// ---- sums that a graph starts one after the other, without the host ----
+
+/// So many that the graph's own start hardly counts.
+int sums_of_a_graph(size_t n) {
+  return int(std::clamp<size_t>((size_t(1) << 31) / std::max<size_t>(n, 1), 1, 200));
+}
+
+struct Graph {
+  cudaGraphExec_t runnable = nullptr;
+
+  template <class T>
+  Graph(const Words<T>& words, const Rung& rung, size_t n) {
+    const Stream stream;
+    cudaGraph_t recorded = nullptr;
+    CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    for (int i = 0; i < sums_of_a_graph(n); ++i) words.sum(rung, kernel_of<T>(rung), n, stream);
+    CUDA_CHECK(cudaStreamEndCapture(stream, &recorded));
+    CUDA_CHECK(cudaGraphInstantiate(&runnable, recorded, 0));
+    CUDA_CHECK(cudaGraphDestroy(recorded));
+  }
+  Graph(Graph&& other) noexcept : runnable(std::exchange(other.runnable, nullptr)) {}
+  ~Graph() {
+    if (runnable) cudaGraphExecDestroy(runnable);
+  }
+};
+
+template <class T>
+Task replayed(const Shared<Words<T>>& words, const Ref& ref, const Rung& rung, size_t n) {
+  Task task = task_of(words, ref, rung, n);
+  const Shared graph(Graph(*words, rung, n));
+  task.launch = [graph] { CUDA_CHECK(cudaGraphLaunch(graph->runnable, nullptr)); };
+  return task;
+}
+
+// ---- the experiment ----
+
+/// The words, the text's partial sums (less than a 254th of them), and what allocations round up.
+double bytes_needed(size_t n) { return 4.0 * double(n) * (1 + 1.0 / 254) + (16 << 20); }
+
+size_t words_of(const Run& run) {
+  const size_t typed = options_of(run).size;
+  size_t by_default = size_t(1) << (run.quick ? 26 : 28);
+  while (run.device && !beyond_l2(*run.device, 4.0 * double(by_default))) by_default *= 2;
+  return fitting_size("ladder of " + std::to_string(typed) + " words", typed, by_default,
+                      run.memory_there(), bytes_needed);
+}
+void require_fit(const Run& run) { words_of(run); }
+
+/// The sizes at which one launch is measured beside the library: the typed one, if there is one;
+/// else powers of two, and in a full run the number behind each.
+std::vector<size_t> sizes_beside_library(const Run& run) {
+  const size_t typed = options_of(run).size;
+  if (typed == 1 || typed > INT_MAX) return {};  // what starting costs; more than CUB counts
+  if (typed) return {typed};
+  std::vector<size_t> sizes;
+  for (const int power : {20, 22, 24, 26, 28, 30}) {
+    if (power > (run.quick ? 24 : 30) || (power % 4 == 2 && power < 30 && !run.full)) continue;
+    for (const size_t size : {size_t(1) << power, (size_t(1) << power) + 1})
+      if ((size % 2 == 0 || run.full) && bytes_needed(size) <= 0.9 * run.memory_there())
+        sizes.push_back(size);
+  }
+  return sizes;
+}
+
+double theory_share(const Run& run, double gbs) {
+  const bool known = run.device && run.device->theoretical_gbs > 0;
+  return known ? gbs / run.device->theoretical_gbs : NAN;
+}
+
+/// Times, of which each row's task takes `sums` sums.
+std::vector<Shown> columns_of_times(const Run& run, int decimals,
+                                    const Function<int(const Row&)>& sums) {
+  return {in_unit(compared("us", "time of a sum", "us", decimals),
+                  [=](const Row& row, double ms) { return 1e3 * ms / sums(row); }),
+          spread(),
+          in_unit(measured("GB/s", "bandwidth", "GB/s", 0), gbs_of),
+          {shown("of theory"), {}, {}, [&run](const Row& row, const Statistics& ms) {
+             return percent(theory_share(run, gbs_of(row, ms.median)));
+           }}};
+}
+int one_sum(const Row&) { return 1; }
+
+/// A row of float words has the kernel's name, one of unsigned words that with an ending.
+template <class T>
+Ref ref_of(const Rung& rung) {
+  return std::string(rung.key) + (std::is_same_v<T, float> ? "" : "_unsigned");
+}
+template <class T>
+const Rung& rung_of_row(const Ref& ref) {
+  for (const Rung& rung : rungs)
+    if (same(ref, ref_of<T>(rung))) return rung;
+  throw std::logic_error("'" + ref.key + "' is no row of a rung");
+}
+
+/// The time of one word in one launch: the model's first constant.
+double measure_launch(const Run& run) {
+  const std::vector<Shown> columns = columns_of_times(run, 1, one_sum);
+  Sheet sheet(run, "a launch", {columns[0], columns[1]});
+  sheet.add({.ref = "one_word", .words = "descending, one word", .calibrates = true});
+  SharedByTasks words([&run] { return Words<float>(1, gpu_of(*run.device)); });
+  sheet.measure(Timing::alone, [&](const Row& row) {
+    return task_of(words(), row.ref, rung_of("reduce_descending"), 1);
+  });
+  sheet.print();
+  return sheet.ms("one_word");
+}
+
+/// All rows over words of one type, in turn. Floats give the model its other constants.
+template <class T>
+void measure_rungs(const Run& run, size_t n, double launch_ms, Calibrated& c) {
+  constexpr bool floats = std::is_same_v<T, float>;
+  std::vector<Shown> columns = columns_of_times(run, 1, one_sum);
+  const auto of_block = [](double (*value)(const Rung&)) {
+    return [value](const Row& row) {
+      const Rung& rung = rung_of_row<T>(row.ref);
+      return rung.by_instructions() ? value(rung) : double(NAN);
+    };
+  };
+  columns.push_back(number(predicted("a block's instructions", "instructions of a block", "1", 0),
+                           of_block(instructions_of_block)));
+  columns.push_back(
+      number(predicted("wavefronts", "wavefronts of a block", "1", 0),
+             of_block([](const Rung& rung) { return double(traffic_of_block(rung).taken()); })));
+  Sheet sheet(run, floats ? "kernel, float" : "kernel, unsigned", std::move(columns));
+  for (const Rung& rung : rungs) {
+    if (floats && rung.key == "reduce_redux") continue;
+    sheet.add(
+        {.ref = ref_of<T>(rung),
+         .words = rung.text,
+         .bytes = 4.0 * double(n),
+         .calibrates = floats && (rung.key == "reduce_descending" || rung.key == "reduce_several"),
+         .model = model_of(rung, n, run.device),
+         .missing = missing<T>(rung, n, run.device)});
+  }
+  SharedByTasks words([&run, n] { return Words<T>(n, gpu_of(*run.device)); });
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    return task_of(words(), row.ref, rung_of_row<T>(row.ref), n);
+  });
+  if (floats && run.device)
+    c = calibrate(launch_ms, sheet.ms("reduce_descending"), sheet.ms("reduce_several"), n,
+                  *run.device);
+  sheet.predict(
+      [&](const Row& row) {
+        return run.device ? predicted_ms(rung_of_row<T>(row.ref), n, c, *run.device) : NAN;
+      },
+      Basis::fitted);
+  sheet.print({"instructions of a block's warps, as compiled for compute capability 9.0"});
+}
+
+/// What each row's order of additions does to a float sum.
+void show_orders(const Run& run, size_t n) {
+  Table table(
+      run.report, "order of the float sum",
+      {predicted("launches", "launches", "1", 0), predicted("scratch bytes", "scratch", "B", 0),
+       predicted("additions in a row", "depth", "1", 0),
+       predicted("bound 1e-9", "error bound", "1e-9", 1), shown("error 1e-9")});
+  const Gpu gpu = run.device ? gpu_of(*run.device) : Gpu{};
+  for (const Rung& rung : rungs) {
+    if (rung.key == "reduce_redux" || rung.grid == Grid::library) continue;
+    if (!run.device && rung.grid != Grid::one_pass) continue;  // as the GPU has room for
+    const Statistics error = ask(run, Ref(rung.key), "error", "1e-9", [&] {
+      Words<float> words(n, gpu, fractions);
+      words.poison();
+      words.sum(rung, kernel_of<float>(rung), n);
+      const double exact = double(exact_sum<float>(fractions, n)) * 0x1p-24;
+      return single(1e9 * std::abs(double(words.result()) - exact) / exact);
+    });
+    const double depth = additions(rung, n, gpu);
+    table.row({std::string(rung.key), "", "", rung.text},
+              {double(launches(rung, n, gpu).size()), scratch_bytes(rung, n, gpu), depth,
+               1e9 * error_bound(depth), fixed(error.median, 1)});
+  }
+  table.print();
+  run.report.note("error: of the sum; each row's order is fixed, so every run gives the same bits");
+}
+
+// ---- one launch beside the library ----
+
+/// The one launch that suits the data: what does not fit in the L2 is not found there again.
+const Rung& best_for(size_t n, const Device& device) {
+  return rung_of(4 * n > device.l2_bytes() ? "sum_streaming" : "sum_once");
+}
+
+struct Way {
+  const char* key;
+  const char* text;
+  bool by_library, by_graph;
+};
+const Way ways[] = {{"sum_called", "one launch, called", false, false},
+                    {"cub_called", "CUB, called", true, false},
+                    {"sum_replayed", "one launch, replayed", false, true},
+                    {"cub_replayed", "CUB, replayed", true, true}};
+
+/// Sums of a row's task.
+int sums_of(const Row& row) {
+  return with_key(ways, row.ref)->by_graph ? sums_of_a_graph(size_t(row.ref.at)) : 1;
+}
+
+void measure_beside_library(const Run& run, double latency) {
+  const std::vector<size_t> sizes = sizes_beside_library(run);
+  if (sizes.empty()) return;
+  std::vector<Shown> columns = columns_of_times(run, 2, sums_of);
+  columns.push_back(
+      {shown("data in"), {}, {}, [&run](const Row& row, const Statistics&) -> std::string {
+         const double bytes = 4 * row.ref.at;
+         if (!run.device || bytes <= double(run.device->l2_bytes())) return run.device ? "L2" : "";
+         return beyond_l2(*run.device, bytes) ? "memory" : "partly L2";
+       }});
+  Sheet sheet(run, "words", std::move(columns), "n");
+  const auto add = [&](const Way& way, size_t n) {
+    const Ref ref{way.key, double(n)};
+    const bool starts = n == 1;
+    sheet.add({.ref = ref,
+               .words = std::to_string(n) + ", " + way.text,
+               .bytes = starts ? NAN : 4.0 * double(n) * sums_of({.ref = ref}),
+               .calibrates = starts,
+               .model = model_of(rung_of("sum_once"), n, run.device)});
+  };
+  for (const Way& way : ways)
+    if (!way.by_library) add(way, 1);
+  for (const size_t n : sizes)
+    for (const Way& way : ways) add(way, n);
+
+  const size_t most = *std::max_element(sizes.begin(), sizes.end());
+  SharedByTasks words([&run, most] { return Words<float>(most, gpu_of(*run.device)); });
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    const Way& way = *with_key(ways, row.ref);
+    const size_t n = size_t(row.ref.at);
+    const Rung& rung = way.by_library ? rung_of("cub_sum") : best_for(n, *run.device);
+    return way.by_graph ? replayed(words(), row.ref, rung, n) : task_of(words(), row.ref, rung, n);
+  });
+  sheet.predict(
+      [&](const Row& row) {
+        if (with_key(ways, row.ref)->by_library || !run.device) return double(NAN);
+        const Row one_word{.ref = {row.ref.key, 1}};
+        const Calibrated c{sheet.ms(one_word.ref) / sums_of(one_word), 0, latency};
+        const size_t n = size_t(row.ref.at);
+        return sums_of(row) * predicted_ms(best_for(n, *run.device), n, c, *run.device);
+      },
+      Basis::fitted);
+  sheet.print({"called: one after the other by the host; replayed: by a graph, without it"});
+  for (const size_t n : sizes)
+    for (const auto& [slow, fast] :
+         {std::pair{"cub_called", "sum_called"}, std::pair{"cub_replayed", "sum_replayed"}})
+      find(run, "CUB", {.slow = {slow, double(n)}, .fast = {fast, double(n)}});
+}
+
+// ---- causes: the guide says of two kernels what "the biggest problem" of each is ----
+
+struct Cause {
+  const char* id;
+  const char* statement;
+  Comparison alone;  ///< the kernel with it, and without it and nothing else
+  Comparison rest;   ///< what all the rest takes away
+};
+const Cause causes[] = {
+    {"06.1b",
+     "divergence is the biggest problem of the first version",
+     {.slow = "reduce_mask", .fast = "reduce_descending"},
+     {.slow = "reduce_modulo", .fast = "reduce_mask"}},
+    {"06.2b",
+     "bank conflicts are the biggest problem of the second version",
+     {.slow = "reduce_strided", .fast = "reduce_strided_padded"},
+     {.slow = "reduce_strided_padded", .fast = "reduce_descending"}},
+};
+const char* const of_rest = "what the rest gains";
+
+/// What is gained without each cause, over what is gained without the rest.
+void keep_causes(const Run& run) {
+  for (const Cause& cause : causes) {
+    const Interval alone = ratio_of(run, cause.alone), rest = ratio_of(run, cause.rest);
+    keep(run, cause.alone.slow, of_rest, "times",
+         {alone.value / rest.value, alone.low / rest.high, alone.high / rest.low, alone.pairs});
+  }
+}
+
+void run_ladder(const Run& run) {
+  const size_t n = words_of(run);
+  run.report.begin("ladder", "sum of " + std::to_string(n) + " words, " +
+                                 bytes_text(4.0 * double(n)) + ", to the one result");
+  Calibrated c;
+  const double launch_ms = measure_launch(run);
+  measure_rungs<float>(run, n, launch_ms, c);
+  measure_rungs<unsigned>(run, n, launch_ms, c);
+  show_orders(run, n);
+  measure_beside_library(run, c.latency);
+  keep_causes(run);
+}
+
+// ---- what it declares ----
+
+std::vector<Claim> claims(const Run& run) {
+  const bool in_cache = run.device && !beyond_l2(*run.device, 4.0 * double(words_of(run)));
+  const std::string unless = in_cache ? "the words are less than four times the L2" : "";
+  const Comparison first{.slow = "reduce_modulo", .fast = "reduce_strided"};
+  const Comparison both[] = {{.slow = "reduce_modulo", .fast = "reduce_descending"},
+                             {.slow = "reduce_strided", .fast = "reduce_descending"}};
+  const auto caused = [&](const Cause& cause) {
+    Claim claim{.part = {cause.id, cause.statement, "no figure", "vendor's guide"},
+                .rule = beats(),
+                .levels = {{.ref = cause.alone.slow, .metric = of_rest}},
+                .unless = unless,
+                .needs = run.device ? "one of its kernels was not measured" : ""};
+    if (!in_cache) claim.found = {cause.alone, cause.rest};
+    return claim;
+  };
+  return {{.part = {"06.1a", "strided indices without divergence beat the divergent version",
+                    "faster, no figure", "vendor's guide"},
+           .rule = beats(),
+           .pairs = {first},
+           .unless = unless},
+          caused(causes[0]),
+          {.part = {"06.2a", "descending strides without bank conflicts beat both",
+                    "faster, no figure", "vendor's guide"},
+           .rule = beats(),
+           .pairs = {both[0], both[1]},
+           .unless = unless},
+          caused(causes[1])};
+}
+
+Needs needs(const Run& run) {
+  const size_t n = words_of(run);
+  return {.allocated = bytes_needed(n), .touched = 4.0 * double(n)};
+}
+
+template <class T>
+void add_tasks(size_t n, std::vector<Checked>& all) {
+  const Shared words(Words<T>(n, {1, 1024}));  // few words are more than one grid
+  for (const Rung& rung : rungs) {
+    if (!kernel_of<T>(rung) && rung.grid != Grid::library) continue;
+    all.push_back({.task = task_of(words, ref_of<T>(rung), rung, n),
+                   .elements = 1,
+                   .change_one = [words] { words->out.change(0); }});
+  }
+}
+
+std::vector<Checked> tasks(size_t n) {
+  std::vector<Checked> all;
+  add_tasks<float>(n, all);
+  add_tasks<unsigned>(n, all);
+  const Shared words(Words<float>(n, {2, 1024}));
+  for (const char* key : {"sum_once", "sum_streaming", "cub_sum"})
+    all.push_back({.task = replayed(words, key, rung_of(key), n),
+                   .elements = 1,
+                   .change_one = [words] { words->out.change(0); }});
+  return all;
+}
+
+// ---- counted: the first launch alone, which has nearly all of the work ----
 
 /// The block that has to take word i in a first launch of so many blocks, where quads are whole:
 /// neighbouring words in turn, or rounds of the whole grid.
@@ -515,158 +938,65 @@ size_t block_of(const Rung& rung, size_t i, size_t blocks) {
   return i / rung.words / block_threads % blocks;
 }
 
-/// Compares what each block of a first launch leaves.
 template <class T>
-size_t wrong_blocks(int rung, const Words<T>& words, size_t blocks) {
-  DeviceBuffer<T> out(blocks + Work<T>::canaries);
-  out.poison();
-  kernel_of<T>(rung)<<<unsigned(blocks), block_threads>>>(words.in, words.n, out.data());
-  CUDA_CHECK_LAUNCH();
+struct IsBlocksSum {
+  const T* right;
+  __device__ bool operator()(size_t block, T found) const { return found == right[block]; }
+};
+
+/// How many of the sums that the blocks leave are not of the words that they have to take. Quads
+/// have to be whole. Where one launch does all, only the result is compared.
+template <class T>
+size_t wrong_after_first_launch(const Rung& rung, size_t n, Gpu gpu) {
+  const Shared words(Words<T>(n, gpu));
+  if (rung.grid == Grid::tiles) return wrong_after(task_of(words, rung.key, rung, n));
+  const size_t blocks = launches(rung, n, gpu)[0];
   std::vector<T> right(blocks, T(0));
-  const std::vector<T> in = words.all.to_host();
-  for (size_t i = 0; i < words.n; ++i) right[block_of(rungs[rung], i, blocks)] += in[i];
-  const std::vector<T> found = out.to_host();
-  size_t wrong = 0;
-  for (size_t b = 0; b < blocks; ++b) wrong += !(found[b] == right[b]);
-  for (size_t b = blocks; b < found.size(); ++b) {
-    const unsigned untouched = ~0u;
-    wrong += std::memcmp(&found[b], &untouched, sizeof untouched) != 0;
+  for (size_t i = 0; i < n; ++i) right[block_of(rung, i, blocks)] += T(units_of<T>(0, i));
+  const DeviceBuffer<T> sums(right);
+  Output<T> out(blocks);
+  out.poison();
+  kernel_of<T>(rung)(unsigned(blocks), nullptr, words->in, n, out.data(), words->slots.data());
+  CUDA_CHECK_LAUNCH();
+  return out.wrong(IsBlocksSum<T>{sums.data()});
+}
+
+// Sets the grids in place of the GPU that is counted: so each GPU gets the same launches, and the
+// counts have to be the same.
+constexpr Gpu counted_gpu{64, 1024};
+constexpr size_t counted_words = 1 << 16;
+
+double counted_blocks(const Rung& rung) {
+  return double(launches(rung, counted_words, counted_gpu)[0]);
+}
+
+std::vector<CountedLaunch> counted() {
+  std::vector<CountedLaunch> all;
+  for (const Rung& rung : rungs) {
+    if (rung.grid == Grid::library) continue;
+    const Traffic block = traffic_of_block(rung);
+    const double blocks = counted_blocks(rung) + (rung.grid == Grid::tiles);  // the last adds twice
+    all.push_back({std::string(rung.key),
+                   std::to_string(counted_words) + " words",
+                   {expected_wavefronts(true, blocks * block.loads),
+                    expected_wavefronts(false, blocks * block.stores)},
+                   [&rung] {
+                     const auto wrong = kernel_of<float>(rung) ? wrong_after_first_launch<float>
+                                                               : wrong_after_first_launch<unsigned>;
+                     return wrong(rung, counted_words, counted_gpu) == 0;
+                   }});
   }
-  return wrong;
-}
-
-/// Up to here the host adds up the words too, and so proves the device's reference.
-constexpr size_t most_by_host = size_t(1) << 21;
-
-}  // namespace
-
-template <class T>
-void require_sums(const std::vector<int>& which, Words<T>& words, size_t n, Work<T>& work) {
-  const unsigned last = std::is_same_v<T, float> ? fractions : 0;
-  for (unsigned pass = last + 1; pass-- > 0;) {
-    words.fill(pass);
-    const long long exact = words.sum(n);
-    if (n <= most_by_host)
-      require_right(exact == Words<T>::sum_by_host(pass, n), "the reference of ladder's sums");
-    for (const int rung : which) {
-      const std::string what = std::string(rungs[rung].name) + ", " + std::to_string(n) +
-                               " words, pass " + std::to_string(pass);
-      require_right(is_right(rung, words, n, exact, work), what);
-      require_right(work.canaries_stand(rung, n), what + ", wrote behind its results");
-      if (pass == last) require_right(same_bits_again(rung, words, n, work), what + ", run again");
-    }
-  }
-}
-
-template <class T>
-size_t wrong_after_first_launch(int rung, const Words<T>& words, Gpu gpu) {
-  const size_t blocks = launches(rungs[rung], words.n, gpu)[0];
-  if (rungs[rung].grid != Grid::tiles) return wrong_blocks(rung, words, blocks);
-  Work<T> work(words.n, gpu);  // the first launch is the only one
-  return wrong_after(work.task(rung, words.in, words.n, T(words.sum(words.n))));
-}
-
-template struct Work<float>;
-template struct Work<unsigned>;
-template std::vector<int> rungs_for<float>(size_t);
-template std::vector<int> rungs_for<unsigned>(size_t);
-template void require_sums(const std::vector<int>&, Words<float>&, size_t, Work<float>&);
-template void require_sums(const std::vector<int>&, Words<unsigned>&, size_t, Work<unsigned>&);
-template size_t wrong_after_first_launch(int, const Words<float>&, Gpu);
-template size_t wrong_after_first_launch(int, const Words<unsigned>&, Gpu);
-
-}  // namespace reduce
-
-// ---- the experiment ----
-
-namespace {
-
-/// The time of one word in one launch: the model's first constant.
-double measure_launch(const Run& run, RungTable& table, Words<float>& words, Work<float>& work) {
-  const float right = float(words.sum(1));
-  const Readings times = run.time(work.task(descending, words.in, 1, right));
-  const Statistics us = scaled(times.statistics(), 1e3);
-  table.add_launch(us);
-  return times.median();
-}
-
-template <class T>
-Times measure_rungs(const Run& run, const std::vector<int>& which, Words<T>& words, Work<T>& work) {
-  const T right = T(words.sum(words.n));
-  std::vector<Task> tasks;
-  for (const int rung : which) tasks.push_back(work.task(rung, words.in, words.n, right));
-  const std::vector<Readings> readings = run.time_in_turn(tasks);
-  Times times(rung_count);
-  for (size_t i = 0; i < which.size(); ++i) times[which[i]] = readings[i];
-  return times;
-}
-
-/// The rungs over float and unsigned words. Returns the floats' times, and the model's constants.
-Times measure(const Run& run, size_t n, RungTable& table, Table& orders, Calibrated& c) {
-  Times floats;
-  {
-    Words<float> words(n);
-    Work<float> work(n, gpu_of(*run.device));
-    const std::vector<int> which = rungs_for<float>(n);
-    require_sums(which, words, n, work);
-    const double launch = measure_launch(run, table, words, work);
-    floats = measure_rungs(run, which, words, work);
-    c = calibrate(launch, floats[descending].median(), floats[several].median(), n, *run.device);
-    table.add_rows<float>(which, floats, c);
-    add_orders(words, work, orders);
-  }
-  Words<unsigned> words(n);
-  Work<unsigned> work(n, gpu_of(*run.device));
-  const std::vector<int> which = rungs_for<unsigned>(n);
-  require_sums(which, words, n, work);
-  table.add_rows<unsigned>(which, measure_rungs(run, which, words, work), c);
-  if (std::count(which.begin(), which.end(), int(redux)) == 0)
-    run.report.left_out(rungs[redux].name, "the code that runs here is for GPUs older than 8.0");
-  return floats;
-}
-
-size_t words_of(const Run& run, size_t typed) {
-  return fitting_size("ladder of " + std::to_string(typed) + " words", typed, default_size(run),
-                      run.memory_there(), bytes_needed);
+  return all;
 }
 
 }  // namespace
 
-void ladder_fits(const Run& run, const Options& options) { words_of(run, options.size); }
-
-void ladder(const Run& run, const Options& options) {
-  const size_t n = words_of(run, options.size);
-  const bool in_cache = run.device && !beyond_l2(*run.device, 4.0 * double(n));
-  run.report.begin("ladder", "sum of " + std::to_string(n) + " words, " +
-                                 bytes_text(4.0 * double(n)) + ", to the one result" +
-                                 (in_cache ? ", less than four times the L2" : ""));
-  RungTable table(run, n);
-  Table orders = order_table(run);
-  if (!run.device) {
-    table.add_unmeasured();
-    table.table.print();
-    run.report.note("instructions of a block's warps, as compiled for compute capability 9.0");
-    add_orders_of_any_gpu(n, orders);
-    orders.print();
-    run.report.left_out("all sums and times, the library, and the sizes");
-    return judge_ladder(run, Times(rung_count), n, {});
-  }
-
-  Calibrated c;
-  const Times times = measure(run, n, table, orders, c);
-  table.table.print();
-  run.report.note("calibration: a launch, what a block waits beside its instructions, a load");
-  if (n > INT_MAX) run.report.note("without CUB: its count is an int here");
-  orders.print();
-  run.report.note("error: of the sum; each row's order is fixed, so every run gives the same bits");
-
-  const std::vector<size_t> sizes = sizes_beside_library(run, options.size);
-  if (!sizes.empty()) {
-    Table by_size = sizes_table(run);
-    add_sizes<float>(run, sizes, c.latency, by_size);
-    add_sizes<unsigned>(run, sizes, c.latency, by_size);
-    by_size.print();
-    run.report.note("called: one after the other by the host; replayed: by a graph, without it");
-  }
-  judge_ladder(run, times, n, c);
-}
+extern const Experiment ladder_experiment{
+    .name = "ladder",
+    .about = "the text's three reductions, and on to one launch, beside the library",
+    .run = run_ladder,
+    .check_typed = require_fit,
+    .claims = claims,
+    .needs = needs,
+    .tasks = tasks,
+    .counted = counted};

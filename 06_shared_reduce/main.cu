@@ -4,8 +4,7 @@
 #include "options.hpp"
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
-[[gnu::weak]] void ladder(const Run&, const Options&);
-[[gnu::weak]] void ladder_fits(const Run&, const Options&);
+[[gnu::weak]] extern const samples::Experiment ladder_experiment;
 [[gnu::weak]] void divergence(const Run&);
 [[gnu::weak]] void branches(const Run&);
 [[gnu::weak]] void barriers(const Run&);
@@ -16,14 +15,13 @@
 [[gnu::weak]] extern const samples::Experiment small_matrices_experiment;
 
 int main(int argc, char** argv) {
-  Options options;
+  Options& options = typed_options();
   return run_sample(
       {.topic = "06_shared_reduce",
        .about = "Divergence, bank conflicts, and a sum as fast as memory",
        .experiments =
            {
-               {"ladder", "the text's three reductions, and on to one launch, beside the library",
-                with(options, ladder), with(options, ladder_fits)},
+               listed(&ladder_experiment),
                {"divergence", "divergent warps in every step of the three, and what they cost",
                 &divergence},
                {"branches", "1 to 32 paths of real work, in a warp and aligned to warps",

@@ -1,7 +1,7 @@
 // What only this topic's command line has.
 #pragma once
 
-#include <cstddef>
+#include "../common/report.hpp"
 
 /// Filled by main.cu, read by the experiments. Zero: not typed, the experiment's default holds.
 struct Options {
@@ -9,3 +9,14 @@ struct Options {
 
   static constexpr size_t largest_size = size_t(1) << 40;
 };
+
+/// What was typed; main.cu fills it.
+inline Options& typed_options() {
+  static Options typed;
+  return typed;
+}
+/// What was typed, but of a recorded or made-up GPU (its number is negative) the defaults, with
+/// which it was recorded.
+inline Options options_of(const Run& run) {
+  return run.device && run.device->number < 0 ? Options{} : typed_options();
+}

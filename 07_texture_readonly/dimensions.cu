@@ -1,8 +1,12 @@
-// dimensions: the lectures list seven types of texture [PR]. Here each is made, 1D and 2D from both
-// kinds of memory that they can stand on, filled, and read back texel by texel. Look at how a
-// kernel's coordinates reach a texel, at how large each may be, and at what wrong calls answer. Set
-// right: the header numbers the types otherwise; textures of double or long long do not exist (such
-// a value travels as an int2); and an object has no member addressMode.
+// dimensions: the lectures list seven types of texture [PR]. Here each type is made, 1D and 2D from
+// both kinds of memory that they can stand on. Each texture is filled, and read back texel by
+// texel. Three things to look at:
+//   - How a kernel's coordinates reach a texel.
+//   - How large each texture may be.
+//   - What the driver answers to wrong calls.
+// Set right: the header numbers the types otherwise; textures of double or long long do not exist
+// (such a value travels as an int2); and an object has no member addressMode.
+//
 //   cmake -S 07_texture_readonly -B build/dimensions -DEXPERIMENTS=dimensions
 //   cmake --build build/dimensions && build/dimensions/07_texture_readonly
 //
@@ -19,8 +23,10 @@
 #include <cstring>
 #include <utility>
 
-#include "../common/report.hpp"
+#include "../common/experiment.hpp"
 #include "texture.cuh"
+
+using namespace samples;
 
 namespace {
 
@@ -126,85 +132,99 @@ __global__ void read_cubemap_layered(T* out, cudaTextureObject_t tex, Extent siz
   }
 }
 
-// ---- the story in order ----
+// ---- the nine kinds ----
 
-/// 1D and 2D from linear and from pitched memory, the others from arrays; lines and planes are
-/// layered.
+/// 1D and 2D textures stand on plain memory or on an array, the others on arrays.
 enum class Kind {
-  line_in_memory,
-  line,
-  plane_in_memory,
-  plane,
-  volume,
-  lines,
-  planes,
-  cube,
-  cubes
+  linear_1d,
+  array_1d,
+  pitched_2d,
+  array_2d,
+  array_3d,
+  layered_1d,
+  layered_2d,
+  cubemap,
+  layered_cubemap
 };
 
 template <class T>
 void read_back(Kind kind, T* out, cudaTextureObject_t tex, Extent size) {
   switch (kind) {
-    case Kind::line_in_memory:
+    case Kind::linear_1d:
       return read_linear<<<3, 96>>>(out, tex, size);
-    case Kind::line:
+    case Kind::array_1d:
       return read_1d<<<3, 96>>>(out, tex, size);
-    case Kind::plane_in_memory:
-    case Kind::plane:
+    case Kind::pitched_2d:
+    case Kind::array_2d:
       return read_2d<<<3, 96>>>(out, tex, size);
-    case Kind::volume:
+    case Kind::array_3d:
       return read_3d<<<3, 96>>>(out, tex, size);
-    case Kind::lines:
+    case Kind::layered_1d:
       return read_1d_layered<<<3, 96>>>(out, tex, size);
-    case Kind::planes:
+    case Kind::layered_2d:
       return read_2d_layered<<<3, 96>>>(out, tex, size);
-    case Kind::cube:
+    case Kind::cubemap:
       return read_cubemap<<<3, 96>>>(out, tex, size);
-    case Kind::cubes:
+    case Kind::layered_cubemap:
       return read_cubemap_layered<<<3, 96>>>(out, tex, size);
   }
 }
 
 struct KindOfTexture {
   Kind kind;
-  const char* name;
+  const char *key, *words;
   int header, text;           ///< number of its type, in the header and in the text
   const char* fetch;          ///< what reaches texel (x, y, z)
   std::vector<Extent> sizes;  ///< one texel, odd, prime; one layer and several
 };
 const std::vector<Extent> rows{{1, 1, 1}, {7, 1, 1}, {1009, 1, 1}},
-    images{{1, 1, 1}, {5, 3, 1}, {33, 17, 1}}, layers{{1, 1, 1}, {5, 3, 1}, {33, 17, 3}},
-    faces{{1, 1, 6}, {8, 8, 6}, {17, 17, 12}};
+    images{{1, 1, 1}, {5, 3, 1}, {33, 17, 1}};
 const KindOfTexture kinds[] = {
-    {Kind::line_in_memory, "1D, linear memory", cudaTextureType1D, 1, "tex1Dfetch(x)", rows},
-    {Kind::line, "1D, array", cudaTextureType1D, 1, "tex1D(x + 0.5)", rows},
-    {Kind::plane_in_memory, "2D, pitched memory", cudaTextureType2D, 2, "tex2D(x + 0.5, y + 0.5)",
+    {Kind::linear_1d, "linear_1d", "1D, linear memory", cudaTextureType1D, 1, "tex1Dfetch(x)",
+     rows},
+    {Kind::array_1d, "array_1d", "1D, array", cudaTextureType1D, 1, "tex1D(x + 0.5)", rows},
+    {Kind::pitched_2d, "pitched_2d", "2D, pitched memory", cudaTextureType2D, 2,
+     "tex2D(x + 0.5, y + 0.5)", images},
+    {Kind::array_2d, "array_2d", "2D, array", cudaTextureType2D, 2, "tex2D(x + 0.5, y + 0.5)",
      images},
-    {Kind::plane, "2D, array", cudaTextureType2D, 2, "tex2D(x + 0.5, y + 0.5)", images},
-    {Kind::volume,
+    {Kind::array_3d,
+     "array_3d",
      "3D",
      cudaTextureType3D,
      3,
      "tex3D(x + 0.5, y + 0.5, z + 0.5)",
      {{1, 1, 1}, {5, 3, 7}}},
-    {Kind::lines,
+    {Kind::layered_1d,
+     "layered_1d",
      "1D layered",
      cudaTextureType1DLayered,
      4,
      "tex1DLayered(x + 0.5, z)",
      {{7, 1, 1}, {1009, 1, 3}}},
-    {Kind::planes, "2D layered", cudaTextureType2DLayered, 5, "tex2DLayered(x + 0.5, y + 0.5, z)",
-     layers},
-    {Kind::cube,
+    {Kind::layered_2d,
+     "layered_2d",
+     "2D layered",
+     cudaTextureType2DLayered,
+     5,
+     "tex2DLayered(x + 0.5, y + 0.5, z)",
+     {{1, 1, 1}, {5, 3, 1}, {33, 17, 3}}},
+    {Kind::cubemap,
+     "cubemap",
      "cubemap",
      cudaTextureTypeCubemap,
      6,
      "texCubemap(face z)",
      {{1, 1, 6}, {8, 8, 6}, {17, 17, 6}}},
-    {Kind::cubes, "cubemap layered", cudaTextureTypeCubemapLayered, 7,
-     "texCubemapLayered(face z % 6, z / 6)", faces}};
+    {Kind::layered_cubemap,
+     "layered_cubemap",
+     "cubemap layered",
+     cudaTextureTypeCubemapLayered,
+     7,
+     "texCubemapLayered(face z % 6, z / 6)",
+     {{1, 1, 6}, {8, 8, 6}, {17, 17, 12}}}};
 
-bool is_cube(Kind kind) { return kind == Kind::cube || kind == Kind::cubes; }
+bool is_cube(Kind kind) { return kind == Kind::cubemap || kind == Kind::layered_cubemap; }
+
 /// Makes a texture of this kind and hands it to `use`. It holds `texels`, x fastest, unless there
 /// are none.
 template <class T, class Use>
@@ -215,20 +235,21 @@ void with_texture(Kind kind, Extent e, const std::vector<T>& texels, Use&& use) 
     use(Texture(resource_of(memory),
                 texture_desc(cudaAddressModeClamp, cudaFilterModePoint, is_cube(kind))));
   };
-  if (kind == Kind::line_in_memory) {
+  if (kind == Kind::linear_1d) {
     DeviceBuffer<T> memory(e.texels());
     return go(memory, [](auto& m) {
       return linear_resource(m.data(), cudaCreateChannelDesc<T>(), m.bytes());
     });
   }
-  if (kind == Kind::plane_in_memory) {
+  if (kind == Kind::pitched_2d) {
     PitchedBuffer<T> memory(e.width, e.height);
     return go(memory, [](auto& m) { return pitched_resource(m); });
   }
   // in an array's extent a dimension that it lacks is 0; layers and faces are counted in the depth
-  const bool layered = kind == Kind::lines || kind == Kind::planes || kind == Kind::cubes;
-  const bool thin = kind == Kind::line || kind == Kind::lines,
-             flat = kind == Kind::line || kind == Kind::plane;
+  const bool layered =
+      kind == Kind::layered_1d || kind == Kind::layered_2d || kind == Kind::layered_cubemap;
+  const bool thin = kind == Kind::array_1d || kind == Kind::layered_1d,
+             flat = kind == Kind::array_1d || kind == Kind::array_2d;
   CudaArray array =
       CudaArray::of<T>({size_t(e.width), thin ? 0 : size_t(e.height), flat ? 0 : size_t(e.depth)},
                        (layered ? cudaArrayLayered : 0) | (is_cube(kind) ? cudaArrayCubemap : 0));
@@ -307,21 +328,22 @@ const ElementType element_types[] = {
     {"float", {equal_texels<float>, equal_texels<float2>, equal_texels<float4>}}};
 
 /// The largest extent of bytes, each dimension by itself (3D may be deeper where it is narrower).
-Extent largest(Kind kind, const cudaDeviceProp& p, int device) {
+Extent largest(Kind kind, const Device& device) {
+  const cudaDeviceProp& p = device.prop;
   size_t linear = 0;
   const cudaChannelFormatDesc byte = cudaCreateChannelDesc<unsigned char>();
-  CUDA_CHECK(cudaDeviceGetTexture1DLinearMaxWidth(&linear, &byte, device));
-  if (kind == Kind::line_in_memory) return {int(linear), 1, 1};
-  if (kind == Kind::line) return {p.maxTexture1D, 1, 1};
-  if (kind == Kind::plane_in_memory) return {p.maxTexture2DLinear[0], p.maxTexture2DLinear[1], 1};
-  if (kind == Kind::plane) return {p.maxTexture2D[0], p.maxTexture2D[1], 1};
-  if (kind == Kind::volume)
+  CUDA_CHECK(cudaDeviceGetTexture1DLinearMaxWidth(&linear, &byte, device.number));
+  if (kind == Kind::linear_1d) return {int(linear), 1, 1};
+  if (kind == Kind::array_1d) return {p.maxTexture1D, 1, 1};
+  if (kind == Kind::pitched_2d) return {p.maxTexture2DLinear[0], p.maxTexture2DLinear[1], 1};
+  if (kind == Kind::array_2d) return {p.maxTexture2D[0], p.maxTexture2D[1], 1};
+  if (kind == Kind::array_3d)
     return {p.maxTexture3D[0], p.maxTexture3D[1],
             std::max(p.maxTexture3D[2], p.maxTexture3DAlt[2])};
-  if (kind == Kind::lines) return {p.maxTexture1DLayered[0], 1, p.maxTexture1DLayered[1]};
-  if (kind == Kind::planes)
+  if (kind == Kind::layered_1d) return {p.maxTexture1DLayered[0], 1, p.maxTexture1DLayered[1]};
+  if (kind == Kind::layered_2d)
     return {p.maxTexture2DLayered[0], p.maxTexture2DLayered[1], p.maxTexture2DLayered[2]};
-  if (kind == Kind::cube) return {p.maxTextureCubemap, p.maxTextureCubemap, 6};
+  if (kind == Kind::cubemap) return {p.maxTextureCubemap, p.maxTextureCubemap, 6};
   return {p.maxTextureCubemapLayered[0], p.maxTextureCubemapLayered[0],
           p.maxTextureCubemapLayered[1] / 6 * 6};
 }
@@ -336,35 +358,58 @@ std::vector<Extent> near_limit(Kind kind, Extent most, int more) {
   return extents;
 }
 
-/// "accepted", or the name of the error, which is cleared.
-std::string answer(auto&& call) {
+/// What the driver answers: cudaSuccess, or the error, which is cleared.
+cudaError_t answer(auto&& call) {
   try {
     call();
-    return "accepted";
+    return cudaSuccess;
   } catch (const CudaError& error) {
-    return error.name();
+    return error.code;
   }
 }
-std::string answer_to(Kind kind, Extent e) {
+cudaError_t answer_to(Kind kind, Extent e) {
   return answer([&] { with_texture<unsigned char>(kind, e, {}, [](cudaTextureObject_t) {}); });
 }
 
-/// Calls that no device takes, and their answers.
-std::vector<std::pair<std::string, std::string>> wrong_calls() {
-  const DeviceBuffer<float> memory(4096);
-  const cudaChannelFormatDesc one = cudaCreateChannelDesc<float>(),
-                              three{32, 32, 32, 0, cudaChannelFormatKindFloat};
-  const auto array = [](const cudaChannelFormatDesc& desc, cudaExtent extent, unsigned flags) {
-    return answer([&] { CudaArray(desc, extent, flags); });
-  };
-  return {{"texels of double", array(cudaCreateChannelDesc<double>(), {8, 0, 0}, 0)},
-          {"texels of three floats", array(three, {8, 0, 0}, 0)},
-          {"a cubemap that is not square", array(one, {8, 4, 6}, cudaArrayCubemap)},
-          {"linear memory off its alignment",
-           answer([&] { Texture(linear_resource(memory.data() + 1, one, 64)); })},
-          {"a pitch off its alignment",
-           answer([&] { Texture(pitched_resource(memory.data(), one, 8, 2, 516)); })}};
+/// Of extents that are one too large in one dimension, how many are refused.
+int refused(const KindOfTexture& k, Extent most) {
+  int count = 0;
+  for (const Extent& e : near_limit(k.kind, most, 1)) count += answer_to(k.kind, e) != cudaSuccess;
+  return count;
 }
+
+cudaError_t answer_to_array(const cudaChannelFormatDesc& desc, cudaExtent extent, unsigned flags) {
+  return answer([&] { CudaArray(desc, extent, flags); });
+}
+
+/// Calls that no device takes.
+struct WrongCall {
+  const char *key, *words;
+  cudaError_t (*answered)();
+};
+const cudaChannelFormatDesc of_floats = cudaCreateChannelDesc<float>();
+const WrongCall wrong_calls[] = {
+    {"doubles", "texels of double",
+     [] {
+       return answer_to_array(cudaCreateChannelDesc<double>(), {8, 0, 0}, 0);
+     }},
+    {"three_floats", "texels of three floats",
+     [] {
+       return answer_to_array({32, 32, 32, 0, cudaChannelFormatKindFloat}, {8, 0, 0}, 0);
+     }},
+    {"oblong_cubemap", "a cubemap that is not square",
+     [] {
+       return answer_to_array(of_floats, {8, 4, 6}, cudaArrayCubemap);
+     }},
+    {"misaligned", "linear memory off its alignment",
+     [] {
+       const DeviceBuffer<float> memory(4096);
+       return answer([&] { Texture(linear_resource(memory.data() + 1, of_floats, 64)); });
+     }},
+    {"misaligned_pitch", "a pitch off its alignment", [] {
+       const DeviceBuffer<float> memory(4096);
+       return answer([&] { Texture(pitched_resource(memory.data(), of_floats, 8, 2, 516)); });
+     }}};
 
 /// Which texel a direction meets, counted over all faces: the component of the largest magnitude
 /// tells the face, the two others, divided by it, the place on the face.
@@ -389,58 +434,97 @@ int led_back(int width) {  // how many directions to texels do
   return right;
 }
 
-}  // namespace
+// ---- the experiment ----
 
-void dimensions(const Run& run) {
-  run.report.begin("dimensions", "all kinds of texture, each with 21 types of element");
-  Table numbers(run.report, "kind",
-                {shown("type's number"), shown("in the text"), shown("texel (x, y, z) is at")});
+void show_kinds(const Run& run) {
+  Table table(run.report, "kind",
+              {shown("type's number"), shown("in the text"), shown("texel (x, y, z) is at")});
   for (const KindOfTexture& k : kinds) {
     char hex[8];
     std::snprintf(hex, sizeof hex, "0x%02x", unsigned(k.header));
-    numbers.row({k.name}, {hex, std::to_string(k.text), k.fetch});
+    table.row({k.key, "", "", k.words}, {hex, std::to_string(k.text), k.fetch});
   }
-  numbers.print();
+  table.print();
   run.report.note("z counts layers, of cubemaps faces: +x, -x, +y, -y, +z, -z");
   run.report.note("by the rule of the largest component " + std::to_string(led_back(17)) + " of " +
                   std::to_string(6 * 17 * 17) +
                   " directions to texels of a 17 x 17 cubemap lead back");
-  if (!run.device)
-    return run.report.left_out("the textures, what comes back of them, and the device's limits");
+}
 
+void show_what_comes_back(const Run& run) {
   std::vector<Column> columns{counted("texels", "texels", "", 0)};
   for (const ElementType& type : element_types)
     columns.push_back(counted(type.name, type.name, "", 0));
-  Table equal(run.report, "come back equal, as 1, 2 and 4", columns);
+  Table table(run.report, "come back equal, as 1, 2 and 4", columns);
   for (const KindOfTexture& k : kinds) {
     const double texels = 3.0 * all_texels(k);
     std::vector<Cell> cells(1, texels);
-    for (const ElementType& type : element_types) {
-      const double same = type.equal[0](k) + type.equal[1](k) + type.equal[2](k);
-      require_right(same == texels, std::string(k.name) + " of " + type.name);
-      cells.emplace_back(same);
-    }
-    equal.row({k.name}, cells);
+    for (const ElementType& type : element_types)
+      cells.emplace_back(ask_for_table(run, k.key, type.name, "", [&] {
+                           const int equal = type.equal[0](k) + type.equal[1](k) + type.equal[2](k);
+                           require_right(equal == texels,
+                                         std::string(k.words) + " of " + type.name);
+                           return single(equal);
+                         }).median);
+    table.row({k.key, "", "", k.words}, cells);
   }
-  equal.print();
+  table.print();
+}
 
-  const cudaDeviceProp& p = run.device->prop;
-  Table limits(
+void show_limits(const Run& run) {
+  Table table(
       run.report, "at most, each by itself",
       {counted("width", "largest width", "", 0), counted("height", "largest height", "", 0),
-       counted("depth", "largest depth", "", 0), shown("one more")});
+       counted("depth", "largest depth", "", 0), counted("one more: tried", "larger by one", "", 0),
+       counted("refused", "larger by one and refused", "", 0)});
   for (const KindOfTexture& k : kinds) {
-    const Extent most = largest(k.kind, p, run.device->number);
-    std::string answers;
-    for (const Extent& e : near_limit(k.kind, most, 1))
-      answers += (answers.empty() ? "" : ", ") + answer_to(k.kind, e);
-    limits.row({k.name}, {double(most.width), double(most.height), double(most.depth), answers});
+    const auto asked = [&](const char* metric, int Extent::*side) {
+      return ask_for_table(run, k.key, metric, "",
+                           [&] { return single(largest(k.kind, *run.device).*side); })
+          .median;
+    };
+    const double width = asked("largest width", &Extent::width),
+                 height = asked("largest height", &Extent::height),
+                 depth = asked("largest depth", &Extent::depth);
+    const Extent most{int(width), int(height), int(depth)};
+    const double refusals = ask_for_table(run, k.key, "larger by one and refused", "", [&] {
+                              return single(refused(k, most));
+                            }).median;
+    table.row({k.key, "", "", k.words},
+              {width, height, depth, double(near_limit(k.kind, most, 1).size()), refusals});
   }
-  limits.print();
-  Table wrong(run.report, "wrong calls", {shown("answer")});
-  for (const auto& [what, said] : wrong_calls()) wrong.row({what}, {said});
-  wrong.print();
-  run.report.note("linear and pitched memory begins at a multiple of " +
-                  std::to_string(p.textureAlignment) + " bytes, pitches are multiples of " +
-                  std::to_string(p.texturePitchAlignment));
+  table.print();
 }
+
+void show_wrong_calls(const Run& run) {
+  Table table(run.report, "wrong calls", {counted("answer", "answer", "", 0), shown("its name")});
+  for (const WrongCall& call : wrong_calls) {
+    const double code =
+        ask_for_table(run, call.key, "answer", "", [&] { return single(call.answered()); }).median;
+    table.row({call.key, "", "", call.words},
+              {code, std::isnan(code) ? "" : cudaGetErrorName(cudaError_t(int(code)))});
+  }
+  table.print();
+}
+
+void run_dimensions(const Run& run) {
+  run.report.begin("dimensions", "all kinds of texture, each with 21 types of element");
+  show_kinds(run);
+  if (!run.device)
+    return run.report.left_out("the textures, what comes back of them, and the device's limits");
+  show_what_comes_back(run);
+  show_limits(run);
+  show_wrong_calls(run);
+  const cudaDeviceProp& p = run.device->prop;
+  if (p.textureAlignment > 0)  // of a GPU that was recorded it is not known
+    run.report.note("linear and pitched memory begins at a multiple of " +
+                    std::to_string(p.textureAlignment) + " bytes, pitches are multiples of " +
+                    std::to_string(p.texturePitchAlignment));
+}
+
+}  // namespace
+
+extern const Experiment dimensions_experiment{
+    .name = "dimensions",
+    .about = "all kinds of texture, created, read back and compared",
+    .run = run_dimensions};

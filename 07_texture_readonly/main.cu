@@ -4,32 +4,27 @@
 #include "options.hpp"
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
-[[gnu::weak]] void read_only(const Run&, const Options&);
-[[gnu::weak]] void read_only_fits(const Run&, const Options&);
-[[gnu::weak]] void dimensions(const Run&);
-[[gnu::weak]] void sampling(const Run&);
+[[gnu::weak]] extern const samples::Experiment read_only_experiment;
+[[gnu::weak]] extern const samples::Experiment dimensions_experiment;
+[[gnu::weak]] extern const samples::Experiment sampling_experiment;
 [[gnu::weak]] void locality(const Run&, const Options&);
 [[gnu::weak]] void locality_fits(const Run&, const Options&);
-[[gnu::weak]] void objects(const Run&);
+[[gnu::weak]] extern const samples::Experiment objects_experiment;
 
 int main(int argc, char** argv) {
-  Options options;
+  Options& options = typed_options();
   return run_sample(
       {.topic = "07_texture_readonly",
        .about = "Textures and the read-only path: what they do, and what they still gain",
        .experiments =
            {
-               {"read_only", "plain loads, const __restrict__, __ldg and cache hints",
-                with(options, read_only), with(options, read_only_fits)},
-               {"dimensions", "all kinds of texture, created, read back and compared", &dimensions},
-               {"sampling",
-                "what clamp, wrap, mirror, border, point and linear make of a coordinate",
-                &sampling},
+               listed(&read_only_experiment),
+               listed(&dimensions_experiment),
+               listed(&sampling_experiment),
                {"locality",
                 "walks over an image through textures, the read-only path and plain loads",
                 with(options, locality), with(options, locality_fits)},
-               {"objects", "what texture references were, and what a texture object costs",
-                &objects},
+               listed(&objects_experiment),
            },
        .options =
            {

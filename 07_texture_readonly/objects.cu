@@ -1,9 +1,12 @@
 // objects: what a texture costs. The lecture binds a texture reference to memory before a launch,
 // then shows objects: made once, "no need for binding", "better performance than binding", "small
 // kernel overhead" [PR]. References are gone since CUDA 12 (a test of the build shows that they do
-// not compile), so what binding cost cannot be measured any more. Look at what an object costs
-// once, as an argument of each launch, and at each read: there the texture unit takes some 40
-// cycles longer than a load, and answers only so many lanes a cycle.
+// not compile), so what binding cost cannot be measured any more. Look at what an object costs:
+//   - once, when it is made, and when memory is copied into an array;
+//   - as an argument of each launch;
+//   - at each read: the texture unit takes some 40 cycles longer than a load, and answers only so
+//     many lanes per cycle.
+//
 //   cmake -S 07_texture_readonly -B build/objects -DEXPERIMENTS=objects
 //   cmake --build build/objects && build/objects/07_texture_readonly
 //
@@ -18,8 +21,11 @@
 //   9  gather        each lane reads through another object: no reference could do that
 #include <algorithm>
 
-#include "../common/report.hpp"
+#include "../common/checked.cuh"
+#include "../common/experiment.hpp"
 #include "texture.cuh"
+
+using namespace samples;
 
 namespace {
 
@@ -73,7 +79,7 @@ __global__ void walk_fetches(unsigned* answers, unsigned* at, long long* cycles,
 // ---- kernels: n reads; thread t adds up what it reads into sums[t]. Read i takes word i & mask:
 // all of the words in turn, or, with a small mask, the same few again and again ----
 
-// A warp's load takes 32 neighbours; eight loads of each thread are under way at once.
+// A warp's load takes 32 neighbouring words; eight loads of each thread are in flight at once.
 __global__ void add_loads(unsigned* sums, const unsigned* words, unsigned n, unsigned mask) {
   const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned threads = gridDim.x * blockDim.x;
@@ -91,7 +97,7 @@ __global__ void add_loads(unsigned* sums, const unsigned* words, unsigned n, uns
 }
 
 // [add_fetches]
-// A warp's fetch takes 32 neighbours; the texture units answer so many lanes a cycle.
+// A warp's fetch takes 32 neighbouring words; the texture units answer so many lanes per cycle.
 __global__ void add_fetches(unsigned* sums, cudaTextureObject_t words, unsigned n, unsigned mask) {
   const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned threads = gridDim.x * blockDim.x;
@@ -162,35 +168,16 @@ __global__ void add_fetches4(unsigned* sums, cudaTextureObject_t words, unsigned
 
 // ---- what lies in memory ----
 
-constexpr size_t canaries = 32;  // behind what the threads of any kernel write
-
-/// Word i: without pattern, so that no two words stand in for two others.
-__host__ __device__ unsigned word_at(size_t i) {
-  unsigned x = unsigned(i) ^ unsigned(i >> 32) * 0x9e3779b1u;
-  x = (x ^ x >> 16) * 0x85ebca6bu;
-  x = (x ^ x >> 13) * 0xc2b2ae35u;
-  return x ^ x >> 16;
-}
-
-__global__ void fill(unsigned* words, size_t n) {
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
-    words[i] = word_at(i);
-}
-
-/// Words that differ from those that fill() leaves.
-__global__ void count_changed(const unsigned* words, size_t n, unsigned* wrong) {
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
-    if (words[i] != word_at(i)) atomicAdd(wrong, 1u);
-}
-
-DeviceBuffer<unsigned> filled(size_t n) {
-  DeviceBuffer<unsigned> words(n);
-  fill<<<1024, 256>>>(words.data(), n);
-  CUDA_CHECK_LAUNCH();
-  return words;
-}
+struct WordAt {
+  __device__ unsigned operator()(size_t i) const { return scrambled(i); }
+};
+struct IsWord {
+  __device__ bool operator()(size_t i, unsigned word) const { return word == scrambled(i); }
+};
+struct Equals {
+  const unsigned* right;
+  __device__ bool operator()(size_t i, unsigned word) const { return word == right[i]; }
+};
 
 /// A texture of plain memory, for tex1Dfetch<Word>.
 template <class Word>
@@ -198,20 +185,19 @@ Texture texture_of(const DeviceBuffer<unsigned>& words) {
   return Texture(linear_resource(words.data(), cudaCreateChannelDesc<Word>(), words.bytes()));
 }
 
-size_t count_wrong(const std::vector<unsigned>& found, const std::vector<unsigned>& right) {
-  size_t wrong = found.size() != right.size();
-  for (size_t i = 0; i < std::min(found.size(), right.size()); ++i) wrong += found[i] != right[i];
-  return wrong;
-}
-
 // ---- once: objects, and the memory that they read ----
 
-/// Makes and frees so many objects in a row: a call is short beside what a clock shows.
+/// Makes and frees so many objects in a row: one call is too short for a clock.
 constexpr int objects_at_once = 16;
 
-Task task_of_making(const std::string& name, const cudaResourceDesc& resource) {
-  Task task{name,
-            [resource] {
+constexpr size_t object_side = 1024;  // of the memory that they read, in floats
+
+/// `memory` stays as long as the task.
+template <class Memory>
+Task making_task(const Row& row, Memory memory, cudaResourceDesc (*resource_of)(const Memory&)) {
+  const Shared owned(std::move(memory));
+  Task task{text(row.ref),
+            [owned, resource = resource_of(*owned)] {
               const cudaTextureDesc desc = texture_desc();
               cudaTextureObject_t made[objects_at_once] = {};
               for (cudaTextureObject_t& each : made)
@@ -224,87 +210,95 @@ Task task_of_making(const std::string& name, const cudaResourceDesc& resource) {
   return task;
 }
 
+Task task_of_making(const Row& row) {
+  if (row.ref.key == "object_of_linear_memory")
+    return making_task(
+        row, DeviceBuffer<float>(object_side * object_side), +[](const DeviceBuffer<float>& m) {
+          return linear_resource(m.data(), cudaCreateChannelDesc<float>(), m.bytes());
+        });
+  if (row.ref.key == "object_of_pitched_memory")
+    return making_task(
+        row, PitchedBuffer<float>(object_side - 3, object_side),
+        +[](const PitchedBuffer<float>& m) { return pitched_resource(m); });
+  return making_task(
+      row, CudaArray::of<float>(make_cudaExtent(object_side, object_side, 0)),
+      +[](const CudaArray& m) { return array_resource(m); });
+}
+
 /// A square of words that is copied into plain memory, and into an array, which keeps its texels in
 /// another order.
 struct Copies {
   size_t side;
-  DeviceBuffer<unsigned> source, plain;
+  DeviceBuffer<unsigned> source;
+  Output<unsigned> plain;
   CudaArray array;
-  DeviceBuffer<unsigned> wrong_words{1};
 
   explicit Copies(size_t side)
       : side(side),
-        source(filled(side * side)),
+        source(filled<unsigned>(side * side, WordAt{})),
         plain(side * side),
         array(CudaArray::of<unsigned>(make_cudaExtent(side, side, 0))) {}
 
   size_t row_bytes() const { return side * sizeof(unsigned); }
-  void fill_plain(const DeviceBuffer<unsigned>& from) {
-    CUDA_CHECK(cudaMemcpyAsync(plain.data(), from.data(), from.bytes(), cudaMemcpyDeviceToDevice));
+  void fill_plain() {
+    CUDA_CHECK(
+        cudaMemcpyAsync(plain.data(), source.data(), source.bytes(), cudaMemcpyDeviceToDevice));
   }
-  void fill_array(const DeviceBuffer<unsigned>& from) {
-    CUDA_CHECK(cudaMemcpy2DToArrayAsync(array, 0, 0, from.data(), row_bytes(), row_bytes(), side,
+  void fill_array(const unsigned* from) {
+    CUDA_CHECK(cudaMemcpy2DToArrayAsync(array, 0, 0, from, row_bytes(), row_bytes(), side,
                                         cudaMemcpyDeviceToDevice));
   }
   void read_array() {
     CUDA_CHECK(cudaMemcpy2DFromArrayAsync(plain.data(), row_bytes(), array, 0, 0, row_bytes(), side,
                                           cudaMemcpyDeviceToDevice));
   }
-  size_t wrong() {
-    wrong_words.copy_from({0});
-    count_changed<<<1024, 256>>>(plain.data(), plain.size(), wrong_words.data());
-    CUDA_CHECK_LAUNCH();
-    return wrong_words.to_host()[0];
-  }
-  Task plain_task() {
-    Check check;
-    check.poison = [this] { plain.poison(); };
-    check.wrong = [this] { return wrong(); };
-    return {"a copy into plain memory", [this] { fill_plain(source); }, std::move(check)};
-  }
-  Task array_task() {
-    Check check;
-    check.poison = [this] {
-      plain.poison();
-      fill_array(plain);
-    };
-    check.wrong = [this] {
-      plain.poison();
-      read_array();
-      return wrong();
-    };
-    return {"a copy into an array", [this] { fill_array(source); }, std::move(check)};
-  }
 };
+
+Task copy_task(const Shared<Copies>& copies, const Ref& ref) {
+  if (ref.key == "copy_to_memory")
+    return {text(ref),
+            [copies] { copies->fill_plain(); },
+            {[copies] { copies->plain.poison(); },
+             [copies] { return copies->plain.wrong(IsWord{}); }, ""}};
+  Check check;
+  check.poison = [copies] {
+    copies->plain.poison();
+    copies->fill_array(copies->plain.data());
+  };
+  check.wrong = [copies] {
+    copies->plain.poison();
+    copies->read_array();
+    return copies->plain.wrong(IsWord{});
+  };
+  return {text(ref), [copies] { copies->fill_array(copies->source.data()); }, std::move(check)};
+}
 
 // ---- each launch ----
 
 struct OneRead {
   static constexpr unsigned at = 77;  ///< the word that is read
 
-  DeviceBuffer<unsigned> words = filled(128);
+  DeviceBuffer<unsigned> words = filled<unsigned>(128, WordAt{});
   Texture texture = texture_of<unsigned>(words);
-  DeviceBuffer<unsigned> out{1 + canaries};
-
-  size_t wrong() const {
-    std::vector<unsigned> right(out.size(), ~0u);  // as poisoned
-    right[0] = word_at(at);
-    return count_wrong(out.to_host(), right);
-  }
-  Task task(bool by_object) {
-    Check check;
-    check.poison = [this] { out.poison(); };
-    check.wrong = [this] { return wrong(); };
-    return {by_object ? "a launch with an object" : "a launch with a pointer",
-            [this, by_object] {
-              if (by_object)
-                one_fetch<<<1, 1>>>(out.data(), texture, at);
-              else
-                one_load<<<1, 1>>>(out.data(), words.data(), at);
-            },
-            std::move(check)};
-  }
+  Output<unsigned> out{1};
 };
+
+struct IsTheOne {
+  __device__ bool operator()(size_t, unsigned word) const { return word == scrambled(OneRead::at); }
+};
+
+Task launch_task(const Ref& ref) {
+  const Shared one{OneRead()};
+  const bool by_object = ref.key == "one_fetch";
+  return {text(ref),
+          [one, by_object] {
+            if (by_object)
+              one_fetch<<<1, 1>>>(one->out.data(), one->texture, OneRead::at);
+            else
+              one_load<<<1, 1>>>(one->out.data(), one->words.data(), OneRead::at);
+          },
+          {[one] { one->out.poison(); }, [one] { return one->out.wrong(IsTheOne{}); }, ""}};
+}
 
 // ---- each read ----
 
@@ -348,7 +342,8 @@ struct Ring {
   RingShape shape;
   DeviceBuffer<unsigned> words{words_of(shape)};
   Texture texture = texture_of<unsigned>(words);
-  DeviceBuffer<unsigned> answers{shape.timed + canaries};
+  DeviceBuffer<unsigned> right{answers_by_host(shape)};
+  Output<unsigned> answers{shape.timed};
   DeviceBuffer<unsigned> at{1};
   DeviceBuffer<long long> cycles{1};
 
@@ -363,10 +358,8 @@ struct Ring {
                            shape.timed);
   }
   size_t wrong() const {
-    std::vector<unsigned> right = answers_by_host(shape);
-    const bool ends_elsewhere = at.to_host()[0] != right.back();
-    right.resize(answers.size(), ~0u);  // as poisoned
-    return count_wrong(answers.to_host(), right) + ends_elsewhere;
+    const bool ends_elsewhere = at.to_host()[0] != answers_by_host(shape).back();
+    return answers.wrong(Equals{right.data()}) + ends_elsewhere;
   }
   Task task(bool by_object) {
     Check check;
@@ -376,19 +369,31 @@ struct Ring {
       at.copy_from({0});
     };
     check.wrong = [this] { return wrong(); };
-    return {by_object ? "a walk by fetches" : "a walk by loads",
-            [this, by_object] { launch(by_object); }, std::move(check)};
+    return {by_object ? "walk_fetches" : "walk_loads", [this, by_object] { launch(by_object); },
+            std::move(check)};
   }
 };
 
-/// Cycles of a read, by the multiprocessor's own clock.
-Statistics cycles_a_read(const Run& run, Ring& ring, bool by_object) {
-  require_right(ring.task(by_object));
-  ring.launch(by_object);  // all slots have been visited, and are in L2
+struct Walk {
+  const char *key, *words;
+  const RingShape& shape;
+  bool by_object;
+};
+constexpr Walk walks[] = {{"walk_loads_l1", "load, from L1", in_l1, false},
+                          {"walk_fetches_l1", "fetch, from L1", in_l1, true},
+                          {"walk_loads_l2", "load, from L2", in_l2, false},
+                          {"walk_fetches_l2", "fetch, from L2", in_l2, true}};
+const char* const cycles_per_read = "cycles per read";
+
+/// By the multiprocessor's own clock.
+Statistics cycles_of_walk(const Walk& walk, int repeats) {
+  Ring ring(walk.shape);
+  require_right(ring.task(walk.by_object));
+  ring.launch(walk.by_object);  // all slots have been visited, and are in L2
   std::vector<double> each;
-  for (int r = 0; r < run.measuring.repeats; ++r) {
+  for (int r = 0; r < repeats; ++r) {
     ring.cycles.poison();
-    ring.launch(by_object);
+    ring.launch(walk.by_object);
     CUDA_CHECK_LAUNCH();
     const double cycles = double(ring.cycles.to_host()[0]);
     require_right(cycles > 0, "objects: the cycles of a walk");
@@ -407,19 +412,17 @@ struct Grid {
 constexpr unsigned all_words = ~0u;   // as a mask
 constexpr unsigned few_words = 2047;  // 8 KiB, which L1 keeps
 
-/// A way to read.
-struct Way {
-  const char* name;
+struct Reading {
+  const char *key, *words;
   unsigned wide;  ///< words of 4 bytes in a read
   bool by_object;
   unsigned mask;
 };
-constexpr Way ways[] = {{"4-byte fetches, all in L1", 1, true, few_words},
-                        {"16-byte loads", 4, false, all_words},
-                        {"4-byte loads", 1, false, all_words},
-                        {"4-byte fetches", 1, true, all_words},
-                        {"16-byte fetches", 4, true, all_words}};
-enum { unit, loads16, loads4, fetches4, fetches16 };
+constexpr Reading readings[] = {{"add_fetches_l1", "4-byte fetches, all in L1", 1, true, few_words},
+                                {"add_loads4", "16-byte loads", 4, false, all_words},
+                                {"add_loads", "4-byte loads", 1, false, all_words},
+                                {"add_fetches", "4-byte fetches", 1, true, all_words},
+                                {"add_fetches4", "16-byte fetches", 4, true, all_words}};
 
 /// Adds each read to the sum of the thread that has to take it: reads go round the threads in turn.
 __global__ void add_to_takers(unsigned* right, unsigned takers, unsigned reads, unsigned wide,
@@ -427,15 +430,9 @@ __global__ void add_to_takers(unsigned* right, unsigned takers, unsigned reads, 
   const unsigned threads = gridDim.x * blockDim.x;
   for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < reads; i += threads) {
     unsigned sum = 0;
-    for (unsigned k = 0; k < wide; ++k) sum += word_at(size_t(i & mask) * wide + k);
+    for (unsigned k = 0; k < wide; ++k) sum += scrambled(size_t(i & mask) * wide + k);
     atomicAdd(&right[i % takers], sum);
   }
-}
-
-__global__ void count_unequal(const unsigned* found, const unsigned* right, unsigned n,
-                              unsigned* wrong) {
-  for (unsigned t = blockIdx.x * blockDim.x + threadIdx.x; t < n; t += gridDim.x * blockDim.x)
-    if (found[t] != right[t]) atomicAdd(wrong, 1u);
 }
 
 /// n words, a multiple of 4, and what the threads of a grid find in them.
@@ -443,64 +440,49 @@ struct Words {
   Grid grid;
   DeviceBuffer<unsigned> words;
   Texture texture, texture4;
-  DeviceBuffer<unsigned> sums, right;
-  DeviceBuffer<unsigned> wrong_sums{1};
+  Output<unsigned> sums;
+  DeviceBuffer<unsigned> right;
 
   Words(size_t n, Grid grid)
       : grid(grid),
-        words(filled(n)),
+        words(filled<unsigned>(n, WordAt{})),
         texture(texture_of<unsigned>(words)),
         texture4(texture_of<uint4>(words)),
-        sums(grid.total() + canaries),
-        right(grid.total() + canaries) {}
+        sums(grid.total()),
+        right(grid.total()) {}
 
-  unsigned reads(const Way& way) const { return unsigned(words.size() / way.wide); }
+  unsigned reads(const Reading& r) const { return unsigned(words.size() / r.wide); }
 
-  void launch(const Way& way) const {
+  void launch(const Reading& r) const {
     const auto [blocks, threads] = grid;
-    const unsigned n = reads(way);
-    if (way.wide == 1 && way.by_object)
-      add_fetches<<<blocks, threads>>>(sums.data(), texture, n, way.mask);
-    else if (way.wide == 1)
-      add_loads<<<blocks, threads>>>(sums.data(), words.data(), n, way.mask);
-    else if (way.by_object)
-      add_fetches4<<<blocks, threads>>>(sums.data(), texture4, n, way.mask);
+    const unsigned n = reads(r);
+    if (r.wide == 1 && r.by_object)
+      add_fetches<<<blocks, threads>>>(sums.data(), texture, n, r.mask);
+    else if (r.wide == 1)
+      add_loads<<<blocks, threads>>>(sums.data(), words.data(), n, r.mask);
+    else if (r.by_object)
+      add_fetches4<<<blocks, threads>>>(sums.data(), texture4, n, r.mask);
     else
       add_loads4<<<blocks, threads>>>(sums.data(), reinterpret_cast<const uint4*>(words.data()), n,
-                                      way.mask);
+                                      r.mask);
   }
-  /// Threads whose sum is not that of their words, and canaries that are gone.
-  size_t wrong(const Way& way) {
-    right.poison();
-    CUDA_CHECK(cudaMemset(right.data(), 0, grid.total() * sizeof(unsigned)));
-    add_to_takers<<<1024, 256>>>(right.data(), grid.total(), reads(way), way.wide, way.mask);
-    wrong_sums.copy_from({0});
-    count_unequal<<<256, 256>>>(sums.data(), right.data(), unsigned(sums.size()),
-                                wrong_sums.data());
+  size_t wrong(const Reading& r) {
+    CUDA_CHECK(cudaMemset(right.data(), 0, right.bytes()));
+    add_to_takers<<<1024, 256>>>(right.data(), grid.total(), reads(r), r.wide, r.mask);
     CUDA_CHECK_LAUNCH();
-    return wrong_sums.to_host()[0];
-  }
-  Task task(const Way& way) {
-    Check check;
-    check.poison = [this] { sums.poison(); };
-    check.wrong = [this, &way] { return wrong(way); };
-    return {way.name, [this, &way] { launch(way); }, std::move(check)};
+    return sums.wrong(Equals{right.data()});
   }
 };
 
-/// The most words that textures of words and of four words reach.
-size_t most_words(int device) {
-  size_t words = 0, fours = 0;
-  const cudaChannelFormatDesc word = cudaCreateChannelDesc<unsigned>();
-  const cudaChannelFormatDesc four = cudaCreateChannelDesc<uint4>();
-  CUDA_CHECK(cudaDeviceGetTexture1DLinearMaxWidth(&words, &word, device));
-  CUDA_CHECK(cudaDeviceGetTexture1DLinearMaxWidth(&fours, &four, device));
-  return std::min(words, 4 * fours);
+Task read_task(const Shared<Words>& words, const Reading& r) {
+  return {text(r.key),
+          [words, &r] { words->launch(r); },
+          {[words] { words->sums.poison(); }, [words, &r] { return words->wrong(r); }, ""}};
 }
 
 // ---- what to expect ----
 
-/// Cycles of a fetch that L2 answers: the unit's way is longer than a load's by as much as where L1
+/// Cycles of a fetch that L2 answers: the texture unit adds as many cycles to a load as where L1
 /// answers.
 double predicted_fetch_from_l2(double load_from_l2, double load, double fetch) {
   return load_from_l2 + (fetch - load);
@@ -509,172 +491,195 @@ double predicted_fetch_from_l2(double load_from_l2, double load, double fetch) {
 /// Time of reading all words: as long as the memory takes for the bytes, or the texture units for
 /// the fetches, whichever is longer. Both constants are of this run: the time of 16-byte loads,
 /// and that of as many 4-byte fetches as there are words, all answered by L1.
-double predicted_ms(const Way& way, double bytes_ms, double fetches_ms) {
-  return way.by_object ? std::max(bytes_ms, fetches_ms / way.wide) : bytes_ms;
+double predicted_ms(const Reading& r, double bytes_ms, double fetches_ms) {
+  return r.by_object ? std::max(bytes_ms, fetches_ms / r.wide) : bytes_ms;
 }
 
 // ---- the experiment ----
 
-void show_making(const Run& run) {
-  constexpr size_t side = 1024;
-  const DeviceBuffer<float> plain(side * side);
-  const PitchedBuffer<float> pitched(side - 3, side);
-  const CudaArray array = CudaArray::of<float>(make_cudaExtent(side, side, 0));
-  const cudaResourceDesc linear =
-      linear_resource(plain.data(), cudaCreateChannelDesc<float>(), plain.bytes());
-  const std::vector<Readings> times =
-      run.time_in_turn({task_of_making("an object of linear memory", linear),
-                        task_of_making("an object of pitched memory", pitched_resource(pitched)),
-                        task_of_making("an object of an array", array_resource(array))});
-  Table table(run.report, "made and freed", {compared("us", "cost", "us", 2), shown("spread")});
-  const char* const names[] = {"object of linear memory", "object of pitched memory",
-                               "object of an array"};
-  const Statistics first = scaled(times[0].statistics(), 1e3 / objects_at_once);
-  for (int i = 0; i < 3; ++i) {
-    const Statistics us = scaled(times[i].statistics(), 1e3 / objects_at_once);
-    table.row({names[i]}, {i ? Cell(Compared{first.median, us, Model::host}) : Calibration{us},
-                           spread_text(us)});
-  }
-  table.print();
-}
-
-void show_copies(const Run& run, size_t side) {
-  Copies copies(side);
-  const std::vector<Readings> times = run.time_in_turn({copies.plain_task(), copies.array_task()});
-  Table table(run.report, "a copy of " + bytes_text(double(side * copies.row_bytes())),
-              {compared("us", "cost", "us", 1), shown("spread")});
-  const Statistics plain = scaled(times[0].statistics(), 1e3);
-  const Statistics array = scaled(times[1].statistics(), 1e3);
-  table.row({"into plain memory"}, {Calibration{plain}, spread_text(plain)});
-  // in which order an array keeps its texels is not documented
-  table.row({"into an array"}, {Compared{plain.median, array, Model::host}, spread_text(array)});
-  table.print();
-}
-
-/// What the claim compares.
-struct Launches {
-  Readings pointer, object;
-};
-
-Launches show_launches(const Run& run) {
-  OneRead one;
-  const std::vector<Readings> times = run.time_in_turn({one.task(false), one.task(true)});
-  Table table(run.report, "each launch", {compared("us", "cost", "us", 2), shown("spread")});
-  const Statistics pointer = scaled(times[0].statistics(), 1e3);
-  const Statistics object = scaled(times[1].statistics(), 1e3);
-  table.row({"with a pointer"}, {Calibration{pointer}, spread_text(pointer)});
-  table.row({"with an object"},
-            {Compared{pointer.median, object, Model::latency}, spread_text(object)});
-  table.print();
-  return {times[0], times[1]};
-}
-
-/// Cycles of a read.
-struct Cycles {
-  Statistics load, fetch, load_from_l2, fetch_from_l2;
-};
-
-void show_walks(const Run& run, const Cycles& c) {
-  Table table(run.report, "each read, by one thread",
-              {compared("cycles", "cycles a read", "cycles", 1), shown("spread")});
-  table.row({"load, from L1"}, {Calibration{c.load}, spread_text(c.load)});
-  table.row({"fetch, from L1"}, {Calibration{c.fetch}, spread_text(c.fetch)});
-  table.row({"load, from L2"}, {Calibration{c.load_from_l2}, spread_text(c.load_from_l2)});
-  const double expected =
-      predicted_fetch_from_l2(c.load_from_l2.median, c.load.median, c.fetch.median);
-  table.row({"fetch, from L2"},
-            {Compared{expected, c.fetch_from_l2, Model::latency}, spread_text(c.fetch_from_l2)});
-  table.print();
-}
-
-Cycles measure_walks(const Run& run) {
-  Ring near(in_l1), far(in_l2);
-  Cycles c;
-  c.load = cycles_a_read(run, near, false);
-  c.fetch = cycles_a_read(run, near, true);
-  c.load_from_l2 = cycles_a_read(run, far, false);
-  c.fetch_from_l2 = cycles_a_read(run, far, true);
-  show_walks(run, c);
-  return c;
-}
-
-void show_reads(const Run& run, const std::vector<Readings>& times, double bytes) {
-  Table table(
-      run.report, "all of it read",
-      {compared("ms", "time", "ms", 4), shown("spread"), measured("GB/s", "rate", "GB/s", 0)});
-  for (size_t i = 0; i < times.size(); ++i) {
-    const Statistics ms = times[i].statistics();
-    Cell time = Calibration{ms};
-    if (i > loads16)
-      time = Compared{predicted_ms(ways[i], times[loads16].median(), times[unit].median()), ms};
-    table.row({ways[i].name}, {time, spread_text(ms), gigabytes_per_second(bytes, ms)});
-  }
-  table.print();
-}
-
-void judge(const Run& run, const Launches& launches) {
-  const Interval r = ratio(launches.object, launches.pointer);
-  run.report.judge(
-      {"07.5a", "objects cost a kernel a small overhead", "no figure", "lecture"}, at_most(1), r,
-      "a launch with an object takes " + range_text(r, 2) + " times as long as one with a pointer");
-  run.report.not_judged({"07.5b", "objects perform better than binding", "no figure", "lecture"},
-                        "what would be bound, texture references, is gone since CUDA 12");
-}
-
-/// What a lecture's "kernel overhead" may also mean: nobody says how much is small.
-void add_finding(const Run& run, const Cycles& c, const std::vector<Readings>& times) {
-  run.report.finding("07.5a", "a fetch that L1 answers takes " + fixed(c.fetch.median, 0) +
-                                  " cycles, a load " + fixed(c.load.median, 0) +
-                                  "; read by 4-byte fetches all of it takes " +
-                                  factor_text(ratio(times[fetches4], times[loads4]).value) +
-                                  " the loads' time, by 16-byte fetches " +
-                                  factor_text(ratio(times[fetches16], times[loads16]).value));
+/// The most words that textures of words and of four words reach: asked of the GPU that is there,
+/// else as the programming guide has it.
+size_t most_words(const Run& run) {
+  if (!run.device || run.device->number < 0) return size_t(1) << 28;
+  size_t words = 0, fours = 0;
+  const cudaChannelFormatDesc word = cudaCreateChannelDesc<unsigned>();
+  const cudaChannelFormatDesc four = cudaCreateChannelDesc<uint4>();
+  CUDA_CHECK(cudaDeviceGetTexture1DLinearMaxWidth(&words, &word, run.device->number));
+  CUDA_CHECK(cudaDeviceGetTexture1DLinearMaxWidth(&fours, &four, run.device->number));
+  return std::min(words, 4 * fours);
 }
 
 /// Words that are read: more than the L2 can keep, where that fits memory and a texture.
-size_t words_that_fit(const Run& run, size_t most) {
+size_t words_that_fit(const Run& run) {
   size_t n = size_t(1) << (run.quick ? 26 : 28);
   if (!run.device) return n;
   while (!beyond_l2(*run.device, 4.0 * double(n))) n *= 2;
-  while (n > most || 4.0 * double(n) > 0.4 * run.memory_there()) n /= 2;
+  while (n > most_words(run) || 4.0 * double(n) > 0.4 * run.memory_there()) n /= 2;
   return n;
 }
 
-/// Side of the square that is copied: three buffers and an array.
+/// Side of the square that is copied: two buffers and an array.
 size_t side_that_fits(const Run& run) {
   size_t side = 4096;
-  while (4 * 4.0 * double(side * side) > 0.4 * run.memory_there()) side /= 2;
+  while (3 * 4.0 * double(side * side) > 0.4 * run.memory_there()) side /= 2;
   return side;
+}
+
+Grid resident_grid(const Device& device) {
+  constexpr unsigned threads = 256;
+  const unsigned each = unsigned(device.prop.maxThreadsPerMultiProcessor) / threads;
+  return {unsigned(device.prop.multiProcessorCount) * each, threads};
+}
+
+/// A sheet of costs in microseconds, whose first row predicts the others.
+void predict_by_first(Sheet& sheet, const char* first) {
+  const double ms = sheet.ms(first);
+  sheet.predict([ms](const Row&) { return ms; });
+  sheet.print();
+}
+
+void measure_making(const Run& run) {
+  Sheet sheet(run, "made and freed",
+              {in_unit(compared("us", "cost", "us", 2),
+                       [](const Row&, double ms) { return 1e3 * ms / objects_at_once; }),
+               spread()});
+  sheet.add({.ref = "object_of_linear_memory",
+             .words = "object of linear memory",
+             .calibrates = true,
+             .model = Model::host});
+  sheet.add({.ref = "object_of_pitched_memory",
+             .words = "object of pitched memory",
+             .model = Model::host});
+  sheet.add({.ref = "object_of_array", .words = "object of an array", .model = Model::host});
+  sheet.measure(Timing::in_turn, task_of_making);
+  predict_by_first(sheet, "object_of_linear_memory");
+}
+
+double microseconds(const Row&, double ms) { return 1e3 * ms; }
+
+void measure_copies(const Run& run) {
+  const size_t side = side_that_fits(run);
+  Sheet sheet(run, "a copy of " + bytes_text(4.0 * double(side * side)),
+              {in_unit(compared("us", "cost", "us", 1), microseconds), spread()});
+  sheet.add({.ref = "copy_to_memory", .words = "into plain memory", .calibrates = true});
+  // in which order an array keeps its texels is not documented
+  sheet.add({.ref = "copy_to_array", .words = "into an array", .model = Model::host});
+  SharedByTasks copies([side] { return Copies(side); });
+  sheet.measure(Timing::in_turn, [&](const Row& row) { return copy_task(copies(), row.ref); });
+  predict_by_first(sheet, "copy_to_memory");
+}
+
+void measure_launches(const Run& run) {
+  Sheet sheet(run, "each launch",
+              {in_unit(compared("us", "cost", "us", 2), microseconds), spread()});
+  sheet.add({.ref = name_of<one_load>(), .words = "with a pointer", .calibrates = true});
+  sheet.add({.ref = name_of<one_fetch>(), .words = "with an object", .model = Model::latency});
+  sheet.measure(Timing::regrouped, [](const Row& row) { return launch_task(row.ref); });
+  predict_by_first(sheet, "one_load");
+}
+
+double cycles_of(const Run& run, int walk) {
+  return run.results->value(walks[walk].key, cycles_per_read).value.median;
+}
+
+void measure_walks(const Run& run) {
+  for (const Walk& walk : walks)
+    ask_for_table(run, walk.key, cycles_per_read, "cycles",
+                  [&] { return cycles_of_walk(walk, run.measuring.repeats); });
+  const double expected =
+      predicted_fetch_from_l2(cycles_of(run, 2), cycles_of(run, 0), cycles_of(run, 1));
+  Table table(run.report, "each read, by one thread",
+              {compared("cycles", cycles_per_read, "cycles", 1), shown("spread")});
+  for (const Walk& walk : walks) {
+    const Statistics& found = run.results->value(walk.key, cycles_per_read).value;
+    const bool predicted = walk.by_object && &walk.shape == &in_l2;
+    table.row({walk.key, "", "", walk.words},
+              {predicted ? Cell(Compared{expected, found, Model::latency}) : Calibration{found},
+               spread_text(found)});
+  }
+  table.print();
+}
+
+void measure_reads(const Run& run, size_t n) {
+  Sheet sheet(run, "all of it read",
+              {milliseconds(4), spread(), in_unit(measured("GB/s", "rate", "GB/s", 0), gbs_of)});
+  const double bytes = 4.0 * double(n);
+  for (const Reading& r : readings)
+    sheet.add({.ref = r.key,
+               .words = r.words,
+               .bytes = bytes,
+               .calibrates = &r == &readings[0] || &r == &readings[1]});
+  SharedByTasks words([&run, n] { return Words(n, resident_grid(*run.device)); });
+  const auto reading_of = [](const Row& row) -> const Reading& {
+    return *with_key(readings, row.ref);
+  };
+  sheet.measure(Timing::in_turn,
+                [&](const Row& row) { return read_task(words(), reading_of(row)); });
+  const double fetches_ms = sheet.ms(readings[0].key), bytes_ms = sheet.ms(readings[1].key);
+  sheet.predict(
+      [&](const Row& row) { return predicted_ms(reading_of(row), bytes_ms, fetches_ms); });
+  sheet.print();
+  if (run.device && !beyond_l2(*run.device, bytes))
+    run.report.note("that is less than four times the L2: the cache's rates");
+}
+
+void run_objects(const Run& run) {
+  const size_t n = words_that_fit(run);
+  run.report.begin("objects",
+                   bytes_text(4.0 * double(n)) + " read by loads and through texture objects");
+  run.report.note("then: a reference, a variable of the file, was bound to memory before a launch");
+  measure_making(run);
+  measure_copies(run);
+  measure_launches(run);
+  measure_walks(run);
+  measure_reads(run, n);
+}
+
+// ---- claims ----
+
+std::vector<Claim> claims(const Run& run) {
+  return {{.part = {"07.5a", "objects cost a kernel a small overhead", "no figure", "lecture"},
+           .rule = at_most(1),
+           .pairs = {{"one_fetch", "one_load"}},
+           // nobody says how much is small: what "kernel overhead" may also mean
+           .here = "a fetch that L1 answers takes " + fixed(cycles_of(run, 1), 0) +
+                   " cycles, a load " + fixed(cycles_of(run, 0), 0),
+           .found = {{"add_fetches", "add_loads"}, {"add_fetches4", "add_loads4"}}},
+          {.part = {"07.5b", "objects perform better than binding", "no figure", "lecture"},
+           .unless = "what would be bound, texture references, is gone since CUDA 12"}};
+}
+
+// ---- what it declares ----
+
+Needs needs(const Run& run) {
+  const double n = double(words_that_fit(run)), side = double(side_that_fits(run));
+  return {
+      .allocated = std::max(4 * n + 8.0 * resident_grid(*run.device).total(), 3 * 4 * side * side),
+      .touched = 4 * n};
+}
+
+std::vector<Checked> tasks(size_t n) {
+  std::vector<Checked> all;
+  const Shared words(Words(4 * n, {7, 33}));
+  for (const Reading& r : readings)
+    all.push_back({.task = read_task(words, r),
+                   .elements = words->grid.total(),
+                   .change_one = [words] { words->sums.change(5); }});
+  const size_t side = std::min<size_t>(n, 257);
+  const Shared copies{Copies(side)};
+  for (const char* key : {"copy_to_memory", "copy_to_array"})
+    all.push_back({.task = copy_task(copies, key), .elements = side * side});
+  for (const char* key : {"one_load", "one_fetch"})
+    all.push_back({.task = launch_task(key), .elements = 1});
+  return all;
 }
 
 }  // namespace
 
-void objects(const Run& run) {
-  const size_t n = words_that_fit(run, run.device ? most_words(run.device->number) : ~size_t(0));
-  const double bytes = 4.0 * double(n);
-  run.report.begin("objects", bytes_text(bytes) + " read by loads and through texture objects");
-  run.report.note("then: a reference, a variable of the file, was bound to memory before a launch");
-  if (!run.device) {
-    run.report.left_out("what objects cost");
-    return judge(run, {});
-  }
-  show_making(run);
-  show_copies(run, side_that_fits(run));
-  const Launches launches = show_launches(run);
-  const Cycles cycles = measure_walks(run);
-  std::vector<Readings> times;
-  {
-    const cudaDeviceProp& prop = run.device->prop;
-    constexpr unsigned threads = 256;
-    const unsigned resident = unsigned(prop.maxThreadsPerMultiProcessor) / threads;
-    Words words(n, {unsigned(prop.multiProcessorCount) * resident, threads});
-    std::vector<Task> tasks;
-    for (const Way& way : ways) tasks.push_back(words.task(way));
-    times = run.time_in_turn(tasks);
-  }
-  show_reads(run, times, bytes);
-  if (!beyond_l2(*run.device, bytes))
-    run.report.note("that is less than four times the L2: the cache's rates");
-  judge(run, launches);
-  add_finding(run, cycles, times);
-}
+extern const Experiment objects_experiment{
+    .name = "objects",
+    .about = "what texture references were, and what a texture object costs",
+    .run = run_objects,
+    .claims = claims,
+    .needs = needs,
+    .tasks = tasks};

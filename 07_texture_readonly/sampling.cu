@@ -1,8 +1,11 @@
-// sampling: what a texture makes of a coordinate. The lecture has two address modes, clamp and wrap
-// for what lies outside, and two filters: point takes a texel, linear interpolates [PR]. There are
-// two more modes, mirror and border; coordinates are counted in texels or in widths; and integers
-// may be read as fractions of their largest. Look at the modes below, ten lines for all of them, at
-// what a row of four texels becomes in each, and at how precise the interpolation is.
+// sampling: what a texture makes of a coordinate. The lecture has two address modes, clamp and
+// wrap, for what lies outside, and two filters: point takes a texel, linear interpolates [PR].
+// There are two more address modes, mirror and border. Coordinates are counted in texels or in
+// widths, and integers may be read as fractions of their largest value. Three things to look at:
+//   - The four modes below, ten lines for all of them.
+//   - What a row of four texels becomes in each mode.
+//   - How precise the interpolation is: 8 bits of fraction.
+//
 //   cmake -S 07_texture_readonly -B build/sampling -DEXPERIMENTS=sampling
 //   cmake --build build/sampling && build/sampling/07_texture_readonly
 //
@@ -10,16 +13,17 @@
 //   2  read_image      an image
 //   3  read_volume     a volume
 //   4  fetch_by_index  plain memory, by tex1Dfetch
-// sampling_rounding.cu: the appendix, which says what is read to the last bit.
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <initializer_list>
 #include <random>
 #include <set>
 
-#include "../common/report.hpp"
-#include "sampling_rounding.hpp"
+#include "../common/checked.cuh"
+#include "../common/experiment.hpp"
 #include "texture.cuh"
+
+using namespace samples;
 
 namespace {
 
@@ -93,11 +97,44 @@ Pick by_linear(double u) {
 }
 // [/filter]
 
-using rounding::Image, rounding::Kind, rounding::Place, rounding::Sampling;
+// ---- a texture as the host sees it ----
 
 constexpr auto wrap = cudaAddressModeWrap, clamp = cudaAddressModeClamp,
                mirror = cudaAddressModeMirror, border = cudaAddressModeBorder;
 constexpr auto point = cudaFilterModePoint, linear = cudaFilterModeLinear;
+
+/// How a texture is read, the same along all of its dimensions.
+struct Sampling {
+  cudaTextureAddressMode address = clamp;
+  cudaTextureFilterMode filter = point;
+  bool normalized = false;  ///< coordinates are counted in widths, not in texels
+
+  /// Wrap and mirror exist for widths alone; of texels CUDA takes clamp for them.
+  bool exists() const { return normalized || address == clamp || address == border; }
+};
+
+/// What a texel is: a float, or an integer that is read as a fraction of its largest value.
+struct Kind {
+  const char* name;
+  int largest;     ///< 127, 255, 32767, 65535; 0: a float
+  bool is_signed;  ///< of integers; the fraction is then never below -1
+};
+
+/// The texels of a texture, x fastest.
+struct Image {
+  std::array<int, 3> size{1, 1, 1};  ///< a dimension that is not there has one texel
+  int dims = 1;
+  Kind kind{"float", 0, true};
+  std::vector<double> stored = {};  ///< as they lie in memory
+  double border = 0;                ///< what border mode finds outside
+  double largest = 1;               ///< magnitude of what is read, texels and border
+
+  double stored_at(const std::array<int, 3>& i) const {
+    return stored[(size_t(i[2]) * size[1] + i[1]) * size[0] + i[0]];
+  }
+};
+
+using Place = std::array<float, 3>;  ///< the coordinates of one reading
 
 int addressed(const Sampling& s, int i, int n) {
   if (s.address == border) return bordered(i, n);
@@ -282,11 +319,6 @@ std::vector<float> read_once(const Image& image, const Sampling& s,
   return reader.read(texture_of(array, image, s, dims), image.dims);
 }
 
-std::string name_of(const Sampling& s) {
-  static const char* const names[] = {"wrap", "clamp", "mirror", "border"};
-  return std::string(names[s.address]) + (s.filter == linear ? " linear" : " point");
-}
-
 /// Wrap, clamp, mirror, border; by point, by linear.
 std::vector<Sampling> all_samplings(bool normalized) {
   std::vector<Sampling> all;
@@ -294,6 +326,16 @@ std::vector<Sampling> all_samplings(bool normalized) {
     for (const auto address : {wrap, clamp, mirror, border})
       all.push_back({address, filter, normalized});
   return all;
+}
+
+std::string key_of(const Sampling& s) {
+  static const char* const names[] = {"wrap", "clamp", "mirror", "border"};
+  return std::string(names[s.address]) + (s.filter == linear ? "_linear" : "_point");
+}
+std::string in_words(const Sampling& s) {
+  std::string words = key_of(s);
+  words[words.find('_')] = ' ';
+  return words;
 }
 
 // ---- a row in each mode ----
@@ -305,107 +347,112 @@ Image shown_row() {
   return row;
 }
 
-void show_row(const Run& run) {
-  const Image row = shown_row();
-  // off the edges and centres of texels, so that rounding decides nothing
-  std::vector<Place> at;
-  for (const float x : {-1.2f, -0.7f, -0.1f, 0.1f, 0.4f, 0.6f, 0.9f, 1.1f, 1.6f, 2.3f})
-    at.push_back({x, 0, 0});
-  const size_t printed = at.size();
-  for (int k = 0; k < 128; ++k) at.push_back({-1.5f + (float(k) + 0.5f) / 32, 0, 0});
+/// Off the edges and centres of texels, so that rounding decides nothing: few to print, and many
+/// for a figure.
+constexpr float printed_x[] = {-1.2f, -0.7f, -0.1f, 0.1f, 0.4f, 0.6f, 0.9f, 1.1f, 1.6f, 2.3f};
+constexpr int figure_points = 128;
+float figure_x(int k) { return -1.5f + (float(k) + 0.5f) / 32; }
 
+/// Reads the row at each place on first demand, and remembers.
+class RowReading {
+ public:
+  RowReading(const Sampling& s, std::vector<Place> at) : s_(s), at_(std::move(at)) {}
+  double operator()(size_t i) {
+    if (values_.empty()) values_ = read_once(shown_row(), s_, at_, 1);
+    return values_.at(i);
+  }
+
+ private:
+  Sampling s_;
+  std::vector<Place> at_;
+  std::vector<float> values_;
+};
+
+void show_row(const Run& run) {
+  std::vector<Place> printed, figure;
   std::vector<Column> columns;
-  for (size_t i = 0; i < printed; ++i) columns.push_back(shown(fixed(at[i][0], 1)));
+  for (const float x : printed_x) {
+    printed.push_back({x, 0, 0});
+    columns.push_back(shown(fixed(x, 1)));
+  }
+  for (int k = 0; k < figure_points; ++k) figure.push_back({figure_x(k), 0, 0});
   Table table(run.report, "x, in widths", columns);
-  const auto add = [&](const std::string& shown_as, const Sampling& s, const char* kind,
-                       const std::vector<float>& values) {
-    std::vector<Cell> cells;
-    for (size_t i = 0; i < printed; ++i) cells.push_back(fixed(values[i], 3));
-    table.row({shown_as}, cells);
-    for (size_t i = printed; i < at.size(); ++i)  // the figures' sweep
-      run.report.save(
-          {"", name_of(s), "x, widths", fixed(at[i][0], 6), kind, "value", "", values[i]});
-  };
   for (const Sampling& s : all_samplings(true)) {
-    std::vector<float> rules;
-    for (const Place& x : at) rules.push_back(float(by_the_rules(row, s, x)));
-    add(name_of(s) + ", by the rules", s, "predicted", rules);
-    if (run.device) add("  this GPU", s, "measured", read_once(row, s, at, 1));
+    RowReading of_printed(s, printed), of_figure(s, figure);
+    std::vector<Cell> rules, found;
+    for (size_t i = 0; i < printed.size(); ++i) {
+      rules.emplace_back(fixed(by_the_rules(shown_row(), s, printed[i]), 3));
+      const double value = ask(run, {key_of(s), printed_x[i]}, "value", "", [&] {
+                             return single(of_printed(i));
+                           }).median;
+      found.emplace_back(std::isnan(value) ? "" : fixed(value, 3));
+    }
+    table.row({key_of(s), "", "", in_words(s) + ", by the rules"}, rules);
+    table.row({key_of(s) + "_here", "", "", "  this GPU"}, found);
+    for (size_t k = 0; k < figure.size(); ++k) {
+      const Ref ref{key_of(s), double(figure_x(int(k)))};
+      const double value =
+          run.machine->value(ref, "value", false, [&] { return single(of_figure(k)); }).median;
+      const auto save = [&](const char* kind, double number) {
+        if (std::isfinite(number))
+          run.report.save({"", ref.key, "x, widths", at_text(ref), kind, "value", "", number});
+      };
+      save("predicted", float(by_the_rules(shown_row(), s, figure[k])));
+      save("measured", value);
+    }
   }
   table.print();
 }
 
 /// What is no ordinary coordinate.
 struct Special {
-  const char* name;
+  const char *key, *words;
   float x;
 };
 
-const Special specials[] = {{"0", 0.0f},
-                            {"-0", -0.0f},
-                            {"1e-40, a denormal", 1e-40f},
-                            {"-1e-40", -1e-40f},
-                            {"1e9", 1e9f},
-                            {"-1e9", -1e9f},
-                            {"3e38", 3e38f},
-                            {"-3e38", -3e38f},
-                            {"infinity", INFINITY},
-                            {"-infinity", -INFINITY},
-                            {"NaN", NAN}};
+constexpr Special specials[] = {{"zero", "0", 0.0f},
+                                {"minus_zero", "-0", -0.0f},
+                                {"denormal", "1e-40, a denormal", 1e-40f},
+                                {"minus_denormal", "-1e-40", -1e-40f},
+                                {"large", "1e9", 1e9f},
+                                {"minus_large", "-1e9", -1e9f},
+                                {"huge", "3e38", 3e38f},
+                                {"minus_huge", "-3e38", -3e38f},
+                                {"infinity", "infinity", INFINITY},
+                                {"minus_infinity", "-infinity", -INFINITY},
+                                {"nan", "NaN", NAN}};
 
 /// What nobody documents: only shown.
 void show_specials(const Run& run) {
   std::vector<Place> at;
   for (const Special& each : specials) at.push_back({each.x, 0, 0});
   std::vector<Column> columns;
-  std::vector<std::vector<float>> by_point, by_linear;
-  for (const auto address : {wrap, clamp, mirror, border}) {
-    const Sampling nearest{address, point, true}, blended{address, linear, true};
-    columns.push_back(shown(name_of(nearest) + ", linear"));
-    columns.push_back(saved_only(counted("", name_of(nearest), "", 3)));
-    columns.push_back(saved_only(counted("", name_of(blended), "", 3)));
-    by_point.push_back(read_once(shown_row(), nearest, at, 1));
-    by_linear.push_back(read_once(shown_row(), blended, at, 1));
+  std::vector<std::vector<Cell>> rows(std::size(specials));
+  for (const Sampling& s : all_samplings(true)) {
+    columns.push_back(counted(in_words(s), in_words(s), "", 3));
+    RowReading reading(s, at);
+    for (size_t i = 0; i < at.size(); ++i)
+      rows[i].push_back(ask_for_table(run, specials[i].key, in_words(s), "", [&] {
+                          return single(reading(i));
+                        }).median);
   }
   Table table(run.report, "special x, in widths", columns);
-  for (size_t i = 0; i < at.size(); ++i) {
-    std::vector<Cell> cells;
-    for (size_t mode = 0; mode < by_point.size(); ++mode) {
-      const double nearest = by_point[mode][i], blended = by_linear[mode][i];
-      cells.push_back((std::isnan(nearest) ? "NaN" : fixed(nearest, 3)) + "  " +
-                      (std::isnan(blended) ? "NaN" : fixed(blended, 3)));
-      cells.push_back(nearest);
-      cells.push_back(blended);
-    }
-    table.row({specials[i].name}, cells);
-  }
+  for (size_t i = 0; i < at.size(); ++i)
+    table.row({specials[i].key, "", "", specials[i].words}, rows[i]);
   table.print();
 }
 
-/// How a walk in small steps from the centre of a texel 0 to that of a texel 1 goes up.
-struct Steps {
-  size_t values = 0;      ///< different ones
-  double first_at = NAN;  ///< the place, in texels, of the first that is not 0
-};
-
+/// A walk in small steps from the centre of a texel 0 to that of a texel 1: so many different
+/// values are read.
 constexpr int walk_steps = 1 << 14;
-std::vector<Place> centre_to_centre() {
+size_t values_in(const std::vector<float>& walk) {
+  return std::set<float>(walk.begin(), walk.end()).size();
+}
+size_t count_values() {
+  const Image edge{{2, 1, 1}, 1, {"float", 0, true}, {0, 1}};
   std::vector<Place> walk;
   for (int k = 0; k <= walk_steps; ++k) walk.push_back({0.5f + float(k) / walk_steps, 0, 0});
-  return walk;
-}
-
-Steps steps_of(const std::vector<float>& values) {
-  Steps steps;
-  steps.values = std::set<float>(values.begin(), values.end()).size();
-  for (size_t k = values.size(); k-- > 0;)
-    if (values[k] > 0) steps.first_at = 0.5 + double(k) / walk_steps;
-  return steps;
-}
-
-Steps count_steps() {
-  const Image edge{{2, 1, 1}, 1, {"float", 0, true}, {0, 1}};
-  return steps_of(read_once(edge, {clamp, linear, false}, centre_to_centre(), 1));
+  return values_in(read_once(edge, {clamp, linear, false}, walk, 1));
 }
 
 // ---- every mode and kind, on many sizes ----
@@ -418,48 +465,42 @@ const Kind kinds[] = {{"float", 0, true},
 
 using Size = std::array<int, 3>;  // a dimension of 0 is not there
 
-/// Textures that are compared with the rules, and with the model of rounding.
+/// Textures whose readings are compared with the rules. Not longer than 1000 texels along any
+/// dimension: nobody documents how many bits a coordinate in widths has.
 struct Group {
-  const char* name;
+  const char *key, *words;
   std::vector<Size> sizes;
   bool own_places;  ///< edges, centres and steps of the weights; false: random ones only
-  bool judged;
 };
 
-/// Rows of thousands of texels are not judged: nobody documents how many bits a coordinate in
-/// widths has. By the model the last of them is half a weight's 1/256 of a texel in the shorter
-/// row, and two of these in the longer.
-std::vector<Group> groups() {
-  return {{"fitted to",
-           {{1, 0, 0},
-            {2, 0, 0},
-            {3, 0, 0},
-            {7, 0, 0},
-            {31, 0, 0},
-            {64, 0, 0},
-            {1000, 0, 0},
-            {1, 1, 0},
-            {5, 3, 0},
-            {33, 17, 0},
-            {1, 1, 1},
-            {3, 5, 2}},
-           true,
-           true},
-          {"other sizes and places",
-           {{5, 0, 0},
-            {13, 0, 0},
-            {100, 0, 0},
-            {777, 0, 0},
-            {2, 9, 0},
-            {40, 129, 0},
-            {640, 3, 0},
-            {7, 6, 5},
-            {16, 16, 16},
-            {2, 31, 11}},
-           false,
-           true},
-          {"rows of 4099 and 16384 texels", {{4099, 0, 0}, {16384, 0, 0}}, false, false}};
-}
+const Group groups[] = {{"edges_and_centres",
+                         "edges, centres, outside, anywhere",
+                         {{1, 0, 0},
+                          {2, 0, 0},
+                          {3, 0, 0},
+                          {7, 0, 0},
+                          {31, 0, 0},
+                          {64, 0, 0},
+                          {1000, 0, 0},
+                          {1, 1, 0},
+                          {5, 3, 0},
+                          {33, 17, 0},
+                          {1, 1, 1},
+                          {3, 5, 2}},
+                         true},
+                        {"anywhere",
+                         "other sizes, anywhere",
+                         {{5, 0, 0},
+                          {13, 0, 0},
+                          {100, 0, 0},
+                          {777, 0, 0},
+                          {2, 9, 0},
+                          {40, 129, 0},
+                          {640, 3, 0},
+                          {7, 6, 5},
+                          {16, 16, 16},
+                          {2, 31, 11}},
+                         false}};
 
 Image random_image(const Size& size, const Kind& kind, std::mt19937& random) {
   Image image{{size[0], std::max(1, size[1]), std::max(1, size[2])},
@@ -515,17 +556,11 @@ std::vector<Place> random_places(const Image& image, bool normalized, bool own_p
 struct Tally {
   size_t readings = 0;
   size_t undocumented = 0;  ///< not as documented
-  size_t off_model = 0;     ///< not as the model of rounding says
-  size_t unlike_exact = 0;  ///< not explained by weights that are not rounded
-  double worst_ulp = 0;     ///< largest deviation from the model
-  std::string first;        ///< the first that is not as documented, in words
+  std::string first = {};   ///< the first of these, in words
 
   void add(const Tally& t) {
     readings += t.readings;
     undocumented += t.undocumented;
-    off_model += t.off_model;
-    unlike_exact += t.unlike_exact;
-    worst_ulp = std::max(worst_ulp, t.worst_ulp);
     if (first.empty()) first = t.first;
   }
 };
@@ -536,7 +571,7 @@ std::string in_words(const Image& image, const Sampling& s, const Place& at, flo
                 " of %s, %d x %d x %d, at %.9g %.9g %.9g: read %.9g, by the rules %.9g",
                 s.normalized ? "widths" : "texels", image.size[0], image.size[1], image.size[2],
                 at[0], at[1], at[2], read, by_the_rules(image, s, at));
-  return name_of(s) + text;
+  return in_words(s) + text;
 }
 
 Tally compare(const Image& image, const Sampling& s, const std::vector<Place>& at,
@@ -544,12 +579,8 @@ Tally compare(const Image& image, const Sampling& s, const std::vector<Place>& a
   Tally tally;
   for (size_t i = 0; i < at.size(); ++i) {
     const bool documented = is_as_documented(image, s, at[i], read[i]);
-    const rounding::Deviation deviation = rounding::deviation(image, s, at[i], read[i]);
     ++tally.readings;
     tally.undocumented += !documented;
-    tally.off_model += deviation.off;
-    tally.unlike_exact += rounding::unlike_exact_weights(image, s, at[i], read[i]);
-    tally.worst_ulp = std::max(tally.worst_ulp, deviation.ulp);
     if (!documented && tally.first.empty()) tally.first = in_words(image, s, at[i], read[i]);
   }
   return tally;
@@ -560,7 +591,7 @@ using Use = Function<void(const Group&, const Kind&, const Sampling&, const Tall
 /// Reads all textures in all modes, and compares.
 void compare_all(Effort effort, unsigned seed, const Use& use) {
   std::mt19937 random(seed);
-  for (const Group& group : groups())
+  for (const Group& group : groups)
     for (const Size& size : group.sizes)
       for (const Kind& kind : kinds) {
         const Image image = random_image(size, kind, random);
@@ -577,56 +608,45 @@ void compare_all(Effort effort, unsigned seed, const Use& use) {
       }
 }
 
-/// Tallies under names, in the order in which these came first.
+/// Tallies under keys.
 struct Tallies {
   std::vector<std::pair<std::string, Tally>> all;
 
-  void add(const std::string& name, const Tally& t) {
+  void add(const std::string& key, const Tally& t) {
     for (auto& [known, tally] : all)
-      if (known == name) return tally.add(t);
-    all.emplace_back(name, t);
+      if (known == key) return tally.add(t);
+    all.emplace_back(key, t);
+  }
+  const Tally& of(const std::string& key) const {
+    for (const auto& [known, tally] : all)
+      if (known == key) return tally;
+    throw std::logic_error("no readings of " + key);
   }
 };
 
-/// What the claim needs to know.
-struct Found {
-  Tally blends;                   ///< all readings in linear mode
-  Tally outside;                  ///< in clamp and wrap mode, by point
-  Tally other_modes;              ///< in mirror and border mode, by point
-  Tally model_fitted, model_new;  ///< by what the model of rounding was fitted to
-  Tallies modes, elements, groups;
+/// A mode as a row: in texels wrap and mirror are another one, which is not asked for.
+std::string row_key(const Sampling& s) { return key_of(s) + (s.exists() ? "" : "_texels"); }
 
-  void add(const Group& group, const Kind& kind, const Sampling& s, const Tally& t) {
-    groups.add(group.name, t);
-    if (!group.judged) return model_new.add(t);
-    const char* const counts = s.normalized ? "" : s.exists() ? "" : ", in texels: as clamp";
-    modes.add(name_of(s) + counts, t);
-    if (!s.exists()) return;
-    elements.add(std::string(kind.name) + (s.filter == linear ? ", linear" : ", point"), t);
-    (group.own_places ? model_fitted : model_new).add(t);
-    if (s.filter == linear) return blends.add(t);
-    (s.address == clamp || s.address == wrap ? outside : other_modes).add(t);
+/// All that comparing found, made on first demand.
+class AllCompared {
+ public:
+  explicit AllCompared(Effort effort) : effort_(effort) {}
+  const Tally& of(const std::string& key) {
+    if (tallies_.all.empty())
+      compare_all(effort_, 1,
+                  [&](const Group& group, const Kind&, const Sampling& s, const Tally& t) {
+                    tallies_.add(row_key(s), t);
+                    tallies_.add(group.key, t);
+                  });
+    return tallies_.of(key);
   }
+
+ private:
+  Effort effort_;
+  Tallies tallies_;
 };
 
-void show_tallies(const Run& run, const char* heading, const Tallies& tallies) {
-  Table table(run.report, heading,
-              {counted("readings", "readings", "", 0),
-               counted("not as documented", "not as documented", "", 0),
-               counted("off the model", "off the model", "", 0),
-               counted("unlike exact", "unlike exact weights", "", 0),
-               saved_only(counted("deviation, ulp", "deviation", "ulp", 2))});
-  for (const auto& [name, t] : tallies.all) {
-    table.row({name}, {double(t.readings), double(t.undocumented), double(t.off_model),
-                       double(t.unlike_exact), t.worst_ulp});
-    if (t.undocumented) run.report.note("not as documented: " + t.first);
-  }
-  table.print();
-}
-
-std::string count_text(size_t off, size_t readings, const std::string& what) {
-  return std::to_string(off) + " of " + std::to_string(readings) + " readings " + what;
-}
+const char *const all_readings = "readings", *const not_documented = "not as documented";
 
 // ---- what else is worth knowing ----
 
@@ -639,19 +659,25 @@ double read_with_border(float x, int dims) {
   return read_once(shown_row(), border_linear, std::vector<Place>{Place{x, 0, 0}}, dims)[0];
 }
 
-/// What CUDA says to a row of Elements in these modes; where it says yes, what texel 1 is read as.
-template <class Element>
-std::string answer(cudaTextureFilterMode filter, cudaTextureReadMode mode) {
+/// What CUDA says to a row of Elements in these modes.
+template <class Element, cudaTextureFilterMode filter, cudaTextureReadMode mode>
+cudaError_t answer() {
   CudaArray row = CudaArray::of<Element>(make_cudaExtent(4, 0, 0));
-  row.copy_from(std::vector<Element>{Element(1), Element(4), Element(2), Element(3)});
   try {
     const Texture texture(array_resource(row), texture_desc(clamp, filter, false, mode));
-    Reader reader(std::vector<Place>{Place{1.5f, 0, 0}});
-    return "taken: 4 is read as " + fixed(reader.read(texture, 1)[0], 3);
+    return cudaSuccess;
   } catch (const CudaError& error) {
-    return "refused: " + error.name();
+    return error.code;
   }
 }
+struct Combination {
+  const char *key, *words;
+  cudaError_t (*answered)();
+};
+const Combination combinations[] = {
+    {"bytes_linear", "unsigned char as stored, linear", answer<unsigned char, linear, as_stored>},
+    {"ints_as_fractions", "int as a fraction", answer<int, point, as_fraction>},
+    {"floats_as_fractions", "float as a fraction", answer<float, point, as_fraction>}};
 
 /// Plain memory of 1 4 2 3 through a texture that asks for wrap and linear.
 std::vector<float> read_plain_memory() {
@@ -667,79 +693,133 @@ std::vector<float> read_plain_memory() {
 }
 bool plain_memory_ignores_modes() { return read_plain_memory() == std::vector<float>{1, 4, 2, 3}; }
 
+// ---- the experiment ----
+
+void show_readings(const Run& run) {
+  AllCompared compared(run.quick ? Effort{50, 200} : Effort{run.full ? 20000u : 300u, 30000});
+  const std::vector<Column> columns{counted("readings", all_readings, "", 0),
+                                    counted("not as documented", not_documented, "", 0)};
+  const auto cells = [&](const std::string& key) {
+    const double readings = ask_for_table(run, key, all_readings, "", [&] {
+                              return single(double(compared.of(key).readings));
+                            }).median;
+    const double wrong = ask_for_table(run, key, not_documented, "", [&] {
+                           return single(double(compared.of(key).undocumented));
+                         }).median;
+    if (wrong > 0 && run.device->number >= 0)
+      run.report.note("not as documented: " + compared.of(key).first);
+    return std::vector<Cell>{readings, wrong};
+  };
+  Table modes(run.report, "mode", columns);
+  for (const Sampling& s : all_samplings(true))
+    modes.row({key_of(s), "", "", in_words(s)}, cells(key_of(s)));
+  for (const Sampling& s : all_samplings(false))
+    if (!s.exists())
+      modes.row({row_key(s), "", "", in_words(s) + ", in texels: as clamp"}, cells(row_key(s)));
+  modes.print();
+  Table sizes(run.report, "sizes and places", columns);
+  for (const Group& group : groups) sizes.row({group.key, "", "", group.words}, cells(group.key));
+  sizes.print();
+}
+
 void show_refusals(const Run& run) {
-  Table table(run.report, "what is not allowed", {shown("")});
-  table.row({"unsigned char as stored, linear"}, {answer<unsigned char>(linear, as_stored)});
-  table.row({"int as a fraction"}, {answer<int>(point, as_fraction)});
-  table.row({"float as a fraction"}, {answer<float>(point, as_fraction)});
-  table.row({"plain memory, wrap and linear"},
-            {plain_memory_ignores_modes() ? "ignored: read texel by texel" : "not ignored"});
+  Table table(run.report, "what is not allowed", {counted("answer", "answer", "", 0), shown("")});
+  for (const Combination& each : combinations) {
+    const double code =
+        ask_for_table(run, each.key, "answer", "", [&] { return single(each.answered()); }).median;
+    table.row({each.key, "", "", each.words},
+              {code, std::isnan(code) ? "" : cudaGetErrorName(cudaError_t(int(code)))});
+  }
   table.print();
 }
 
-// ---- the claims ----
-
-void judge(const Run& run, const Found& found, const Steps& steps) {
-  const Part interpolates{"07.4a", "linear filtering interpolates, with 8 bits of fraction",
-                          "no figure", "lecture; the guide has the bits"};
-  const Part folds{"07.4b", "clamp and wrap treat what lies outside as documented", "no figure",
-                   "lecture"};
-  if (!run.device) {
-    run.report.not_judged(interpolates, "no GPU");
-    return run.report.not_judged(folds, "no GPU");
-  }
-  constexpr size_t values = 257;  // multiples of 1/256 from 0 to 1
-  run.report.judge_fact(interpolates, found.blends.undocumented == 0 && steps.values == values,
-                        count_text(found.blends.undocumented, found.blends.readings, "not so; ") +
-                            std::to_string(steps.values) + " values from one texel to the next");
-  run.report.finding("07.4a", "the rounding model, found on an H200: " +
-                                  count_text(found.model_fitted.off_model,
-                                             found.model_fitted.readings, "off it, and ") +
-                                  count_text(found.model_new.off_model, found.model_new.readings,
-                                             "that it was not fitted to"));
-  run.report.judge_fact(
-      folds, found.outside.undocumented == 0,
-      count_text(found.outside.undocumented, found.outside.readings, "by point are another texel"));
-  run.report.finding(
-      "07.4b", "in mirror and border mode " +
-                   count_text(found.other_modes.undocumented, found.other_modes.readings, "are"));
-}
-
-}  // namespace
-
-void sampling(const Run& run) {
+void run_sampling(const Run& run) {
   run.report.begin("sampling",
-                   "a row of 4 texels (1 4 2 3); then textures of 1 to 3 dimensions, of 1 to 16384 "
+                   "a row of 4 texels (1 4 2 3); then textures of 1 to 3 dimensions, of 1 to 1000 "
                    "texels in a row");
   show_row(run);
   run.report.note(
       "counted in texels: clamp and border are the same at x times 4, wrap and mirror "
       "do not exist");
-  Found found;
-  Steps steps;
   if (run.device) {
     show_specials(run);
-    steps = count_steps();
-    run.report.note("from centre to centre: " + std::to_string(steps.values) +
-                    " values, the first new one after " + fixed((steps.first_at - 0.5) * 512, 2) +
-                    "/512 texel");
-    run.report.note("border and linear in a row: 4 is read as " +
-                    fixed(read_with_border(1.5f, 1), 3) + ", with border set for y too as " +
-                    fixed(read_with_border(1.5f, 2), 3));
+    show_readings(run);
     show_refusals(run);
-    const Effort effort = run.quick ? Effort{50, 200} : Effort{run.full ? 20000u : 300u, 30000};
-    compare_all(effort, 1,
-                [&](const Group& group, const Kind& kind, const Sampling& s, const Tally& t) {
-                  found.add(group, kind, s, t);
-                });
-    show_tallies(run, "mode", found.modes);
-    show_tallies(run, "element, filter", found.elements);
-    show_tallies(run, "sizes and places", found.groups);
-    run.report.note(
-        "the model: of rounding, found on an H200 (SAMPLING.md); unlike exact: what "
-        "weights that are not rounded would not give");
   } else {
     run.report.left_out("all modes and kinds of texel on a GPU");
   }
-  judge(run, found, steps);
+  const double values = ask(run, "centre_to_centre", "values", "", [] {
+                          return single(double(count_values()));
+                        }).median;
+  const double alone = ask(run, "border_of_row", "value", "", [] {
+                         return single(read_with_border(1.5f, 1));
+                       }).median;
+  const double both = ask(run, "border_of_image", "value", "", [] {
+                        return single(read_with_border(1.5f, 2));
+                      }).median;
+  const double ignored = ask(run, "plain_memory", "modes ignored", "", [] {
+                           return single(plain_memory_ignores_modes());
+                         }).median;
+  if (std::isfinite(values))
+    run.report.note("from centre to centre: " + fixed(values, 0) + " values");
+  if (std::isfinite(alone))
+    run.report.note("border and linear in a row: 4 is read as " + fixed(alone, 3) +
+                    ", with border set for y too as " + fixed(both, 3));
+  if (ignored == 1) run.report.note("plain memory ignores wrap and linear: texel by texel");
 }
+
+// ---- claims ----
+
+/// The sum over modes.
+Tally tally_of(const Run& run, std::initializer_list<const char*> keys) {
+  Tally all;
+  for (const char* key : keys) {
+    const double readings = run.results->value(key, all_readings).value.median;
+    const double wrong = run.results->value(key, not_documented).value.median;
+    if (std::isnan(readings) || std::isnan(wrong)) return {};
+    all.add({size_t(readings), size_t(wrong)});
+  }
+  return all;
+}
+
+std::string count_text(const Tally& t, const std::string& what) {
+  return std::to_string(t.undocumented) + " of " + std::to_string(t.readings) + " readings " + what;
+}
+
+std::vector<Claim> claims(const Run& run) {
+  Claim interpolates{.part = {"07.4a", "linear filtering interpolates, with 8 bits of fraction",
+                              "no figure", "lecture; the guide has the bits"}};
+  Claim folds{.part = {"07.4b", "clamp and wrap treat what lies outside as documented", "no figure",
+                       "lecture"}};
+  if (!run.device) {
+    interpolates.unless = folds.unless = "no GPU";
+    return {interpolates, folds};
+  }
+  const Tally blends =
+      tally_of(run, {"wrap_linear", "clamp_linear", "mirror_linear", "border_linear"});
+  const Tally outside = tally_of(run, {"wrap_point", "clamp_point"});
+  const Tally others = tally_of(run, {"mirror_point", "border_point"});
+  const double values = run.results->value("centre_to_centre", "values").value.median;
+  if (blends.readings == 0 || outside.readings == 0) {
+    interpolates.unless = folds.unless = "the readings were not recorded";
+    return {interpolates, folds};
+  }
+  // 257: the multiples of 1/256 from 0 to 1. Files of the second edition do not have the number
+  const bool in_steps = std::isnan(values) || values == 257;
+  interpolates.fact = blends.undocumented == 0 && in_steps ? Fact::so : Fact::not_so;
+  interpolates.here = count_text(blends, "not so");
+  if (!std::isnan(values))
+    interpolates.here += "; " + fixed(values, 0) + " values from one texel to the next";
+  folds.fact = outside.undocumented == 0 ? Fact::so : Fact::not_so;
+  folds.here = count_text(outside, "by point are another texel; in mirror and border mode ") +
+               count_text(others, "are");
+  return {interpolates, folds};
+}
+
+}  // namespace
+
+extern const Experiment sampling_experiment{
+    .name = "sampling",
+    .about = "what clamp, wrap, mirror, border, point and linear make of a coordinate",
+    .run = run_sampling,
+    .claims = claims};

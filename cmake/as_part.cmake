@@ -44,6 +44,11 @@ if(passed LESS 9)  # the front page, the page of all GPUs, and seven topics
   message(FATAL_ERROR "expected the pages' tests to be there and to pass:\n${OUT}")
 endif()
 
+run(${CMAKE_COMMAND} --install ${SCRATCH}/fetched/build --prefix ${SCRATCH}/fetched/installed)
+if(OUT MATCHES "cuda_memory_" OR EXISTS ${SCRATCH}/fetched/installed)
+  message(FATAL_ERROR "expected that the outer project installs no sample:\n${OUT}")
+endif()
+
 set(collection "add_subdirectory(\"${ROOT}\" samples)")
 configure(exercise "${collection}" -DEXERCISE=tree)
 configure(experiment "${collection}" -DEXPERIMENTS=bank_tile)

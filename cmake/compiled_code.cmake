@@ -1,6 +1,7 @@
 # Counts patterns in the compiled code of a source file's kernels. Called by what add_compiled_code_check (sample.cmake)
 # puts into ctest. CHECKS: "<kernel> | PTX or SASS | <regex> | <count>;...", a count exact ("4") or a least one ("4+").
 cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/kernel_body.cmake)
 
 if(ARCHITECTURE LESS 75)
   message("skipped: the patterns are those of compute capability 7.5 and later, and this build is for sm_${ARCHITECTURE}")
@@ -29,32 +30,6 @@ else()
   message("SASS is not checked: no cuobjdump here")
 endif()
 
-# Sets `body` to the part of `text` that begins with a line with `opening` and the kernel's name and ends before
-# `closing`.
-function(kernel_body text kernel opening closing)
-  string(LENGTH "${kernel}" length)
-  string(LENGTH "${opening}" skip)
-  set(rest "${text}")
-  while(TRUE)
-    string(FIND "${rest}" "${opening}" begin)
-    if(begin EQUAL -1)
-      message(FATAL_ERROR "no kernel ${kernel} in the compiled code of ${SOURCE}")
-    endif()
-    math(EXPR begin "${begin} + ${skip}")
-    string(SUBSTRING "${rest}" ${begin} -1 rest)
-    string(FIND "${rest}" "\n" end)
-    string(SUBSTRING "${rest}" 0 ${end} name)
-    string(FIND "${name}" "${length}${kernel}" found)  # as the Itanium ABI writes a name: "5chase"
-    if(NOT found EQUAL -1)
-      string(FIND "${rest}" "${closing}" end)
-      string(SUBSTRING "${rest}" 0 ${end} rest)
-      set(body "${rest}" PARENT_SCOPE)
-      return()
-    endif()
-  endwhile()
-endfunction()
-
-set(failed FALSE)
 foreach(check IN LISTS CHECKS)
   string(REGEX MATCH "^(.*) [|] (PTX|SASS) [|] (.*) [|] ([0-9]+)([+]?)$" matched "${check}")
   if(NOT matched)

@@ -206,6 +206,7 @@ function(add_sample topic)
   # where self-checks find counts that were profiled once; a build by one line of nvcc does without
   target_compile_definitions(${topic} PRIVATE SAMPLE_RESULTS_DIR="${CMAKE_CURRENT_SOURCE_DIR}/results")
   set_property(GLOBAL APPEND PROPERTY SAMPLES ${topic})
+  add_install(${topic} "${built}")
 
   if(BUILD_TESTING)
     target_link_libraries(${topic} PRIVATE samples_checks)
@@ -219,6 +220,32 @@ function(add_sample topic)
     endif()
   endif()
   add_exercises(${topic})
+endfunction()
+
+# What `cmake --install` puts elsewhere: the sample, as cuda_memory_<topic>, and the recorded results that it reads. Each
+# topic is a component: cmake --install build --component 04_bandwidth. A part of another project installs nothing.
+function(add_install topic experiments)
+  include(GNUInstallDirs)
+  set(share ${CMAKE_INSTALL_DATADIR}/cuda_memory_measured)
+  file(RELATIVE_PATH results ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_DATADIR}/cuda_memory_measured/${topic}/results)
+  target_compile_definitions(${topic} PRIVATE SAMPLE_INSTALLED_RESULTS="${results}")
+  if(EXERCISE OR NOT PROJECT_IS_TOP_LEVEL)
+    return()
+  endif()
+
+  # install(TARGETS) knows no other name. It would also take away the path to the toolkit's cuBLAS and CUPTI.
+  install(PROGRAMS $<TARGET_FILE:${topic}> DESTINATION ${CMAKE_INSTALL_BINDIR} RENAME cuda_memory_${topic} COMPONENT ${topic})
+  glob_in(files ${CMAKE_CURRENT_SOURCE_DIR} results/*.csv)
+  install(FILES ${files} DESTINATION ${share}/${topic}/results COMPONENT ${topic})
+  install(FILES ${SAMPLES_CMAKE}/INSTALLED.txt DESTINATION ${share} COMPONENT ${topic})
+
+  if(BUILD_TESTING)
+    add_test(NAME "${topic}: installed"
+             COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DCONFIG=$<CONFIG> -DTOPIC=${topic}
+                     "-DEXPERIMENTS=${experiments}" -DBIN=${CMAKE_INSTALL_BINDIR} -DSHARE=${share}
+                     -DSCRATCH=${CMAKE_CURRENT_BINARY_DIR}/installed -P ${SAMPLES_CMAKE}/installed.cmake)
+    set_tests_properties("${topic}: installed" PROPERTIES LABELS ${topic} TIMEOUT 120)
+  endif()
 endfunction()
 
 # The exercises of a topic, each in a program of its own, your_<name>, so that one that does not compile hides no other.
@@ -400,7 +427,7 @@ function(add_contract topic experiments measures_on_host)
                      -DMEASURES_ON_HOST=${measures_on_host} -DCXX=${CMAKE_CXX_COMPILER}
                      -DHOLD_MEMORY=$<$<TARGET_EXISTS:hold_memory>:$<TARGET_FILE:hold_memory>>
                      -DSCRATCH=${CMAKE_CURRENT_BINARY_DIR}/contract/${rule} -P ${SAMPLES_CMAKE}/contract.cmake)
-    set_tests_properties(${name} PROPERTIES LABELS "${topic};contract" TIMEOUT 120
+    set_tests_properties(${name} PROPERTIES LABELS "${topic};contract" TIMEOUT 300
                                             SKIP_REGULAR_EXPRESSION "^skipped: |\nskipped: ")
   endforeach()
   set_tests_properties("${topic}: contract: memory_nearly_full" PROPERTIES RUN_SERIAL TRUE)
@@ -469,19 +496,48 @@ function(add_script_test topic name script)
   set_tests_properties("${topic}: ${name}" PROPERTIES LABELS ${topic} TIMEOUT 120)
 endfunction()
 
+# Sets a variable to the newest architecture that is built for: an older one may lack an instruction, or call it something
+# else.
+function(newest_architecture variable)
+  set(${variable} 75 PARENT_SCOPE)
+  if(CMAKE_CUDA_ARCHITECTURES MATCHES "^[0-9]")  # no "all", "native" and the like
+    string(REGEX MATCHALL "[0-9]+" architectures "${CMAKE_CUDA_ARCHITECTURES}")
+    list(SORT architectures COMPARE NATURAL ORDER DESCENDING)
+    list(GET architectures 0 newest)
+    set(${variable} ${newest} PARENT_SCOPE)
+  endif()
+endfunction()
+
+# add_compiled_loads(<topic> <experiment> <kernel>...): the experiment's source finds the loads that these kernels became
+# in the file COMPILED_LOADS (compiled_loads.cmake). Not in code for the debugger, whose loops are rolled up.
+function(add_compiled_loads topic experiment)
+  if(NOT experiment IN_LIST SAMPLE_EXPERIMENTS OR CMAKE_BUILD_TYPE STREQUAL "Debug")
+    return()
+  endif()
+  newest_architecture(architecture)
+  set(compile ${CMAKE_CUDA_COMPILER} -std=c++20 -O3 -Wno-deprecated-gpu-targets -arch=compute_${architecture})
+  if(CMAKE_CUDA_HOST_COMPILER)
+    list(APPEND compile -ccbin ${CMAKE_CUDA_HOST_COMPILER})
+  endif()
+  set(source ${CMAKE_CURRENT_SOURCE_DIR}/${experiment}.cu)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${experiment}_loads.inc)
+  add_custom_command(OUTPUT ${output} VERBATIM
+                     COMMAND ${CMAKE_COMMAND} "-DCOMPILE=${compile}" -DSOURCE=${source} "-DKERNELS=${ARGN}"
+                             -DOUTPUT=${output} -P ${SAMPLES_CMAKE}/compiled_loads.cmake
+                     DEPENDS ${source} ${SAMPLES_CMAKE}/compiled_loads.cmake
+                     COMMENT "Looking at the loads that ${experiment}'s kernels became")
+  set_property(SOURCE ${source} ${CMAKE_CURRENT_SOURCE_DIR}/checks/${experiment}.cu APPEND PROPERTY OBJECT_DEPENDS ${output})
+  set_property(SOURCE ${source} ${CMAKE_CURRENT_SOURCE_DIR}/checks/${experiment}.cu
+               APPEND PROPERTY COMPILE_DEFINITIONS COMPILED_LOADS="${output}")
+endfunction()
+
 # add_compiled_code_check(<topic> <experiment> "<kernel> | PTX or SASS | <regex> | <count>"...): the compiled kernel
 # holds the pattern so often ("4+": at least). PTX comes from nvcc; SASS is checked where cuobjdump is there.
 function(add_compiled_code_check topic experiment)
   if(NOT BUILD_TESTING OR NOT experiment IN_LIST SAMPLE_EXPERIMENTS)
     return()
   endif()
-  # for the newest architecture: an older one may lack an instruction, or call it something else
-  set(architecture 75)
-  if(CMAKE_CUDA_ARCHITECTURES MATCHES "^[0-9]")  # no "all", "native" and the like
-    string(REGEX MATCHALL "[0-9]+" architectures "${CMAKE_CUDA_ARCHITECTURES}")
-    list(SORT architectures COMPARE NATURAL ORDER DESCENDING)
-    list(GET architectures 0 architecture)
-  endif()
+  newest_architecture(architecture)
   set(name "${topic}: ${experiment}: compiled code")
   add_test(NAME ${name}
            COMMAND ${CMAKE_COMMAND} -DNVCC=${CMAKE_CUDA_COMPILER} -DHOST_COMPILER=${CMAKE_CUDA_HOST_COMPILER}

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -34,6 +35,14 @@ std::string program_text() { return ", program " + program_hash(); }
 std::string operation(bool loads) { return loads ? "ld" : "st"; }
 
 }  // namespace
+
+std::string results_folder(const std::string& sources, const std::string& installed) {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return sources;
+  const std::filesystem::path folder = (program.parent_path() / installed).lexically_normal();
+  return std::filesystem::is_directory(folder, error) ? folder.string() : sources;
+}
 
 Expected expected_requests(bool loads, double requests) {
   const std::string op = operation(loads);

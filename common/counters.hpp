@@ -42,10 +42,14 @@ double count_of_this_run(const std::string& kernel, const std::string& parameter
 /// Whether --counters was given.
 bool counted_in_this_run();
 
+/// Where a topic's recorded results are: `installed`, a path as seen from the folder of this
+/// program, if it is there, and else `sources`.
+std::string results_folder(const std::string& sources, const std::string& installed);
+
 /// The path of a file of this topic's results/; empty in a build by one line of nvcc.
 inline std::string results_file([[maybe_unused]] const std::string& name) {
 #ifdef SAMPLE_RESULTS_DIR
-  return std::string(SAMPLE_RESULTS_DIR) + "/" + name;
+  return results_folder(SAMPLE_RESULTS_DIR, SAMPLE_INSTALLED_RESULTS) + "/" + name;
 #else
   return {};
 #endif

@@ -53,7 +53,7 @@ std::string at_text(const Ref& ref) {
   if (std::isnan(ref.at)) return {};
   if (ref.at == std::floor(ref.at)) return fixed(ref.at, 0);
   char digits[32];
-  std::snprintf(digits, sizeof digits, "%.6g", ref.at);
+  std::snprintf(digits, sizeof digits, "%.9g", ref.at);
   return digits;
 }
 

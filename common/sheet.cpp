@@ -56,6 +56,13 @@ Statistics ask_host(const Run& run, const Ref& ref, const std::string& metric,
   return value;
 }
 
+Statistics ask_for_table(const Run& run, const Ref& ref, const std::string& metric,
+                         const std::string& unit, const Function<Statistics()>& how) {
+  const Statistics value = run.machine->value(ref, metric, false, how);
+  run.results->keep({ref, metric, unit, value});
+  return value;
+}
+
 Statistics single(double value) { return {value, value, value, 1}; }
 
 // ---- columns ----

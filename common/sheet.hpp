@@ -41,6 +41,9 @@ Statistics ask(const Run& run, const Ref& ref, const std::string& metric, const 
 /// The same of a number that the host knows without a GPU.
 Statistics ask_host(const Run& run, const Ref& ref, const std::string& metric,
                     const std::string& unit, const Function<Statistics()>& how);
+/// The same of a number that a table shows and therefore saves: here it is only kept.
+Statistics ask_for_table(const Run& run, const Ref& ref, const std::string& metric,
+                         const std::string& unit, const Function<Statistics()>& how);
 /// A number without a spread: a count, an attribute.
 Statistics single(double value);
 

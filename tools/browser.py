@@ -21,7 +21,7 @@ class Browser:
     """One page in one browser, which ends with the `with` block."""
 
     def __init__(self, program):
-        self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        self.folder = tempfile.mkdtemp()
         to_browser, self.out = os.pipe()
         self.inp, from_browser = os.pipe()
 
@@ -33,11 +33,12 @@ class Browser:
             os.set_inheritable(4, True)
 
         command = [program, "--headless", "--remote-debugging-pipe", "--disable-gpu", "--no-first-run",
-                   "--hide-scrollbars", f"--user-data-dir={self.folder.name}"]
+                   "--hide-scrollbars", f"--user-data-dir={self.folder}"]
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             command.append("--no-sandbox")  # which root cannot have
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL, preexec_fn=descriptors, close_fds=False)
+                                        stderr=subprocess.DEVNULL, preexec_fn=descriptors, close_fds=False,
+                                        env={**os.environ, "TMPDIR": self.folder})  # what it leaves there goes, too
         os.close(to_browser)
         os.close(from_browser)
         self.number, self.buffer, self.events = 0, b"", []
@@ -52,11 +53,18 @@ class Browser:
         return self
 
     def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait(30)
+        try:
+            self.process.terminate()
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
         os.close(self.out)
         os.close(self.inp)
-        self.folder.cleanup()
+        for _ in range(50):  # its other processes may still be writing there
+            shutil.rmtree(self.folder, ignore_errors=True)
+            time.sleep(0.1)
+            if not os.path.exists(self.folder):
+                break
 
     def receive(self):
         while b"\0" not in self.buffer:

@@ -11,10 +11,8 @@ whatever strength, and else "too close to call". What it says was found is what 
 """
 import argparse
 import collections
-import csv
 import pathlib
 import statistics
-import sys
 
 import records
 
@@ -133,13 +131,6 @@ def combine(all_found):
     return result, notes
 
 
-def save(path, found):
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [*records.COLUMNS, *records.ADDED], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(found)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True, metavar="FILE")
@@ -147,15 +138,12 @@ def main():
     args = parser.parse_args()
     if len(args.runs) < 2:
         parser.error("one run is no several: name two files or more")
-    try:
-        found, notes = combine([records.load(path) for path in args.runs])
-        save(args.output, found)
-    except (OSError, ValueError) as error:
-        sys.exit(f"combine.py: {error}")
+    found, notes = combine([records.load(path) for path in args.runs])
+    records.save(args.output, found)
     print(f"{args.output}: {len(found)} rows of {len(args.runs)} runs")
     for note in notes:
         print(f"  {note}")
 
 
 if __name__ == "__main__":
-    main()
+    records.run(main)

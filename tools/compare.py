@@ -175,19 +175,15 @@ def main():
     parser.add_argument("--keys", action="store_true", help="check that rows got other names, and nothing else changed")
     parser.add_argument("files", nargs=2, type=pathlib.Path, metavar="CSV", help="what a sample saved with --csv")
     args = parser.parse_args()
-    try:
-        found = [records.load(path) for path in args.files]
-        for path, of_file in zip(args.files, found):
-            if not of_file:
-                raise ValueError(f"{path}: no records")
-        topics = [{r["topic"] for r in of_file} for of_file in found]
-        if topics[0] != topics[1]:
-            parser.error("two topics: " + " and ".join(" ".join(sorted(names)) for names in topics))
-        differs = show_keys(*found) if args.keys else show(args.files, found, not args.parts, sys.maxsize if args.all else MOST)
-    except (OSError, ValueError) as error:
-        sys.exit(f"compare.py: {error}")
-    sys.exit(differs)
+    found = [records.load(path) for path in args.files]
+    for path, of_file in zip(args.files, found):
+        if not of_file:
+            raise ValueError(f"{path}: no records")
+    topics = [{r["topic"] for r in of_file} for of_file in found]
+    if topics[0] != topics[1]:
+        parser.error("two topics: " + " and ".join(" ".join(sorted(names)) for names in topics))
+    sys.exit(show_keys(*found) if args.keys else show(args.files, found, not args.parts, sys.maxsize if args.all else MOST))
 
 
 if __name__ == "__main__":
-    main()
+    records.run(main)

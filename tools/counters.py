@@ -15,13 +15,22 @@ compared with: `grep -v _pattern, FILE`.
 import csv
 import sys
 
+import records
+
 
 def plain_name(row):
     """The kernel's name without its type, namespaces, template arguments and parameters."""
-    return row["Kernel Name"].split("(")[0].split("<")[0].split("::")[-1].split()[-1]
+    words = row["Kernel Name"].split("(")[0].split("<")[0].split("::")[-1].split()
+    return words[-1] if words else ""
 
 
-def is_number(text):
+def whole_number(text):
+    if not text.isdigit():
+        raise ValueError(f"'{text}' is no launch's ID")
+    return int(text)
+
+
+def is_count(text):
     return text.replace(",", "").replace(".", "", 1).isdigit()
 
 
@@ -32,22 +41,31 @@ def is_counted(metric):
 
 def main():
     counted_on, names, table = [], [], []
-    for line in sys.stdin:
+    for line in records.decoded(sys.stdin.buffer.read(), "standard input").splitlines(keepends=True):
         if line.startswith("counted on: "):
             counted_on.append(line.removeprefix("counted on: ").strip())
         elif line.startswith("launch: "):
-            names.append(tuple(part.strip() for part in line.removeprefix("launch: ").split(",", 1)))
+            kernel, comma, parameter = line.removeprefix("launch: ").partition(",")
+            if not comma:
+                raise ValueError(f"a launch is announced as 'KERNEL,PARAMETER', not as '{kernel.strip()}'")
+            names.append((kernel.strip(), parameter.strip()))
         elif line.startswith('"'):
             table.append(line)
     if len(set(counted_on)) > 1:
-        sys.exit("counters.py: counted on more than one GPU or program: " + "; ".join(dict.fromkeys(counted_on)))
+        raise ValueError("counted on more than one GPU or program: " + "; ".join(dict.fromkeys(counted_on)))
+    if not names or not table:
+        raise ValueError(f"{len(names)} launches were announced and none counted" if names else "no launch was announced")
     kernels = {kernel for kernel, _ in names}
-    rows = [row for row in csv.DictReader(table) if row["ID"] and plain_name(row) in kernels]
-    if len(rows) != len(names) or not rows:
-        sys.exit(f"counters.py: {len(names)} launches were announced and {len(rows)} counted")
+    rows = [row for _, row in records.table("".join(table), "ncu's table", ["ID", "Kernel Name"]) if row["ID"]]
+    places = [whole_number(row["ID"]) for row in rows]
+    if places != sorted(set(places)):
+        raise ValueError("ncu's table is not in the order of the launches: its IDs do not rise")
+    rows = [row for row in rows if plain_name(row) in kernels]
+    if len(rows) != len(names):
+        raise ValueError(f"{len(names)} launches were announced and {len(rows)} counted")
     for (kernel, _), row in zip(names, rows):
         if plain_name(row) != kernel:
-            sys.exit(f"counters.py: {kernel} was announced where {plain_name(row)} was counted")
+            raise ValueError(f"{kernel} was announced where {plain_name(row)} was counted")
 
     if counted_on:
         print(f"# {counted_on[0]}")
@@ -55,9 +73,9 @@ def main():
     writer.writerow(["kernel", "parameter", "metric", "value"])
     for (kernel, parameter), row in zip(names, rows):
         for metric, value in row.items():
-            if is_counted(metric) and is_number(value):
+            if is_counted(metric) and is_count(value):
                 writer.writerow([kernel, parameter, metric, f"{float(value.replace(',', '')):.0f}"])
 
 
 if __name__ == "__main__":
-    main()
+    records.run(main)

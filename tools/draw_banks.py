@@ -7,7 +7,6 @@ Needs Python's own library only.
 """
 import argparse
 import pathlib
-import sys
 from xml.sax.saxutils import escape
 
 import records
@@ -125,14 +124,11 @@ def main():
     args = parser.parse_args()
     if args.output.suffix != ".svg":
         parser.error("the output's name ends in .svg")
-    try:
-        banks, reductions = load(args.csv)
-        for steps in reductions.values():
-            print(*(step.title() for step in steps), sep="\n")
-        args.output.write_text(draw(banks, reductions), encoding="utf-8")
-    except (OSError, ValueError) as error:
-        sys.exit(f"draw_banks.py: {error}")
+    banks, reductions = load(args.csv)
+    for steps in reductions.values():
+        print(*(step.title() for step in steps), sep="\n")
+    args.output.write_text(draw(banks, reductions), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    records.run(main)

@@ -14,8 +14,9 @@
 """
 import argparse
 import pathlib
-import sys
 from xml.sax.saxutils import escape
+
+import records
 
 LANES, BANKS, SECTOR = 32, 32, 8  # words of 4 bytes in a sector
 WANTED = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#76b7b2", "#e15759", "#9c755f", "#8c8c2b"]  # of each sector, or warp
@@ -278,12 +279,9 @@ def main():
     output = args.output or pathlib.Path(args.drawing + ".svg")
     if output.suffix != ".svg":
         parser.error("the output's name ends in .svg")
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(DRAWINGS[args.drawing](), encoding="utf-8")
-    except OSError as error:
-        sys.exit(f"draw_ideas.py: {error}")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(DRAWINGS[args.drawing](), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    records.run(main)

@@ -13,7 +13,6 @@ flight and reads SHARE of the bytes that the row's rate counts. Another topic's 
 """
 import argparse
 import pathlib
-import sys
 
 import records
 
@@ -28,19 +27,16 @@ def file_of(path, topic):
     return path.with_name(f"{topic}.csv")
 
 
-def value(found, experiment, case, metrics, kinds=("measured",), at=None):
+def value(path, found, experiment, case, metrics, kinds=("measured",)):
     for r in found:
         if (r["experiment"] == experiment and r["case"] == case and r["metric"] in metrics and r["kind"] in kinds
-                and r["value"] and at in (None, r["at"])):
+                and float(r["value"] or 0) > 0):
             return float(r["value"])
-    raise LookupError(f"no {' or '.join(metrics)} of {experiment} {case}")
+    raise ValueError(f"{path}: no {' or '.join(metrics)} of {f'{experiment} {case}'.strip()}")
 
 
-def machine(found, metric):
-    for r in found:
-        if r["kind"] == "machine" and r["metric"] == metric:
-            return float(r["value"])
-    raise LookupError(f"the file does not say the number of {metric}")
+def machine(path, found, metric):
+    return value(path, found, "", "device", [metric], ["machine"])
 
 
 def swept(found, experiment, multiprocessors):
@@ -59,26 +55,39 @@ def swept(found, experiment, multiprocessors):
 
 def dots(path, specs):
     """(KiB in flight per multiprocessor, rate, words) of each."""
-    for spec in specs:
-        where, size, share, words = [part.strip() for part in spec.split("|")]
+    for topic, experiment, case, size, share, words in specs:
+        of_topic = file_of(path, topic)
+        found = records.load(of_topic)
+        threads = machine(of_topic, found, "threads of a multiprocessor")
+        yield threads * size / 1024, value(of_topic, found, experiment, case, RATES) * share, words
+
+
+def dot(text):
+    """(topic, experiment, case, bytes, share, words) of a --dot."""
+    try:
+        where, size, share, words = [part.strip() for part in text.split("|")]
         topic, experiment, case = where.split()
-        found = records.load(file_of(path, topic))
-        threads = machine(found, "threads of a multiprocessor")
-        yield threads * float(size) / 1024, value(found, experiment, case, RATES) * float(share), words
+        return topic, experiment, case, float(size), float(share), words
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no 'TOPIC EXPERIMENT CASE | BYTES | SHARE | WORDS'")
 
 
 def draw(path, args):
+    found = records.load(path)
+    multiprocessors = machine(path, found, "multiprocessors")
+    latency = value(path, found, "in_flight", "chase", ["latency"], ("measured", "calibration"))
+    sweeps = [(words.strip(), swept(found, name.strip(), multiprocessors))
+              for name, _, words in (item.partition("=") for item in args.swept)]
+    most = max((rate for _, rate in swept(found, "in_flight", multiprocessors)), default=0)
+    if not most:
+        raise ValueError(f"{path}: no rates of in_flight")
+    single = list(dots(path, args.dot))
+
     import matplotlib
     matplotlib.use("Agg")
     matplotlib.rcParams.update({"svg.hashsalt": "cuda memory", "font.size": 10, "axes.spines.top": False,
                                 "axes.spines.right": False})
     import matplotlib.pyplot as plt
-    found = records.load(path)
-    multiprocessors = machine(found, "multiprocessors")
-    latency = value(found, "in_flight", "chase", ["latency"], ("measured", "calibration"))
-    sweeps = [(words.strip(), swept(found, name.strip(), multiprocessors))
-              for name, _, words in (item.partition("=") for item in args.swept)]
-    most = max(rate for _, rate in swept(found, "in_flight", multiprocessors))
 
     figure, axes = plt.subplots(figsize=(7.5, 4.8))
     meet = most * latency / multiprocessors / 1024  # KiB at which the two lines cross
@@ -91,7 +100,7 @@ def draw(path, args):
     for line, (colour, (words, points)) in enumerate(zip(COLOURS, sweeps)):
         axes.plot(*zip(*[point for point in points if point[0] >= LEAST]), "o", markersize=3.5, color=colour)
         axes.text(0.03, 0.95 - 0.06 * line, f"\u2022 {words}", transform=axes.transAxes, color=colour, va="top")
-    for kib, rate, words in dots(path, args.dot):
+    for kib, rate, words in single:
         axes.plot(kib, rate, "D", markersize=6, color="#c00000")
         axes.annotate(words, (kib, rate), xytext=(0, -16), textcoords="offset points", ha="center", color="#c00000")
     axes.set(xscale="log", yscale="log", xlabel="KiB in flight per multiprocessor", ylabel="GB/s read", xlim=(LEAST, MOST))
@@ -106,16 +115,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("csv", type=pathlib.Path)
     parser.add_argument("--swept", action="append", default=[], metavar="EXPERIMENT = WORDS")
-    parser.add_argument("--dot", action="append", default=[], metavar="TOPIC EXPERIMENT CASE | BYTES | SHARE | WORDS")
+    parser.add_argument("--dot", action="append", type=dot, default=[], metavar="TOPIC EXPERIMENT CASE | BYTES | SHARE | WORDS")
     parser.add_argument("-o", "--output", type=pathlib.Path, default="little.svg")
     args = parser.parse_args()
-    try:
-        draw(args.csv, args)
-    except ImportError:
-        sys.exit("draw_little.py: matplotlib is missing: apt-get install python3-matplotlib")
-    except (OSError, ValueError, LookupError) as error:
-        sys.exit(f"draw_little.py: {error}")
+    draw(args.csv, args)
 
 
 if __name__ == "__main__":
-    main()
+    records.run(main)

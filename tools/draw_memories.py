@@ -12,7 +12,6 @@ tools/figures.py calls this for a page's figure:
 """
 import argparse
 import pathlib
-import sys
 
 import drawing
 import records
@@ -161,16 +160,11 @@ def main():
     args = parser.parse_args()
     if args.output.suffix not in (".svg", ".png"):
         parser.error("the output's name ends in .svg or .png")
-    try:
-        gpu, count, memories = load(args.csv)
-        print(*(memory.line() for memory in memories), sep="\n")
-        if not args.list:
-            draw(gpu, count, memories, args.output)
-    except (OSError, ValueError) as error:
-        sys.exit(f"draw_memories.py: {error}")
-    except ImportError:
-        sys.exit("draw_memories.py: matplotlib is missing: apt-get install python3-matplotlib")
+    gpu, count, memories = load(args.csv)
+    print(*(memory.line() for memory in memories), sep="\n")
+    if not args.list:
+        draw(gpu, count, memories, args.output)
 
 
 if __name__ == "__main__":
-    main()
+    records.run(main)

@@ -21,6 +21,8 @@ import shlex
 import subprocess
 import sys
 
+import records
+
 TOOLS = pathlib.Path(__file__).parent
 
 
@@ -34,8 +36,10 @@ def command(results, arguments, output):
 
 def figures(page):
     """(output, results, arguments) of each figure of the page, paths as the page has them; no results of an idea."""
-    for output, words in re.findall(r"<!-- figure: (\S+) = (.*?) -->", page.read_text(encoding="utf-8"), flags=re.S):
+    for output, words in re.findall(r"<!-- figure: (\S+) = (.*?) -->", records.read_text(page), flags=re.S):
         results, *arguments = shlex.split(words)
+        if not arguments:
+            raise ValueError(f"{page}: the figure {output} has not what draws it")
         yield (output, "", [results, *arguments]) if results.endswith(".py") else (output, results, arguments)
 
 
@@ -76,4 +80,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    records.run(main)

@@ -23,6 +23,8 @@ import pathlib
 import re
 import shlex
 
+import records
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # Pages, and sections of pages, that are written by the rules of CONTRIBUTING.md's style page. The checks of prose apply
@@ -306,7 +308,7 @@ def check_commands(section):
 
 def anchors(path):
     """What a link into a page may end with: its headings as GitHub names them, and what has an id."""
-    text = path.read_text(encoding="utf-8")
+    text = records.read_text(path)
     headings = re.findall(r"^#+ (.+)$", blanked(text, r"^[ ]*```.*?^[ ]*```[ ]*$", re.S | re.M), flags=re.M)
     slugs = {re.sub(r"[^\w\- ]", "", re.sub(r"[`*]", "", heading).lower()).strip().replace(" ", "-") for heading in headings}
     return slugs | set(re.findall(r'<a id="([^"]+)"', text))
@@ -327,7 +329,7 @@ def check_anchors(page, section):
 def terms(glossary):
     """{anchor: the words that name it} of a glossary. A comment `also: ...` below a heading gives more words, and one
     `ordinary word` says that the word has other uses, too, so that no link is demanded."""
-    text = glossary.read_text(encoding="utf-8")
+    text = records.read_text(glossary)
     found = {}
     for match in re.finditer(r"^### (.+)\n(<!-- ordinary word -->\n)?(?:<!-- also: (.+) -->)?", text, flags=re.M):
         if not match[2]:
@@ -437,20 +439,20 @@ def check_prose(page, text, found_at, moved=None, glossary=None):
 
 def broken_links(page):
     """Links and figures of the page to files that do not exist."""
-    text = page.read_text(encoding="utf-8")
+    text = records.read_text(page)
     targets = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'(?:src|href)="([^"]+)"', text)
     return [t for t in targets if not re.match(r"[a-z]+:|#", t) and not (page.parent / t.split("#")[0]).exists()]
 
 
 def commands(page, topic):
     """The command lines of a page that call the sample, each as a list of words; the first is the sample as printed."""
-    lines = [line for _, line in command_lines(page.read_text(encoding="utf-8"))]
+    lines = [line for _, line in command_lines(records.read_text(page))]
     return [shlex.split(line) for line in lines if pathlib.PurePath(line.split()[0]).name == topic]
 
 
 def experiments(page, topic):
     """Those that the page has: a topic's page in its headings, the collection's in the topic's row of the table."""
-    text = page.read_text(encoding="utf-8")
+    text = records.read_text(page)
     if page.resolve().parent.name == topic:
         return re.findall(r"^## ([a-z0-9_]+): ", text, flags=re.M)
     row = next((line for line in text.splitlines() if line.startswith(f"| [`{topic}`]")), "")

@@ -249,7 +249,7 @@ def findings(found, experiment):
 def excerpt(page, spec):
     """The lines of a source file between the marker lines of a name, as a code block with a link to the file."""
     name, _, part = [word.strip() for word in spec.partition("|")]
-    lines = (page.parent / name).read_text(encoding="utf-8").splitlines()
+    lines = records.read_text(page.parent / name).splitlines()
     stripped = [line.strip() for line in lines]
     for marker in (f"// [{part}]", f"// [/{part}]"):
         if marker not in stripped:
@@ -327,7 +327,7 @@ def unjudged(page):
     """Of a page of all topics: the claims that stand in the samples' code or in the result files but not in both, or
     that are not judged without a reason. A sentence of the page names those that are newer than the results:
     "Not measured yet: 03.17, 03.18."."""
-    text = page.read_text(encoding="utf-8")
+    text = records.read_text(page)
     named = re.search(r"<!-- results: (\S*\*\S*) -->", text)
     if not named or named[1].startswith("../"):  # a page of a topic may name other topics' results
         return []
@@ -335,7 +335,7 @@ def unjudged(page):
     judged = {r["case"] for r in results if r["kind"] == "claim" and (r["metric"] != "not judged" or r["at"])}
     sources = [path for ending in ("cu", "cuh", "hpp") for path in page.parent.glob(f"0?_*/*.{ending}")]
     coded = {claim for source in sources
-             for claim in re.findall(r'"(0\d\.\d+[a-z]?)"', source.read_text(encoding="utf-8"))}
+             for claim in re.findall(r'"(0\d\.\d+[a-z]?)"', records.read_text(source))}
     newer = {claim for line in re.findall(r"^Not measured yet: (.*)$", text, flags=re.M)
              for claim in re.findall(r"0\d\.\d+[a-z]?", line)}
     # a finding may belong to all parts of a claim: 03.4 to 03.4a, 03.4b and 03.4c
@@ -363,7 +363,7 @@ def rewrite(page):
             try:
                 return write(match)
             except (LookupError, OSError, ValueError) as error:
-                wrong.append(str(error))
+                wrong.append(records.in_words(error))
                 return match[0]
         return written
 
@@ -390,7 +390,7 @@ def rewrite(page):
         return f"<!-- v {match[1]} -->{value(found, match[1])}<!-- /v -->"
 
     done = ""
-    text = re.sub(r"<!-- code:(.*?)-->.*?<!-- end -->", code, page.read_text(encoding="utf-8"), flags=re.S)
+    text = re.sub(r"<!-- code:(.*?)-->.*?<!-- end -->", code, records.read_text(page), flags=re.S)
     text = re.sub(r"<!-- (gpus|verdicts):(.*?)-->.*?<!-- end -->", all_gpus, text, flags=re.S)
     for part in re.split(r"(?=<!-- results: )", text):
         named = re.match(r"<!-- results: (\S+) -->", part)
@@ -425,7 +425,7 @@ def results_at(page, text):
 
 def check(page, new):
     """What is wrong with a page whose text should be `new`, a line or a few for each thing."""
-    old = page.read_text(encoding="utf-8")
+    old = records.read_text(page)
     wrong = []
     if new != old:
         differences = difflib.unified_diff(old.splitlines(), new.splitlines(), "the page", "its results and code",
@@ -498,11 +498,11 @@ def update(page, only_check, numbers):
                 print(f"{page}: line {line}: {was} is now {now}: read the sentence again")
         wrong = check(page, new) if only_check else []
     except (LookupError, OSError, ValueError) as error:
-        print(f"{page}: {error}", file=sys.stderr)
+        print(f"{page}: {records.in_words(error).removeprefix(f'{page}: ')}", file=sys.stderr)
         return True
     for text in wrong:
         print(f"{page}: {text}")
-    if not only_check and new != page.read_text(encoding="utf-8"):
+    if not only_check and new != records.read_text(page):
         page.write_text(new, encoding="utf-8")
     return bool(wrong)
 
@@ -527,4 +527,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    records.run(main)

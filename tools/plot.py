@@ -20,7 +20,7 @@ import pathlib
 import sys
 
 import drawing
-from records import load, names
+import records
 
 
 def in_words(text):
@@ -39,9 +39,9 @@ def numeric(text):
         return False
 
 
-def choose(records, args):
+def choose(found, args):
     """The records to draw, their metric, and the parameter of the sweep (empty for bars)."""
-    shown = [{**r, "key": r["case"]} for r in records if r["experiment"] == args.experiment and r["kind"] in ("measured", "counted", "predicted") and r["value"]]
+    shown = [{**r, "key": r["case"]} for r in found if r["experiment"] == args.experiment and r["kind"] in ("measured", "counted", "predicted") and r["value"]]
     if not shown:
         sys.exit(f"plot.py: {args.csv} has no numbers of '{args.experiment}'")
     sweeps = {r["parameter"] for r in shown if r["parameter"] and numeric(r["at"])}
@@ -49,7 +49,8 @@ def choose(records, args):
         parameter = args.parameter
     else:
         count = lambda p: sum(r["parameter"] == p for r in shown)
-        parameter = max(sorted(sweeps), key=count) if sweeps else ""
+        parameters = [r["parameter"] for r in shown]
+        parameter = max(sorted(sweeps), key=count) if sweeps else "" if "" in parameters else parameters[0]
     shown = [r for r in shown if r["parameter"] == parameter and (not args.at or r["at"] in args.at)]
     if parameter not in sweeps:  # words, not numbers: bars
         parameter = ""
@@ -70,20 +71,20 @@ def choose(records, args):
         unit = next(iter(places.values()))["unit"]
         parameter = f"{args.over} ({unit})" if unit else args.over
         chosen = one_prediction(chosen)
-    words = names(shown)
+    words = records.names(shown)
     return [{**r, "case": words.get(r["case"], r["case"])} for r in chosen], metrics, parameter
 
 
-def one_prediction(records):
+def one_prediction(found):
     """A prediction that depends on the place alone, whatever the case, becomes one line."""
     kept, seen = [], {}
-    for r in records:
+    for r in found:
         if r["kind"] != "predicted":
             kept.append(r)
         elif seen.setdefault((r["metric"], r["at"]), r["value"]) != r["value"]:
-            return records
+            return found
     firsts = {}
-    for r in records:
+    for r in found:
         if r["kind"] == "predicted":
             firsts.setdefault((r["metric"], r["at"]), {**r, "case": ""})
     return kept + list(firsts.values())
@@ -104,11 +105,11 @@ def spread_out(places, apart):
     return moved
 
 
-def draw_direct(axes, records, args):
+def draw_direct(axes, found, args):
     """The curves of a sweep: points for what was measured, thin lines for predictions, and words at their right ends."""
     words = dict(args.name)
     series = {}
-    for r in records:
+    for r in found:
         series.setdefault((r["kind"], r["key"], r["metric"]), []).append((float(r["at"]), float(r["value"])))
         if r.get("calibrates"):  # the prediction goes through it
             series.setdefault(("predicted", r["key"], r["metric"]), []).append((float(r["at"]), float(r["value"])))
@@ -138,7 +139,7 @@ def label_ends(axes, ends):
         axes.annotate(said, (x, y), xytext=(8, shift), textcoords="offset points", va="center", color=colour, fontsize=9)
 
 
-def draw(records, metrics, parameter, args):
+def draw(found, metrics, parameter, args):
     import matplotlib
 
     matplotlib.use("Agg")
@@ -146,10 +147,10 @@ def draw(records, metrics, parameter, args):
     import matplotlib.pyplot as plt
     from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-    unit = next(r["unit"] for r in records)
+    unit = next(r["unit"] for r in found)
     label = unit if len(metrics) > 1 and unit else metrics[0] if not unit or unit == metrics[0] else f"{metrics[0]} ({unit})"
-    named = {r["case"] for r in records if r["case"]}
-    several = len({r["metric"] for r in records if r["case"]}) > 1
+    named = {r["case"] for r in found if r["case"]}
+    several = len({r["metric"] for r in found if r["case"]}) > 1
 
     def name_of(r):  # a line is called by its case, by its metric where that is what differs
         with_metric = several or len(metrics) > 1 and not r["case"]
@@ -157,18 +158,18 @@ def draw(records, metrics, parameter, args):
         return ", ".join(filter(None, [r["case"] if with_case else "", r["metric"] if with_metric else ""]))
 
     if not (args.direct and parameter):
-        records = [{**r, "case": name_of(r)} for r in records]
-    cases = list(dict.fromkeys((r["case"], r["kind"]) for r in records))
+        found = [{**r, "case": name_of(r)} for r in found]
+    cases = list(dict.fromkeys((r["case"], r["kind"]) for r in found))
     if parameter:
         figure, axes = plt.subplots(figsize=(8, 4.5))
         colours = {case: f"C{i % 10}" for i, case in enumerate(dict.fromkeys(case for case, _ in cases))}
-        xs = sorted({float(r["at"]) for r in records})
+        xs = sorted({float(r["at"]) for r in found})
         wide = xs[0] > 0 and xs[-1] / xs[0] > 50 and not args.linear_x
         position = math.log if wide else float
-        ends = draw_direct(axes, records, args) if args.direct else []
+        ends = draw_direct(axes, found, args) if args.direct else []
         for case, kind in cases if not args.direct else []:
             points = sorted((float(r["at"]), float(r["value"]), float(r["low"] or r["value"]), float(r["high"] or r["value"]))
-                            for r in records if (r["case"], r["kind"]) == (case, kind))
+                            for r in found if (r["case"], r["kind"]) == (case, kind))
             x, y, _, _ = zip(*points)
             name = case if kind != "predicted" else f"{case} (predicted)"
             axes.plot(x, y, "--" if kind == "predicted" else "-", marker=None if kind == "predicted" or len(x) > 60 else "o",
@@ -211,11 +212,11 @@ def draw(records, metrics, parameter, args):
         elif len(cases) > 1 or cases[0][0]:
             axes.legend(frameon=False, fontsize=9)
     elif args.grouped:
-        groups = list(dict.fromkeys(r["at"] for r in records))
+        groups = list(dict.fromkeys(r["at"] for r in found))
         height = 1.2 + 0.11 * len(groups) * (len(cases) + 1)
         figure, axes = plt.subplots(figsize=(8, height))
         for k, case in enumerate(cases):
-            rows = [r for r in records if (r["case"], r["kind"]) == case]
+            rows = [r for r in found if (r["case"], r["kind"]) == case]
             at = [groups.index(r["at"]) + 0.84 * ((k + 0.5) / len(cases) - 0.5) for r in rows]
             bars = axes.barh(at, [float(r["value"]) for r in rows], 0.84 / len(cases), label=case[0],
                              alpha=0.45 if case[1] == "predicted" else 1)
@@ -227,20 +228,20 @@ def draw(records, metrics, parameter, args):
         axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -below), ncol=2)
     else:
         words = dict(args.name)
-        limit = next((float(r["value"]) for r in records if args.line and r["key"] == args.line[0]), None)
+        limit = next((float(r["value"]) for r in found if args.line and r["key"] == args.line[0]), None)
         if args.line and limit is None:
             sys.exit(f"plot.py: --line: no case '{args.line[0]}'")
         if args.measured:
-            records = [r for r in records if r["kind"] != "predicted"]
+            found = [r for r in found if r["kind"] != "predicted"]
         if words:
             order = list(words)
-            records = sorted((r for r in records if r["key"] in words), key=lambda r: order.index(r["key"]))
-            records = [{**r, "case": words[r["key"]]} for r in records]
-        names = list(dict.fromkeys(", ".join(filter(None, (r["case"], r["at"]))) for r in records))
+            found = sorted((r for r in found if r["key"] in words), key=lambda r: order.index(r["key"]))
+            found = [{**r, "case": words[r["key"]]} for r in found]
+        names = list(dict.fromkeys(", ".join(filter(None, (r["case"], r["at"]))) for r in found))
         figure, axes = plt.subplots(figsize=(8, 0.9 + 0.32 * len(names)))
-        kinds = list(dict.fromkeys(r["kind"] for r in records))
+        kinds = list(dict.fromkeys(r["kind"] for r in found))
         for k, kind in enumerate(kinds):
-            rows = [r for r in records if r["kind"] == kind]
+            rows = [r for r in found if r["kind"] == kind]
             at = [names.index(", ".join(filter(None, (r["case"], r["at"])))) + 0.8 * ((k + 0.5) / len(kinds) - 0.5) for r in rows]
             values = [float(r["value"]) for r in rows]
             errors = [[v - float(r["low"] or v) for v, r in zip(values, rows)], [float(r["high"] or v) - v for v, r in zip(values, rows)]]
@@ -263,7 +264,7 @@ def draw(records, metrics, parameter, args):
                           textcoords="offset points", ha="center", color="#c00000", fontsize=9)
         if len(kinds) > 1:
             axes.legend(frameon=False, fontsize=9)
-    r = records[0]
+    r = found[0]
     axes.set_title(args.title or f"{r['topic']} {r['experiment']}" + (f" on {r['gpu']}" if r["gpu"] else ""), loc="left", fontsize=11)
     drawing.save(figure, args.output, bbox_inches="tight", dpi=150)
 
@@ -296,19 +297,12 @@ def main():
     args.output = args.output or pathlib.Path(args.experiment + ".svg")
     if args.output.suffix not in (".svg", ".png"):
         parser.error("the output's name ends in .svg or .png")
-    try:
-        records = load(args.csv)
-        for record in records:
-            if record["kind"] == "calibration":  # what it calibrated a model for was measured like the rest
-                record["kind"], record["calibrates"] = "measured", True
-        draw(*choose(records, args), args)
-    except (OSError, KeyError) as error:
-        sys.exit(f"plot.py: {args.csv}: {error}")
-    except ValueError as error:
-        sys.exit(f"plot.py: {error}")
-    except ImportError:
-        sys.exit("plot.py: matplotlib is missing: apt-get install python3-matplotlib")
+    found = records.load(args.csv)
+    for record in found:
+        if record["kind"] == "calibration":  # what it calibrated a model for was measured like the rest
+            record["kind"], record["calibrates"] = "measured", True
+    draw(*choose(found, args), args)
 
 
 if __name__ == "__main__":
-    main()
+    records.run(main)

@@ -1,16 +1,26 @@
-"""What the tools share: reading the files that samples save with --csv, the verdicts, the order of claims, and which
-GPUs have results in the repository."""
+"""What the tools share: reading the files that samples save with --csv, the verdicts, the order of claims, which GPUs
+have results in the repository, and how a tool ends where something is wrong."""
 import collections
 import csv
+import io
 import math
+import os
 import pathlib
 import re
+import sys
+
+OLDEST = (3, 9)  # the Python that the tools are written for
+if sys.version_info < OLDEST:
+    sys.exit("the tools need Python 3.9 or newer")
 
 COLUMNS = ["topic", "experiment", "case", "parameter", "at", "kind", "metric", "unit", "value", "low", "high", "repeats",
            "gpu", "cc", "driver", "toolkit", "date"]
 ADDED = ["words", "runs", "cards"]  # columns that files of the second edition do not have
 KEY = ["topic", "experiment", "case", "parameter", "at", "kind", "metric", "unit"]  # what a row is, in every run
+NUMBERS = ["value", "low", "high"]  # what these columns hold, where they are not empty
+WHOLE_NUMBERS = ["repeats", "runs", "cards"]
 
+KINDS = ["measured", "predicted", "counted", "calibration", "ratio", "claim", "then", "finding", "left out", "machine", "model"]
 VERDICTS = ["holds", "holds, stronger", "holds, weaker", "holds, size open", "depends", "too close to call", "no longer",
             "does not hold", "not judged"]
 OLD_VERDICTS = {"holds, by more": "holds, stronger", "holds, by less": "holds, weaker"}
@@ -20,24 +30,123 @@ TALLY = [*VERDICTS, BY_CONSTRUCTION]  # what parts are counted by
 NOT_IN_TABLES = ("claim", "finding", "left out", "machine", "model", "ratio")  # kinds that are no rows of a table
 
 
+# ---- how a tool ends ---------------------------------------------------------------------------------------------------
+
+
+def run(main):
+    """Runs a tool's main(). What is wrong with a file ends it with one line on standard error and exit code 1."""
+    name = pathlib.Path(sys.argv[0]).name
+    try:
+        try:
+            main()
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        if not error.filename:  # standard output: what it refused once is not to be tried again at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(f"{name}: {in_words(error)}")
+    except ValueError as error:
+        sys.exit(f"{name}: {error}")
+    except ImportError as error:
+        if error.name != "matplotlib":
+            raise
+        sys.exit(f"{name}: matplotlib is missing: apt-get install python3-matplotlib")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def in_words(error):
+    """What is wrong, of an OSError with the file's name."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'standard output'}: {error.strerror}"
+    return str(error)
+
+
+# ---- reading files -----------------------------------------------------------------------------------------------------
+
+
+def decoded(raw, name):
+    """The text of a file's bytes: UTF-8, with or without the mark (BOM) that spreadsheets write in front of it."""
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name}: line {raw.count(10, 0, error.start) + 1} is not in UTF-8") from None
+
+
+def read_text(path):
+    return decoded(pathlib.Path(path).read_bytes(), path).replace("\r\n", "\n")
+
+
+def table(text, name, columns):
+    """(number of the line, cells by column) of each row of a CSV file's text, which has these columns and maybe others.
+    ValueError names the file and the line of what is no row."""
+    same = {}  # most cells stand in many rows
+    lines = csv.reader(io.StringIO(text), strict=True)
+    try:
+        header = next(lines, [])
+        missing = [column for column in columns if header.count(column) != 1]
+        if missing:
+            raise ValueError(f"{name}: it has not one column '{missing[0]}'")
+        if "\0" in text:
+            raise ValueError(f"{name}: line {text[:text.index(chr(0))].count(chr(10)) + 1} has a byte of value 0")
+        if not text.endswith("\n"):
+            raise ValueError(f"{name}: the last line is cut short")
+        for cells in lines:
+            if len(cells) != len(header):
+                raise ValueError(f"{name}: line {lines.line_num} has not one cell for each column")
+            yield lines.line_num, dict(zip(header, [same.setdefault(cell, cell) for cell in cells]))
+    except csv.Error as error:
+        raise ValueError(f"{name}: line {lines.line_num}: {error}") from None
+
+
 def load(path):
     """The records of a results file, those of an older edition in today's columns and words."""
-    with open(path, newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        missing = [column for column in COLUMNS if column not in (reader.fieldnames or [])]
-        if missing:
-            raise ValueError(f"{path}: no file that a sample saved with --csv: it has no column '{missing[0]}'")
-        found = []
-        for record in reader:
-            if None in record or None in record.values():
-                raise ValueError(f"{path}: line {reader.line_num} has not one cell for each column")
-            record = {**record, **{column: record.get(column, "") for column in ADDED}}
-            if record["kind"] == "claim":
-                record["metric"] = OLD_VERDICTS.get(record["metric"], record["metric"])
-                if record["metric"] not in VERDICTS:
-                    raise ValueError(f"{path}: '{record['metric']}' of {record['case']} is no verdict")
-            found.append(record)
-        return found
+    found = []
+    for line, row in table(read_text(path), path, COLUMNS):
+        record = {column: row.get(column, "") for column in [*COLUMNS, *ADDED]}
+        if record["kind"] == "claim":
+            record["metric"] = OLD_VERDICTS.get(record["metric"], record["metric"])
+        try:
+            require_sound(record)
+        except ValueError as error:
+            raise ValueError(f"{path}: line {line}: {error}") from None
+        found.append(record)
+    return found
+
+
+def require_sound(record):
+    """Throws ValueError where a cell of a record is not what its column holds."""
+    if record["kind"] not in KINDS:
+        raise ValueError(f"'{record['kind']}' is no kind of record")
+    if record["kind"] == "claim":
+        id_order(record["case"])
+        if record["metric"] not in VERDICTS:
+            raise ValueError(f"'{record['metric']}' of {record['case']} is no verdict")
+    for column in NUMBERS:
+        if record[column] and not is_number(record[column]):
+            raise ValueError(f"{column} '{record[column]}' is no number")
+    for column in WHOLE_NUMBERS:
+        if record[column] and not (record[column].isascii() and record[column].isdigit()):
+            raise ValueError(f"{column} '{record[column]}' is no whole number")
+
+
+def is_number(text):
+    """Whether a text is a finite number."""
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def save(path, found):
+    """Writes records as a results file in today's columns."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [*COLUMNS, *ADDED], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(found)
+
+
+# ---- verdicts and names ------------------------------------------------------------------------------------------------
 
 
 def by_construction(claim):

@@ -38,14 +38,16 @@ that no value changed. A table has fields between tabs; lines that begin with # 
     machine  GPU  METRIC  UNIT  VALUE
              A property of the GPU, which the recorded rows are shown and replayed with.
 
-The last seven add rows, each once. The words that a row had are kept in the column `words`, where the file has one.
+The last seven add rows, each once. The words that a row had are kept in the column `words`.
 """
 import argparse
 import csv
 import io
+import itertools
 import pathlib
 import re
-import sys
+
+import records
 
 FIELDS = {"rename": 7, "moved": 11, "gone": 3, "part": 3, "counted": 4, "time": 5, "ratio": 4, "claimed": 5, "level": 6, "over": 5, "count": 5,
           "machine": 4}
@@ -56,7 +58,7 @@ NUMBERS = re.compile(r"(?<=<!-- numbers:).*?(?=-->)", re.S)
 def read_table(path):
     """The lines of a table by their first word."""
     table = {name: [] for name in FIELDS}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(records.read_text(path).splitlines(), 1):
         if not line or line.startswith("#"):
             continue
         name, *fields = line.split("\t")
@@ -88,13 +90,13 @@ class Results:
 
     def __init__(self, path, table):
         self.table = table
-        with open(path, newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            self.header, self.rows = reader.fieldnames, list(reader)
+        self.rows = records.load(path)
+        if not self.rows:
+            raise ValueError(f"{path}: no records")
         self.counts = counts_beside(path)
 
-    def text(self):
-        """The whole file as it is to be."""
+    def renamed(self):
+        """The records as they are to be."""
         seen = set()
         for row in self.rows:
             old = self.name(row)
@@ -106,7 +108,7 @@ class Results:
         for row in self.rows:
             kept.append(row)
             kept += [new for new in self.following(row) if self.name(new) not in there]
-        return csv_text(self.header, kept)
+        return kept
 
     @staticmethod
     def name(row):
@@ -180,6 +182,9 @@ class Results:
 
 def times_of(row, factor):
     """The fields of a time that follows from a row; a rate is high where the time is low."""
+    if not all(float(row[name] or 0) for name in records.NUMBERS):
+        raise ValueError(f"{row['experiment']} {row['case']}: a time is to follow from its {row['metric']}, which is "
+                         "zero, or has no range")
     if factor.startswith("/"):
         ends = [float(factor[1:]) / float(row[name]) for name in ("value", "high", "low")]
     else:
@@ -192,27 +197,28 @@ def counts_beside(path):
     beside = path.with_name(path.stem + "-counters.csv")
     if not beside.exists():
         return {}
-    lines = [line.split(",") for line in beside.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
-    return {tuple(line[:3]): line[3] for line in lines if len(line) == 4}
+    return {(row["kernel"], row["parameter"], row["metric"]): row["value"] for row in counters(beside)[1]}
 
 
-def csv_text(header, rows):
-    text = io.StringIO()
-    writer = csv.DictWriter(text, header, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+def counters(path):
+    """The first lines of a counters' file, which say what was counted, and its rows."""
+    lines = records.read_text(path).splitlines(keepends=True)
+    remarks = list(itertools.takewhile(lambda line: line.startswith("#"), lines))
+    text = "".join(lines[len(remarks):])
+    return remarks, [row for _, row in records.table(text, path, ["kernel", "parameter", "metric", "value"])]
 
 
 def counters_text(path, table):
     """A counters' file, whose launches have their new names."""
     new = {(kernel, parameter): (to, to_parameter) for kernel, parameter, to, to_parameter in table["counted"]}
-    lines = path.read_text(encoding="utf-8").splitlines()
-    for i, line in enumerate(lines):
-        fields = line.split(",")
-        if tuple(fields[:2]) in new:
-            lines[i] = ",".join([*new[tuple(fields[:2])], *fields[2:]])
-    return "\n".join(lines) + "\n"
+    remarks, rows = counters(path)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["kernel", "parameter", "metric", "value"])
+    for row in rows:
+        launch = row["kernel"], row["parameter"]
+        writer.writerow([*new.get(launch, launch), row["metric"], row["value"]])
+    return "".join(remarks) + text.getvalue()
 
 
 def page_text(path, table):
@@ -270,7 +276,7 @@ def page_text(path, table):
             rows.append(f"{key} = {words or case}" if key != case or words else case)
         return "; ".join(rows)
 
-    return NUMBERS.sub(of_numbers, MARKER.sub(of_marker, path.read_text(encoding="utf-8")))
+    return NUMBERS.sub(of_numbers, MARKER.sub(of_marker, records.read_text(path)))
 
 
 def main():
@@ -278,19 +284,15 @@ def main():
     parser.add_argument("table", type=pathlib.Path, metavar="TABLE")
     parser.add_argument("files", nargs="+", type=pathlib.Path, metavar="FILE", help="results, counters, pages (.md)")
     args = parser.parse_args()
-    try:
-        table = read_table(args.table)
-        for path in args.files:
-            if path.suffix == ".md":
-                text = page_text(path, table)
-            elif path.stem.endswith("-counters"):
-                text = counters_text(path, table)
-            else:
-                text = Results(path, table).text()
-            path.write_text(text, encoding="utf-8")
-    except (OSError, ValueError) as error:
-        sys.exit(f"rename_keys.py: {error}")
+    table = read_table(args.table)
+    for path in args.files:
+        if path.suffix == ".md":
+            path.write_text(page_text(path, table), encoding="utf-8")
+        elif path.stem.endswith("-counters"):
+            path.write_text(counters_text(path, table), encoding="utf-8")
+        else:
+            records.save(path, Results(path, table).renamed())
 
 
 if __name__ == "__main__":
-    main()
+    records.run(main)

@@ -19,7 +19,7 @@ import tempfile
 import records
 
 
-class SampleFailed(Exception):
+class SampleFailed(ValueError):
     pass
 
 
@@ -45,7 +45,7 @@ def run_once(executable, arguments, csv_file):
     try:
         return {record["case"]: record for record in records.load(csv_file) if record["kind"] == "claim"}
     except (OSError, ValueError) as error:
-        raise SampleFailed(f"its results cannot be read: {error}")
+        raise SampleFailed(f"its results cannot be read: {records.in_words(error)}")
 
 
 def run_all(executable, arguments, runs, folder):
@@ -163,18 +163,13 @@ def parse(arguments):
 def main():
     args = parse(sys.argv[1:])
     contradicted = False
-    try:
-        with tempfile.TemporaryDirectory() as temporary:
-            folder = args.keep or pathlib.Path(temporary)
-            folder.mkdir(parents=True, exist_ok=True)
-            for executable in args.executables:
-                contradicted |= show(executable.name, run_all(executable, args.sample, args.runs, folder))
-    except (SampleFailed, OSError, ValueError) as error:
-        sys.exit(f"repeat.py: {error}")
-    except KeyboardInterrupt:
-        sys.exit(130)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = args.keep or pathlib.Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        for executable in args.executables:
+            contradicted |= show(executable.name, run_all(executable, args.sample, args.runs, folder))
     sys.exit(contradicted)
 
 
 if __name__ == "__main__":
-    main()
+    records.run(main)

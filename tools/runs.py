@@ -77,7 +77,7 @@ def run_all(samples, runs, folder, arguments_of):
                 found[sample].append(run_once(sample, arguments_of(sample), folder / f"{sample.name}-{n}.csv"))
             except (OSError, ValueError) as error:
                 progress.end()
-                raise ValueError(f"{sample.name}: run {n} of {runs}: {error}")
+                raise ValueError(f"{sample.name}: run {n} of {runs}: {records.in_words(error)}")
             taken[sample] = time.monotonic() - begin
     progress.end()
     return found
@@ -116,21 +116,16 @@ def main():
 
     samples = [sample.resolve() for sample in args.samples]
     folder = args.results.resolve() / "runs"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        found = run_all(samples, args.runs, folder, arguments_of)
-        together = {sample.name: combine.combine(of_runs) for sample, of_runs in found.items()}
-        for topic, (rows, notes) in together.items():
-            combine.save(args.results / f"{topic}.csv", rows)
-            print(f"{topic}: {len(rows)} rows of {args.runs} runs")
-            for note in notes:
-                print(f"  {note}")
-    except (OSError, ValueError) as error:
-        sys.exit(f"runs.py: {error}")
-    except KeyboardInterrupt:
-        sys.exit(130)
+    folder.mkdir(parents=True, exist_ok=True)
+    found = run_all(samples, args.runs, folder, arguments_of)
+    together = {sample.name: combine.combine(of_runs) for sample, of_runs in found.items()}
+    for topic, (rows, notes) in together.items():
+        records.save(args.results / f"{topic}.csv", rows)
+        print(f"{topic}: {len(rows)} rows of {args.runs} runs")
+        for note in notes:
+            print(f"  {note}")
     print(f"what each run printed and saved: {folder}")
 
 
 if __name__ == "__main__":
-    main()
+    records.run(main)

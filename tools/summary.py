@@ -10,7 +10,6 @@ import argparse
 import collections
 import pathlib
 import shutil
-import sys
 
 import records
 import tiles
@@ -207,7 +206,7 @@ def add(paths):
     for path in paths:
         record = next(iter(records.load(path)), None)
         if not record or not record["gpu"]:
-            sys.exit(f"summary.py: {path} was saved without a GPU; there is nothing to add")
+            raise ValueError(f"{path} was saved without a GPU; there is nothing to add")
         slug = records.slug(record["gpu"])
         folder = pathlib.Path(__file__).resolve().parent.parent / record["topic"] / "results"
         names = (folder / (slug + (f"-{n}" if n > 1 else "") + ".csv") for n in range(1, 1000))
@@ -226,25 +225,22 @@ def main():
     args = parser.parse_args()
     if args.figure and args.figure.suffix != ".svg":
         parser.error("--figure: the file's name ends in .svg")
-    try:
-        if args.add:
-            add(args.results)
-        elif args.predictions:
-            counts = count_predictions(args.results)
-            if not counts:
-                sys.exit("summary.py: the files hold no records")
-            show_predictions(counts)
+    if args.add:
+        add(args.results)
+    elif args.predictions:
+        counts = count_predictions(args.results)
+        if not counts:
+            raise ValueError("the files hold no records")
+        show_predictions(counts)
+    else:
+        topics, gpus = load_claims(args.results)
+        if not topics:
+            raise ValueError("the files hold no claims")
+        if args.figure:
+            save_figure(topics, gpus, args.figure)
         else:
-            topics, gpus = load_claims(args.results)
-            if not topics:
-                sys.exit("summary.py: the files hold no claims")
-            if args.figure:
-                save_figure(topics, gpus, args.figure)
-            else:
-                show_verdicts(topics, gpus)
-    except (OSError, ValueError) as error:
-        sys.exit(f"summary.py: {error}")
+            show_verdicts(topics, gpus)
 
 
 if __name__ == "__main__":
-    main()
+    records.run(main)

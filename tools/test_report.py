@@ -147,12 +147,14 @@ class Made(InFolder):
         bad = '"><img src=x onerror=alert(1)>'
         found = [claim("04.1", "holds", at=bad, parameter=bad, value=2, low=1.9, high=2.1, unit=bad, words=bad),
                  timed("a", "predicted", 1, words=bad), timed("a", "measured", 1, words=bad),
+                 record(case=bad, parameter=bad, at=bad, kind="measured", metric=bad, unit=bad, value=1, words=bad),
+                 record(case=bad, parameter=bad, at="7", kind="counted", metric=bad, unit=bad, value=1),
                  record(case="a", kind="ratio", metric=bad, unit=bad, value=2, low=1.9, high=2.1),
                  record(case=bad, kind="machine", metric=bad, at=bad, experiment=""),
                  record(case=bad, kind="machine", metric=bad, unit=bad, value=3),
                  record(case="04.1", kind="then", metric="reported", parameter=bad, at=bad),
                  record(case="04.1", kind="finding", metric="finding", at=bad)]
-        everywhere = {name: bad for name in ("topic", "gpu", "cc", "driver", "toolkit", "date", "cards")}
+        everywhere = {name: bad for name in ("topic", "gpu", "cc", "driver", "toolkit", "date")}
         page = self.written(*found, *[{**r, **everywhere, "experiment": bad} for r in found])
         self.assertEqual((page.counts["img"], page.counts["script"]), (0, 0))
         self.assertIn(bad, page.text())
@@ -176,6 +178,14 @@ class Made(InFolder):
                       "Other GPU: compute capability 7.5"):
             self.assertIn(words, text)
         self.assertEqual((page.counts["table"], page.counts["row"]), (2, 2))
+
+    def test_heads_of_tables_say_what_they_are_heads_of(self):
+        self.written(timed("x", "measured", 1), timed("y", "measured", 2),
+                     record(case="x", kind="ratio", metric="time over that of y", unit="x", value=3, low=2.9, high=3.1))
+        text = (self.folder / "run/index.html").read_text(encoding="utf-8")
+        self.assertEqual(text.count("<th>"), 0)
+        for head in ('<th scope="col">time (ms)</th>', '<th scope="row">x</th>', '<th scope="row">y</th>'):
+            self.assertIn(head, text)
 
     def test_two_runs_of_one_gpu_are_two(self):
         paths = [self.save(f"{name}/04_bandwidth.csv", claim("04.1", verdict))
@@ -294,6 +304,11 @@ MEASURE = """(() => {
     const box = element.getBoundingClientRect();
     if (box.right > window.innerWidth + 0.5 || box.left < -0.5) wide.push(element.tagName + " " + element.textContent.slice(0, 60));
   }
+  for (const id of document.querySelectorAll(".tiles .top b")) {
+    const text = document.createRange();
+    text.selectNodeContents(id);
+    if (text.getClientRects().length > 1) wide.push("in two lines: " + id.textContent);
+  }
   return wide.slice(0, 5);
 })()"""
 
@@ -327,7 +342,7 @@ class PageInABrowser(InFolder):
         run("report.py", no_gpu)
         for page in (self.folder / "index.html", self.folder / "no_gpu/index.html"):
             colours = set()
-            for width in (400, 1400):
+            for width in (400, 500, 1400):
                 for scheme in ("dark", "light"):
                     with self.subTest(page=page.parent.name, width=width, scheme=scheme):
                         *wrong, colour = self.problems(page, width, scheme)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Checks the tools of this folder; needs neither a GPU nor a sample. Run it: python3 tools/test_tools.py"""
+import ast
 import csv
 import json
 import os
@@ -186,6 +187,109 @@ class Records(InFolder):
         self.assertTrue(records.judged_differently(one, less))
         for pair in ((one, one), (one, none), (none, none), (one, None)):
             self.assertFalse(records.judged_differently(*pair))
+
+
+class HostileFiles(InFolder):
+    """What comes back from spreadsheets, editors and broken transfers."""
+
+    def setUp(self):
+        super().setUp()
+        self.sound = self.save("sound.csv", timed("read", "measured", 2, low=1, high=3, repeats=20, words="a word, \u00e9"),
+                               claim("04.1", "holds", value=2, low=1, high=3, unit="x"))
+        self.text = self.sound.read_text(encoding="utf-8")
+
+    def spoiled(self, content):
+        path = self.folder / "spoiled.csv"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def test_what_a_spreadsheet_saves_is_read(self):
+        expected = records.load(self.sound)
+        columns = self.text.splitlines()[0].split(",")
+        turned = self.folder / "turned.csv"
+        save(turned, expected, columns[::-1])
+        for name, content in (("with a BOM", b"\xef\xbb\xbf" + self.text.encode()), ("by Windows", self.text.replace("\n", "\r\n")),
+                              ("with columns in another order", turned.read_bytes())):
+            with self.subTest(name):
+                self.assertEqual(records.load(self.spoiled(content)), expected)
+
+    def test_what_is_no_results_file_is_named_with_its_line(self):
+        def cell(column, text):
+            found = records.load(self.sound)
+            found[0][column] = text
+            save(self.folder / "changed.csv", found)
+            return (self.folder / "changed.csv").read_bytes()
+
+        lines = self.text.splitlines(keepends=True)
+        for content, said in ((b"", "it has not one column 'topic'"),
+                              (self.text.replace(",", ";"), "it has not one column 'topic'"),
+                              (self.text.replace(",value,", ",worth,", 1), "it has not one column 'value'"),
+                              (self.text.replace(",value,", ",value,value,", 1), "it has not one column 'value'"),
+                              (self.text[:-9], "the last line is cut short"),
+                              (lines[0] + lines[1].replace(",", ",\n", 1) + lines[2], "line 2 has not one cell for each column"),
+                              (lines[0] + lines[1].replace("ms,2", 'ms,"2', 1) + lines[2], "line 2: ',' expected after"),
+                              ("\0".join(lines), "line 2 has a byte of value 0"),
+                              (self.text.encode("latin-1"), "line 2 is not in UTF-8"),
+                              (self.text.encode("utf-16"), "line 1 is not in UTF-8"),
+                              (bytes(range(128, 256)), "line 1 is not in UTF-8"),
+                              (cell("value", "inf"), "line 2: value 'inf' is no number"),
+                              (cell("low", "nan"), "line 2: low 'nan' is no number"),
+                              (cell("high", "1,5"), "line 2: high '1,5' is no number"),
+                              (cell("repeats", "many"), "line 2: repeats 'many' is no whole number"),
+                              (cell("kind", "<script>"), "line 2: '<script>' is no kind of record"),
+                              (self.text.replace("04.1", "04.x"), "line 3: '04.x' is no claim's id")):
+            with self.subTest(said):
+                with self.assertRaises(ValueError) as raised:
+                    records.load(self.spoiled(content))
+                self.assertIn(said, str(raised.exception))
+                self.assertIn("spoiled.csv", str(raised.exception))
+
+    def test_every_tool_says_it_in_a_line(self):
+        def said(path):
+            keys = self.folder / "keys.tsv"
+            keys.write_text("part\tsum\t04.1\t04.2\n")
+            for command in (["report.py", path], ["compare.py", self.sound, path], ["compare.py", "--keys", path, self.sound],
+                            ["summary.py", path], ["summary.py", "--predictions", path], ["summary.py", "--add", path],
+                            ["plot.py", path, "sum"], ["thin.py", path, "--metric", "time", "-o", self.folder / "thin.csv"],
+                            ["combine.py", path, path, "-o", self.folder / "all.csv"], ["figures.py", path],
+                            ["pages.py", path], ["pages.py", "--check", path], ["draw_little.py", path],
+                            ["draw_memories.py", path], ["draw_banks.py", path], ["rename_keys.py", keys, path],
+                            ["rename_keys.py", path, self.sound], ["upgrade_results.py", path]):
+                with self.subTest(" ".join(map(str, command))):
+                    done = run(*command)
+                    self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+                    self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                    self.assertIn(f"{path}: ", done.stderr)
+                    yield done.stderr
+
+        spoiled = self.spoiled(self.text.encode("latin-1"))
+        for line in said(spoiled):
+            self.assertIn("line 2 is not in UTF-8", line)
+        self.assertEqual(spoiled.read_bytes(), self.text.encode("latin-1"))
+        for line in said(self.folder / "missing.csv"):
+            self.assertIn("No such file or directory", line)
+
+    def test_there_is_one_reader(self):
+        for path in TOOLS.glob("*.py"):
+            if path.name not in ("records.py", pathlib.Path(__file__).name):
+                self.assertNotRegex(path.read_text(encoding="utf-8"), r"csv\.(DictR|r)eader", path.name)
+
+    def test_a_closed_or_full_standard_output_is_a_line(self):
+        for output, said in (("/dev/full", "No space left on device"),):
+            with open(output, "w") as full:
+                done = subprocess.run([sys.executable, TOOLS / "summary.py", self.sound], stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual((done.returncode, done.stderr), (1, f"summary.py: standard output: {said}\n"))
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run([sys.executable, TOOLS / "summary.py", self.sound], stdout=write, stderr=subprocess.PIPE, text=True)
+        os.close(write)
+        self.assertEqual((done.returncode, done.stderr), (1, "summary.py: standard output: Broken pipe\n"))
+
+
+class OldPython(unittest.TestCase):
+    def test_no_tool_is_written_in_a_newer_language(self):
+        for path in TOOLS.glob("*.py"):
+            ast.parse(path.read_text(encoding="utf-8"), path.name, feature_version=records.OLDEST)
 
 
 class Verdicts(InFolder):
@@ -395,6 +499,30 @@ class Counters(unittest.TestCase):
         both = "counted on: gpu GPU-1, program 1\ncounted on: gpu GPU-1, program 2\n"
         done = run("counters.py", input=both + self.launch + self.counted)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
+
+    def test_another_order_than_announced_is_refused(self):
+        for rows, said in (('"1","read<int>","1","8"\n"0","read<int>","1","2"\n', "its IDs do not rise"),
+                           ('"0","read<int>","1","8"\n"0","read<int>","1","2"\n', "its IDs do not rise"),
+                           ('"0","write","1","8"\n"1","read","1","2"\n', "2 launches were announced and 1 counted"),
+                           ('"0","read","1","8"\n', "2 launches were announced and 1 counted"),
+                           ('"0","read","1"\n"1","read","1","2"\n', "line 3 has not one cell for each column"),
+                           ('"x","read","1","8"\n"1","read","1","2"\n', "'x' is no launch's ID")):
+            with self.subTest(said):
+                counted = self.counted.rpartition('"0"')[0] + rows
+                done = run("counters.py", input="launch: read,stride 2\nlaunch: read,stride 8\n" + counted)
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                self.assertIn(said, done.stderr)
+
+    def test_what_is_no_output_of_ncu_is_a_line(self):
+        for text, said in (("", "no launch was announced"), (self.launch, "1 launches were announced and none counted"),
+                           ("launch: read\n" + self.counted, "'KERNEL,PARAMETER', not as 'read'"),
+                           (self.launch + '"==ERROR== no permission"\n', "it has not one column 'ID'")):
+            with self.subTest(said):
+                done = run("counters.py", input=text)
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                self.assertIn(said, done.stderr)
 
     def test_a_launch_that_was_not_counted_is_an_error(self):
         done = run("counters.py", input=self.launch * 2 + self.counted)
@@ -831,6 +959,47 @@ class Memories(InFolder):
         self.assertIn("r.csv has no memories of a GPU", done.stderr)
         self.assertEqual(run("draw_memories.py").returncode, 2)
         self.assertEqual(run("draw_memories.py", saved, "-o", "memories.txt").returncode, 2)
+
+
+class Little(InFolder):
+    """The figure of Little's law, of two topics' files."""
+
+    def setUp(self):
+        super().setUp()
+        machine = {"experiment": "", "case": "device", "kind": "machine"}
+        swept = {"case": "read_sweep", "parameter": "blocks"}
+        self.found = [record(metric="multiprocessors", value=100, **machine),
+                      record(metric="threads of a multiprocessor", value=2048, **machine),
+                      record(experiment="in_flight", case="chase", kind="measured", metric="latency", unit="ns", value=500)]
+        for at, in_flight, rate in ((1, 200, 400), (2, 400, 790)):
+            self.found += [record(experiment="in_flight", at=at, kind="counted", metric="bytes in flight", unit="KiB", value=in_flight, **swept),
+                           record(experiment="in_flight", at=at, kind="measured", metric="rate", unit="GB/s", value=rate, **swept)]
+        self.saved = self.save("04_bandwidth.csv", *self.found)
+        self.save("03_access_patterns.csv", self.found[1], record(experiment="structs", case="read_x", kind="measured", metric="rate", value=300))
+        self.dot = "03_access_patterns structs read_x | 16 | 0.5 | x of a struct"
+
+    @unittest.skipUnless(matplotlib, "matplotlib is missing")
+    def test_rows_of_sweeps_and_single_rows_are_drawn(self):
+        drawn = self.folder / "little.svg"
+        done = run("draw_little.py", self.saved, "--swept", "in_flight = a sweep", "--dot", self.dot, "-o", drawn)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        text = drawn.read_text(encoding="utf-8")
+        for words in ("a sweep", "x of a struct", "bytes in flight / 500 ns", "the memory's rate: 790 GB/s"):
+            self.assertIn(f"<!-- {words}", text.replace("\u2022 ", ""))
+
+    def test_the_places_follow_from_the_files(self):
+        import draw_little
+        self.assertEqual(draw_little.swept(self.found, "in_flight", 100), [(2, 400), (4, 790)])
+        self.assertEqual(list(draw_little.dots(self.saved, [draw_little.dot(self.dot)])), [(32, 150, "x of a struct")])
+
+    def test_what_is_missing_is_named(self):
+        for left_out, said in ((0, "no multiprocessors of device"), (2, "no latency of in_flight chase")):
+            saved = self.save("less.csv", *[r for n, r in enumerate(self.found) if n != left_out])
+            done = run("draw_little.py", saved, "-o", self.folder / "little.svg")
+            self.assertEqual((done.returncode, done.stderr), (1, f"draw_little.py: {saved}: {said}\n"))
+        saved = self.save("less.csv", *self.found[:3])
+        self.assertIn("no rates of in_flight", run("draw_little.py", saved).stderr)
+        self.assertEqual(run("draw_little.py", self.saved, "--dot", "structs | 16").returncode, 2)
 
 
 class Repeat(InFolder):
@@ -1297,7 +1466,7 @@ class Keys(InFolder):
                     record(experiment="other", case="neither", kind="measured", metric="cost", value=3)]
         self.before = self.save("before.csv", *self.old)
         self.after = self.save("after.csv", *self.old)
-        (self.folder / "after-counters.csv").write_text("# gpu\nold,size,sectors,64\n")
+        (self.folder / "after-counters.csv").write_text("# gpu\nkernel,parameter,metric,value\nold,size,sectors,64\n")
 
     def rename(self, *files):
         done = run("rename_keys.py", self.table, *files)
@@ -1305,7 +1474,7 @@ class Keys(InFolder):
 
     def test_rows_get_keys_and_what_follows_from_them(self):
         self.rename(self.folder / "after-counters.csv", self.after)
-        self.assertEqual((self.folder / "after-counters.csv").read_text(), "# gpu\nnew,size,sectors,64\n")
+        self.assertEqual((self.folder / "after-counters.csv").read_text(), "# gpu\nkernel,parameter,metric,value\nnew,size,sectors,64\n")
         found = records.load(self.after)
         def only(kind, case, metric):
             rows = [r for r in found if (r["kind"], r["case"], r["metric"]) == (kind, case, metric)]

@@ -7,9 +7,7 @@ Of each curve of the named metrics a point is kept unless the straight line betw
 it: a step, a peak and a cliff stay. Rows at the values of --at stay with all their metrics, and so do rows of no sweep.
 """
 import argparse
-import csv
 import pathlib
-import sys
 
 import records
 
@@ -58,20 +56,14 @@ def main():
     parser.add_argument("--at", action="append", default=[], help="a value of the sweep whose rows stay; also several times")
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True)
     args = parser.parse_args()
-    try:
-        found = records.load(args.csv)
-        missing = set(args.metric) - {r["metric"] for r in found}
-        if missing:
-            raise ValueError(f"{args.csv} has no {', '.join(sorted(missing))}")
-        stay = thin(found, args.metric, args.at)
-        with open(args.output, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(found[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(stay)
-    except (OSError, ValueError) as error:
-        sys.exit(f"thin.py: {error}")
+    found = records.load(args.csv)
+    missing = set(args.metric) - {r["metric"] for r in found}
+    if missing:
+        raise ValueError(f"{args.csv} has no {', '.join(sorted(missing))}")
+    stay = thin(found, args.metric, args.at)
+    records.save(args.output, stay)
     print(f"{len(stay)} of {len(found)} rows stay")
 
 
 if __name__ == "__main__":
-    main()
+    records.run(main)

@@ -12,9 +12,7 @@ counters and other files that no sample saved with --csv are left alone.
 """
 import argparse
 import pathlib
-import sys
 
-import combine
 import records
 
 
@@ -42,16 +40,13 @@ def main():
     parser.add_argument("--size-open", default="", metavar="ID,ID", help="claims whose range crosses a bound of the stated size")
     parser.add_argument("files", nargs="+", type=pathlib.Path, metavar="CSV")
     args = parser.parse_args()
-    try:
-        for path in args.files:
-            if path.stem.endswith("-counters"):
-                continue
-            found = upgraded(records.load(path), ids(args.by_construction), ids(args.of_old_hardware), ids(args.size_open))
-            combine.save(path, list(found))
-            print(path)
-    except (OSError, ValueError) as error:
-        sys.exit(f"upgrade_results.py: {error}")
+    for path in args.files:
+        if path.stem.endswith("-counters"):
+            continue
+        found = upgraded(records.load(path), ids(args.by_construction), ids(args.of_old_hardware), ids(args.size_open))
+        records.save(path, found)
+        print(path)
 
 
 if __name__ == "__main__":
-    main()
+    records.run(main)

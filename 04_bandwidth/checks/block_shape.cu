@@ -3,6 +3,8 @@
 
 #include "../../common/checks/standard.hpp"
 
+#include <initializer_list>
+
 namespace {
 
 /// Which parts of the matrix the wiki's order takes, by going through the blocks of the grid.
@@ -80,12 +82,13 @@ TEST_CASE("block_shape: sectors and lines of a request, by hand") {
     Block b;
     double along, along_whole, down, down_whole;  // row -> column: its loads, and its stores
   };
-  for (const ByHand& each : {ByHand{{32, 8}, 4, 4, 32, 0},
-                             {{8, 8}, 4, 4, 8, 0},
-                             {{16, 16}, 4, 4, 16, 0},
-                             {{256, 1}, 4, 4, 32, 0},
-                             {{4, 64}, 8, 0, 4, 4},
-                             {{1, 256}, 32, 0, 4, 4}}) {
+  // nvcc 12.4 does not deduce the list's type from its first element
+  for (const ByHand& each : std::initializer_list<ByHand>{{{32, 8}, 4, 4, 32, 0},
+                                                          {{8, 8}, 4, 4, 8, 0},
+                                                          {{16, 16}, 4, 4, 16, 0},
+                                                          {{256, 1}, 4, 4, 32, 0},
+                                                          {{4, 64}, 8, 0, 4, 4},
+                                                          {{1, 256}, 32, 0, 4, 4}}) {
     for (const Kernel* k : kernels) {
       const Case c{k, each.b, wiki_size};
       CAPTURE(text(c.ref()));
@@ -152,7 +155,7 @@ TEST_CASE("block_shape: what decides each part") {
       given.push_back({Case{&diagonal, chart[i], square(size_t(side))}.ref(), 1 / gain});
     return verdict_if(block_shape_experiment, part, given);
   };
-  for (const auto& [part, side] : {std::pair{"04.9a", 2048.0}, {"04.9b", 16384.0}}) {
+  for (const auto& [part, side] : {std::pair{"04.9a", 2048.0}, std::pair{"04.9b", 16384.0}}) {
     CHECK(verdict(part, side, 9, 1.2) == "holds");
     CHECK(verdict(part, side, 7, 1.2) == "holds");
     CHECK(verdict(part, side, 6, 1.2) == "depends");  // two thirds

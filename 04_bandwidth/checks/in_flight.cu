@@ -4,6 +4,8 @@
 #include "../../common/checks/standard.hpp"
 #include "../../common/gpu_timer.cuh"
 
+#include <initializer_list>
+
 namespace {
 
 /// What every thread must find, on the host: from threads to words.
@@ -43,11 +45,12 @@ TEST_CASE("in_flight: what a thread has in flight, by hand") {
     const char* key;
     double per_thread, kib_per_sm;  // with 2048 threads
   };
-  for (const ByHand& each : {ByHand{"read4", 4, 8},
-                             {"read8", 8, 16},
-                             {"read16", 16, 32},
-                             {"read4x4", 16, 32},
-                             {"read16x2", 32, 64}}) {
+  // nvcc 12.4 does not deduce the list's type from its first element
+  for (const ByHand& each : std::initializer_list<ByHand>{{"read4", 4, 8},
+                                                          {"read8", 8, 16},
+                                                          {"read16", 16, 32},
+                                                          {"read4x4", 16, 32},
+                                                          {"read16x2", 32, 64}}) {
     CAPTURE(std::string(each.key));
     const Load* load = with_key(loads, Ref(each.key));
     REQUIRE(load);

@@ -1,7 +1,7 @@
 // Self-checks of dimensions.cu, compiled in its place where BUILD_TESTING is on.
 #include "../dimensions.cu"
 
-#include <doctest/doctest.h>
+#include "../../common/checks/standard.hpp"
 
 TEST_CASE("dimensions: the direction to a texel leads back to it") {
   for (int width : {1, 2, 3, 8, 17, 64, 101}) CHECK(led_back(width) == 6 * width * width);
@@ -34,21 +34,52 @@ TEST_CASE("dimensions: every texel comes back bit for bit") {
   if (skip_without_gpu()) return;
   for (const KindOfTexture& k : kinds)
     for (const ElementType& type : element_types) {
-      CAPTURE(std::string(k.name) + ", " + type.name);
+      CAPTURE(std::string(k.key) + ", " + type.name);
       for (auto equal : type.equal) CHECK(equal(k) == all_texels(k));
     }
+}
+
+TEST_CASE("dimensions: extents near a limit, by hand") {
+  const auto sides = [](Kind kind, Extent most, int more) {
+    std::vector<std::vector<int>> all;
+    for (const Extent& e : near_limit(kind, most, more))
+      all.push_back({e.width, e.height, e.depth});
+    return all;
+  };
+  using Sides = std::vector<std::vector<int>>;
+  CHECK(sides(Kind::array_1d, {100, 1, 1}, 1) == Sides{{101, 1, 1}});
+  CHECK(sides(Kind::array_2d, {100, 50, 1}, 1) == Sides{{101, 1, 1}, {1, 51, 1}});
+  CHECK(sides(Kind::layered_1d, {100, 1, 20}, 0) == Sides{{100, 1, 1}, {1, 1, 20}});
+  CHECK(sides(Kind::layered_cubemap, {100, 100, 12}, 1) == Sides{{101, 101, 6}, {1, 1, 18}});
+}
+
+TEST_CASE("dimensions: each kind has its type's number and its own key") {
+  const int numbers[] = {
+      cudaTextureType1D,        cudaTextureType1D,      cudaTextureType2D,
+      cudaTextureType2D,        cudaTextureType3D,      cudaTextureType1DLayered,
+      cudaTextureType2DLayered, cudaTextureTypeCubemap, cudaTextureTypeCubemapLayered};
+  for (size_t i = 0; i < std::size(kinds); ++i) {
+    CHECK(int(kinds[i].kind) == int(i));
+    CHECK(kinds[i].header == numbers[i]);
+    for (const Extent& e : kinds[i].sizes) CHECK((!is_cube(kinds[i].kind) || e.depth % 6 == 0));
+  }
 }
 
 TEST_CASE("dimensions: limits are accepted and what lies beyond is refused") {
   if (skip_without_gpu()) return;
   const Device device = Device::current();
   for (const KindOfTexture& k : kinds) {
-    if (k.kind == Kind::line_in_memory) continue;  // hundreds of megabytes
-    CAPTURE(k.name);
-    const Extent most = largest(k.kind, device.prop, device.number);
-    for (const Extent& e : near_limit(k.kind, most, 1)) CHECK(answer_to(k.kind, e) != "accepted");
+    if (k.kind == Kind::linear_1d) continue;  // hundreds of megabytes
+    CAPTURE(k.key);
+    const Extent most = largest(k.kind, device);
+    CHECK(refused(k, most) == int(near_limit(k.kind, most, 1).size()));
     if (is_cube(k.kind)) continue;  // gigabytes
-    for (const Extent& e : near_limit(k.kind, most, 0)) CHECK(answer_to(k.kind, e) == "accepted");
+    for (const Extent& e : near_limit(k.kind, most, 0)) CHECK(answer_to(k.kind, e) == cudaSuccess);
   }
-  for (const auto& [what, said] : wrong_calls()) CHECK_MESSAGE(said != "accepted", what);
+  for (const WrongCall& call : wrong_calls) {
+    CAPTURE(call.key);
+    CHECK(call.answered() != cudaSuccess);
+  }
 }
+
+EXPERIMENT_CHECKS(dimensions)

@@ -1,19 +1,25 @@
 // Self-checks of sampling.cu, compiled in its place where BUILD_TESTING is on.
 #include "../sampling.cu"
 
-#include <doctest/doctest.h>
+#include "../../common/checks/standard.hpp"
 
 namespace {
 
-/// What the rounding model returns: stands in for a GPU.
-std::vector<float> as_the_model(const Image& image, const Sampling& s,
-                                const std::vector<Place>& places,
-                                const rounding::Precision& precision) {
+/// What the rules give if places are rounded to multiples of `unit` texels in linear mode (0: not
+/// at all): stands in for a GPU.
+std::vector<float> in_steps(const Image& image, const Sampling& s, const std::vector<Place>& places,
+                            double unit) {
   std::vector<float> values;
-  for (const Place& at : places)
-    values.push_back(float(rounding::value_at(image, s, at, precision)));
+  for (Place at : places) {
+    for (int d = 0; d < image.dims && s.filter == linear && unit > 0; ++d) {
+      const double u = std::floor(place_of(s, at[d], image.size[d]) / unit + 0.5) * unit;
+      at[d] = float(s.normalized ? u / image.size[d] : u);
+    }
+    values.push_back(float(by_the_rules(image, s, at)));
+  }
   return values;
 }
+constexpr double of_the_guide = 1 / 256., exact = 0;
 
 size_t count_undocumented(const Image& image, const Sampling& s, const std::vector<Place>& places,
                           const std::vector<float>& values) {
@@ -83,23 +89,21 @@ TEST_CASE("sampling: wrap and mirror are the guide's fractions of x") {
   }
 }
 
-TEST_CASE("sampling: the documented precision takes what an H200 rounds, and nothing coarser") {
+TEST_CASE("sampling: the documented precision takes what 8 bits of fraction give") {
   std::mt19937 random(5);
-  for (const Group& group : groups())
+  for (const Group& group : groups)
     for (const Size& size : group.sizes) {
-      if (!group.judged) continue;
       const Image image = random_image(size, kinds[random() % std::size(kinds)], random);
       for (const bool normalized : {false, true}) {
         const std::vector<Place> places =
             random_places(image, normalized, group.own_places, {50, 600}, random);
         for (const Sampling& s : all_samplings(normalized)) {
-          CAPTURE(name_of(s));
+          CAPTURE(key_of(s));
           CAPTURE(size[0]);
           CAPTURE(size[1]);
           CAPTURE(std::string(image.kind.name));
-          const rounding::Precision exact{0, 0, false};
-          CHECK(count_undocumented(image, s, places, as_the_model(image, s, places, {})) == 0);
-          CHECK(count_undocumented(image, s, places, as_the_model(image, s, places, exact)) == 0);
+          for (const double unit : {of_the_guide, exact})
+            CHECK(count_undocumented(image, s, places, in_steps(image, s, places, unit)) == 0);
         }
       }
     }
@@ -112,29 +116,27 @@ TEST_CASE("sampling: the documented precision refuses other modes and coarser we
     for (const bool normalized : {false, true}) {
       const std::vector<Place> places = random_places(image, normalized, true, {100, 700}, random);
       for (const Sampling& s : all_samplings(normalized)) {
-        CAPTURE(name_of(s));
+        CAPTURE(key_of(s));
         CAPTURE(normalized);
         CAPTURE(image.dims);
-        const auto beyond = [&](const Sampling& other, const rounding::Precision& precision) {
-          return count_undocumented(image, s, places,
-                                    as_the_model(image, other, places, precision));
+        const auto beyond = [&](const Sampling& other, double unit) {
+          return count_undocumented(image, s, places, in_steps(image, other, places, unit));
         };
         // 5 bits; of several dimensions' errors some cancel
-        const rounding::Precision coarse{image.dims == 1 ? 1 / 32. : 1 / 8., 0x1p-21, true};
-        CHECK((beyond(s, coarse) > 0) == (s.filter == linear));
+        CHECK((beyond(s, image.dims == 1 ? 1 / 32. : 1 / 8.) > 0) == (s.filter == linear));
         Sampling other = s;
         other.filter = s.filter == linear ? point : linear;
-        CHECK(beyond(other, {}) > 0);
+        CHECK(beyond(other, of_the_guide) > 0);
         for (const auto address : {wrap, clamp, mirror, border}) {
           other = {address, s.filter, normalized};
           const bool same = address == s.address || (!other.exists() && s.address == clamp) ||
                             (!s.exists() && (!other.exists() || address == clamp));
-          CHECK((beyond(other, {}) > 0) == !same);
+          CHECK((beyond(other, of_the_guide) > 0) == !same);
         }
         Image changed = image;
         for (double& texel : changed.stored) texel += 0.1;
-        CHECK(count_undocumented(changed, s, places, as_the_model(image, s, places, {})) > 0);
-        std::vector<float> with_nan = as_the_model(image, s, places, {});
+        CHECK(count_undocumented(changed, s, places, in_steps(image, s, places, of_the_guide)) > 0);
+        std::vector<float> with_nan = in_steps(image, s, places, of_the_guide);
         with_nan[7] = NAN;
         CHECK(count_undocumented(image, s, places, with_nan) == 1);
       }
@@ -142,96 +144,55 @@ TEST_CASE("sampling: the documented precision refuses other modes and coarser we
   }
 }
 
-TEST_CASE("sampling: the steps of made-up walks") {
-  std::vector<float> in_256, in_128, exact;
+TEST_CASE("sampling: how many values made-up walks have") {
+  std::vector<float> in_256, in_128, in_all;
   for (int k = 0; k <= walk_steps; ++k) {
     const float x = float(k) / walk_steps;
     in_256.push_back(std::floor(x * 256 + 0.5f) / 256);
     in_128.push_back(std::floor(x * 128 + 0.5f) / 128);
-    exact.push_back(x);
+    in_all.push_back(x);
   }
-  CHECK(steps_of(in_256).values == 257);
-  CHECK(steps_of(in_256).first_at == 0.5 + 1 / 512.);
-  CHECK(steps_of(in_128).values == 129);
-  CHECK(steps_of(exact).values == size_t(walk_steps + 1));
+  CHECK(values_in(in_256) == 257);
+  CHECK(values_in(in_128) == 129);
+  CHECK(values_in(in_all) == size_t(walk_steps + 1));
 }
 
-TEST_CASE("sampling: each part is judged by its own readings") {
-  Device device;
-  device.number = -1;
-  std::string printed;
-  Report report("sampling", &printed);
-  const Run run{report, &device, {}};
-  const Group fitted{"a", {}, true, true}, other{"b", {}, false, true}, wide{"c", {}, false, false};
-  Tally right, wrong;
-  right.readings = wrong.readings = 10;
-  wrong.undocumented = 1;
-  wrong.off_model = 2;
-  const auto verdicts = [&](const Found& found, size_t values) {
-    printed.clear();
-    Steps steps;
-    steps.values = values;
-    judge(run, found, steps);
-    const auto holds = [&](const char* id) {
-      return printed.find(std::string(id) + "  holds") != std::string::npos;
-    };
-    return std::pair<bool, bool>(holds("07.4a"), holds("07.4b"));
+TEST_CASE("sampling: what decides each part") {
+  const auto verdict = [](const char* part, const char* wrong_mode, double values = 257) {
+    std::vector<Given> given{{"centre_to_centre", values, "values"}};
+    for (const Sampling& s : all_samplings(true)) {
+      given.push_back({key_of(s), 10, all_readings});
+      given.push_back({key_of(s), key_of(s) == wrong_mode ? 1.0 : 0.0, not_documented});
+    }
+    return verdict_if(sampling_experiment, part, given);
   };
-  const auto found_with = [&](const Group& group, const Sampling& s) {
-    Found found;
-    found.add(fitted, kinds[0], {clamp, linear, false}, right);
-    found.add(group, kinds[0], s, wrong);
-    return found;
-  };
-  using Pair = std::pair<bool, bool>;
-  CHECK(verdicts(found_with(fitted, {mirror, point, true}), 257) == Pair(true, true));
-  CHECK(printed.find("in mirror and border mode 1 of 10") != std::string::npos);
-  CHECK(verdicts(found_with(fitted, {mirror, point, true}), 129) == Pair(false, true));
-  CHECK(verdicts(found_with(fitted, {mirror, linear, true}), 257) == Pair(false, true));
-  CHECK(printed.find("2 of 20 readings off it, and 0 of 0") != std::string::npos);
-  CHECK(verdicts(found_with(other, {wrap, point, true}), 257) == Pair(true, false));
-  CHECK(printed.find("0 of 10 readings off it, and 2 of 10 readings that it was not") !=
-        std::string::npos);
-  CHECK(verdicts(found_with(wide, {clamp, point, true}), 257) == Pair(true, true));
-  CHECK(verdicts(found_with(fitted, {wrap, point, false}), 257) == Pair(true, true));  // as clamp
+  const std::string holds = verdict_text(Verdict::holds);
+  const std::string does_not = verdict_text(Verdict::does_not_hold);
+  CHECK(verdict("07.4a", "") == holds);
+  CHECK(verdict("07.4b", "") == holds);
+  CHECK(verdict("07.4a", "", 129) == does_not);
+  for (const Sampling& s : all_samplings(true)) {
+    const std::string key = key_of(s);
+    CAPTURE(key);
+    CHECK((verdict("07.4a", key.c_str()) == holds) == (s.filter == point));
+    CHECK((verdict("07.4b", key.c_str()) == holds) !=
+          (key == "wrap_point" || key == "clamp_point"));
+  }
 }
 
 TEST_CASE("sampling: every mode and kind on every size is as documented") {
   if (skip_without_gpu()) return;
   Tallies tallies;
-  compare_all({50, 600}, 2,
-              [&](const Group& group, const Kind& kind, const Sampling& s, const Tally& t) {
-                const std::string counts = s.normalized ? ", widths" : ", texels";
-                if (group.judged)
-                  tallies.add(std::string(kind.name) + ", " + name_of(s) + counts, t);
-              });
+  compare_all({50, 600}, 2, [&](const Group&, const Kind& kind, const Sampling& s, const Tally& t) {
+    tallies.add(std::string(kind.name) + ", " + row_key(s) + (s.normalized ? ", widths" : ""), t);
+  });
   CHECK(tallies.all.size() == 5 * 16);
-  for (const auto& [name, t] : tallies.all) {
-    CAPTURE(name);
+  for (const auto& [key, t] : tallies.all) {
+    CAPTURE(key);
     CAPTURE(t.first);
     CHECK(t.readings > 7000);
     CHECK(t.undocumented == 0);
   }
-}
-
-TEST_CASE("sampling: the rounding model gives readings that it was not fitted to") {
-  if (skip_without_gpu()) return;
-  if (Device::current().prop.major != 9)
-    return skip_self_check("the model was found on compute capability 9.0");
-  Tallies tallies;
-  compare_all({100, 700}, 3,
-              [&](const Group& group, const Kind& kind, const Sampling& s, const Tally& t) {
-                // of rows of thousands of texels a few readings differ: the experiment shows them
-                if (group.judged)
-                  tallies.add(std::string(group.name) + ", " + kind.name + ", " + name_of(s), t);
-              });
-  size_t unlike_exact = 0;
-  for (const auto& [name, t] : tallies.all) {
-    CAPTURE(name);
-    CHECK(t.off_model == 0);
-    unlike_exact += t.unlike_exact;
-  }
-  CHECK(unlike_exact > 1000);
 }
 
 TEST_CASE("sampling: what a launch does not write is not taken for read") {
@@ -253,10 +214,10 @@ TEST_CASE("sampling: what a launch does not write is not taken for read") {
 
 TEST_CASE("sampling: 257 values from centre to centre, the trap, and what is not allowed") {
   if (skip_without_gpu()) return;
-  CHECK(count_steps().values == 257);
-  CHECK(answer<unsigned char>(linear, as_stored).substr(0, 7) == "refused");
-  CHECK(answer<int>(linear, as_stored).substr(0, 7) == "refused");
-  CHECK(answer<float>(linear, as_stored) == "taken: 4 is read as 4.000");
+  CHECK(count_values() == 257);
+  for (const Combination& each : combinations) CHECK(each.answered() != cudaSuccess);
+  CHECK(answer<int, linear, as_stored>() != cudaSuccess);
+  CHECK(answer<float, linear, as_stored>() == cudaSuccess);
   CHECK(plain_memory_ignores_modes());
   for (const float x : {0.5f, 1.0f, 1.5f, 2.25f, 3.5f, 4.25f})
     CHECK(read_with_border(x, 1) == by_the_rules(shown_row(), border_linear, {x, 0, 0}));
@@ -270,3 +231,5 @@ TEST_CASE("sampling: a border set for the dimension that is not there shows") {
   for (const float x : {0.5f, 1.0f, 1.5f, 2.25f, 3.5f, 4.25f})
     CHECK(read_with_border(x, 2) == by_the_rules(row_as_image(), border_linear, {x, 0, 0}));
 }
+
+EXPERIMENT_CHECKS(sampling)

@@ -355,4 +355,6 @@ TEST_CASE("counts: recorded ones test the model, and without them the case is sk
   CHECK(self_check_skipped);
   self_check_skipped = false;
   CHECK(results_file("x.csv").empty());
+  CHECK(results_folder("sources", "no such folder") == "sources");
+  CHECK(results_folder("sources", ".") != "sources");
 }

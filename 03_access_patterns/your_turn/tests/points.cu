@@ -76,9 +76,9 @@ namespace leaves_processes {
 size_t words_for(size_t n) { return 3 * n; }
 
 size_t word_of(size_t, Field, size_t) {
-  if (fork() == 0) {  // it holds the output open: whoever reads that waits until it has ended
+  if (fork() == 0) {  // it holds the output open for a minute, for whoever reads that
     setsid();
-    sleep(1000);
+    sleep(60);
     _exit(0);
   }
   std::abort();
@@ -96,7 +96,7 @@ size_t words_for(size_t n) { return 3 * n; }
 
 size_t word_of(size_t, Field, size_t) {
   if (fork() == 0) {
-    sleep(1000);
+    sleep(60);
     _exit(0);
   }
   return 0;
