@@ -19,6 +19,7 @@ import figures
 import records
 
 PAGES = ["*.md", "0?_*/**/*.md", "tools/**/*.md"]
+FIRST = ["README.md", "01_memory_model/GLOSSARY.md", "tools/gpus.md", "reports.md"]  # then the others by their names
 COPIED = {".csv", ".svg", ".png", ".ipynb"}  # other files become a page
 LANGUAGES = {".cu": "cuda", ".cuh": "cuda", ".cpp": "cpp", ".hpp": "cpp", ".py": "python", ".sh": "sh", ".cmake": "cmake",
              ".json": "json", ".yml": "yaml"}
@@ -40,6 +41,12 @@ slugs = Slugs()
 
 def on_page_markdown(markdown, **_):
     slugs.seen = {}
+
+
+def pages():
+    """The names of the repository's pages; in a folder, the README is the first."""
+    found = {page.relative_to(ROOT).as_posix() for pattern in PAGES for page in ROOT.glob(pattern)}
+    return sorted(found, key=lambda name: name.replace("README", ""))
 
 
 # ---- a page's Markdown -----------------------------------------------------------------------------------------------
@@ -134,6 +141,7 @@ def reports():
 
 
 def on_config(config):
+    config.nav = FIRST + [page for page in pages() if page not in FIRST]
     config.mdx_configs["toc"]["slugify"] = slugs
     if os.environ.get("SITE_REPOSITORY"):
         config.extra["social"] = [{"icon": "fontawesome/brands/github", "link": os.environ["SITE_REPOSITORY"]}]
@@ -147,9 +155,9 @@ def on_files(files, config):
         add(path, f"---\nsearch: {{exclude: true}}\n---\n{content}", InclusionLevel.NOT_IN_NAV)
 
     linked = set()
-    for page in sorted({page for pattern in PAGES for page in ROOT.glob(pattern)}):
-        first = "---\nsearch: {boost: 2}\n---\n" if page.name == "GLOSSARY.md" else ""
-        add(page.relative_to(ROOT).as_posix(), first + converted(page, linked))
+    for page in pages():
+        first = "---\nsearch: {boost: 2}\n---\n" if page.endswith("GLOSSARY.md") else ""
+        add(page, first + converted(ROOT / page, linked))
 
     for path in sorted(linked):
         if path.is_dir() and not (path / "README.md").exists():
