@@ -23,6 +23,7 @@ TOOLS = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(TOOLS))
 
 import browser
+import page_checks
 
 ROOT = TOOLS.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("0?_*/**/*.md"), *ROOT.glob("tools/**/*.md")])
@@ -217,17 +218,18 @@ class Site(InABrowser):
         self.assertTrue({self.html(page) for page in PAGES} <= set(seen))
         self.assertEqual(dead_links(seen, self.site), [])
 
-    def test_anchors_are_those_of_github(self):
+    def test_anchors_are_those_of_github_and_the_experiments(self):
         for page in PAGES:
             with self.subTest(page=page.relative_to(ROOT)):
                 self.open(self.html(page))
-                expected, ids = github_anchors(page), Seen(self.window).ids
+                ids = Seen(self.window).ids
+                expected = github_anchors(page) + page_checks.experiments(page, page.parent.name)
                 self.assertGreater(len(expected), 0)
                 self.assertEqual([anchor for anchor in expected if anchor not in ids], [])
 
     def test_dark_and_light_narrow_and_wide(self):
         for page in [*map(self.html, PAGES), self.site / "reports.html"]:
-            for width, scheme in ((400, "dark"), (400, "light"), (1280, "dark"), (1280, "light")):
+            for width, scheme in ((400, "dark"), (1280, "light")):
                 with self.subTest(page=page.relative_to(self.site), width=width, scheme=scheme):
                     self.open(page, width, scheme)
                     self.assertEqual(self.too_wide(), [])
