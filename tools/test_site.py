@@ -176,8 +176,11 @@ class InABrowser(unittest.TestCase):
         unittest.addModuleCleanup(server.shutdown)
         InABrowser.address = f"http://127.0.0.1:{server.server_port}/{UNDER}/"
         InABrowser.site = pathlib.Path(folder.name).resolve() / UNDER
-        subprocess.run([sys.executable, "-m", "mkdocs", "build", "-q", "-f", TOOLS / "site/mkdocs.yml", "-d", InABrowser.site],
-                       env={**os.environ, "SITE_URL": InABrowser.address, "NO_MKDOCS_2_WARNING": "1"}, check=True)
+        built = subprocess.run([sys.executable, "-m", "mkdocs", "build", "-f", TOOLS / "site/mkdocs.yml", "-d", InABrowser.site],
+                               env={**os.environ, "SITE_URL": InABrowser.address, "NO_MKDOCS_2_WARNING": "1"},
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if built.returncode:
+            raise AssertionError(built.stdout)
         InABrowser.window = browser.Browser(browser.find())
         unittest.addModuleCleanup(InABrowser.window.__exit__)
 
