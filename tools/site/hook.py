@@ -24,6 +24,13 @@ COPIED = {".csv", ".svg", ".png", ".ipynb"}  # other files become a page
 LANGUAGES = {".cu": "cuda", ".cuh": "cuda", ".cpp": "cpp", ".hpp": "cpp", ".py": "python", ".sh": "sh", ".cmake": "cmake",
              ".json": "json", ".yml": "yaml"}
 
+
+def pages():
+    """The names of the repository's pages; in a folder, the README is the first."""
+    found = {page.relative_to(ROOT).as_posix() for pattern in PAGES for page in ROOT.glob(pattern)}
+    return sorted(found, key=lambda name: name.replace("README", ""))
+
+
 # ---- anchors, as GitHub makes them -----------------------------------------------------------------------------------
 
 
@@ -41,12 +48,6 @@ slugs = Slugs()
 
 def on_page_markdown(markdown, **_):
     slugs.seen = {}
-
-
-def pages():
-    """The names of the repository's pages; in a folder, the README is the first."""
-    found = {page.relative_to(ROOT).as_posix() for pattern in PAGES for page in ROOT.glob(pattern)}
-    return sorted(found, key=lambda name: name.replace("README", ""))
 
 
 # ---- a page's Markdown -----------------------------------------------------------------------------------------------
