@@ -22,7 +22,7 @@ static __global__ void sum_rows(float* out, const float* in, unsigned rows, unsi
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
   // one load in flight per thread, whatever the compiler thinks best: the number of blocks is to
-  // decide how many bytes are in flight (sum.cu leaves it to the compiler, as the text does)
+  // decide how many bytes are in flight
 #pragma unroll 1
     for (unsigned col = threadIdx.x; col < columns; col += blockDim.x)
       sum += in[size_t(row) * columns + col];
