@@ -63,7 +63,8 @@ Judged judged(const Run& run, const Level& level, const std::string& needs) {
                              : Interval{s.median, s.low, s.high, s.repeats > 1 ? s.repeats : 0, ""};
   }
   const std::string figure =
-      unit.empty() ? share_text(v) : range_text(v, decimals(v.value)) + " " + unit;
+      unit.empty() ? share_text(v)
+                   : range_text(v, decimals(v.value)) + (unit == "x" ? "" : " ") + unit;
   return {v, figure + " " + level.metric, ""};
 }
 
