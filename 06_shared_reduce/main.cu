@@ -7,7 +7,7 @@
 [[gnu::weak]] extern const samples::Experiment ladder_experiment;
 [[gnu::weak]] void divergence(const Run&);
 [[gnu::weak]] extern const samples::Experiment branches_experiment;
-[[gnu::weak]] void barriers(const Run&);
+[[gnu::weak]] extern const samples::Experiment barriers_experiment;
 [[gnu::weak]] void bank_strides(const Run&);
 [[gnu::weak]] void bank_steps(const Run&);
 [[gnu::weak]] void bank_tile(const Run&);
@@ -25,8 +25,7 @@ int main(int argc, char** argv) {
                {"divergence", "divergent warps in every step of the three, and what they cost",
                 &divergence},
                listed(&branches_experiment),
-               {"barriers", "words that go wrong without one, and how long warps wait at one",
-                &barriers},
+               listed(&barriers_experiment),
                {"bank_strides", "reads at strides 1 to 33, in words of 4, 8 and 16 bytes",
                 &bank_strides},
                {"bank_steps", "bank conflicts in every step of the three, and what they cost",
