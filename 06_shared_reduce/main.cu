@@ -5,7 +5,7 @@
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] extern const samples::Experiment ladder_experiment;
-[[gnu::weak]] void divergence(const Run&);
+[[gnu::weak]] extern const samples::Experiment divergence_experiment;
 [[gnu::weak]] extern const samples::Experiment branches_experiment;
 [[gnu::weak]] extern const samples::Experiment barriers_experiment;
 [[gnu::weak]] void bank_strides(const Run&);
@@ -22,8 +22,7 @@ int main(int argc, char** argv) {
        .experiments =
            {
                listed(&ladder_experiment),
-               {"divergence", "divergent warps in every step of the three, and what they cost",
-                &divergence},
+               listed(&divergence_experiment),
                listed(&branches_experiment),
                listed(&barriers_experiment),
                {"bank_strides", "reads at strides 1 to 33, in words of 4, 8 and 16 bytes",
