@@ -124,7 +124,7 @@ __global__ void together(unsigned* out, const unsigned* in, unsigned rounds, uns
 
 // ---- what is right ----
 
-/// Word i of the input with number `seed`.
+/// Word i of an input; `seed` is where it begins in the sequence of all words.
 struct WordAt {
   unsigned seed = 0;
   __host__ __device__ unsigned operator()(size_t i) const { return scrambled(i, seed); }
@@ -281,27 +281,28 @@ constexpr unsigned more_steps = 3 * short_round;  // the long round has four tim
 /// What the warps do. One block on each multiprocessor, of as many warps as `at` says; or blocks of
 /// so many threads that fill one in `share` of its places, with rounds of as many steps.
 struct Kind {
-  const char *key, *words;
-  const char* apart = "";  ///< the same work without barriers; empty: it has none
-  bool uneven = false;     ///< one warp has more to do
+  std::string_view key = {};
+  const char* words = "";
+  bool uneven = false;  ///< one warp has more to do
   unsigned threads = 0, share = 0;
 
   bool lone() const { return share == 0; }
-  bool barrier() const { return *apart; }
 };
 constexpr Kind kinds[] = {
-    {"apart_even", "even, apart"},
-    {"together_even", "even, together", "apart_even"},
-    {"apart_uneven", "one has four times the work, apart", "", true},
-    {"together_uneven", "one has four times the work, together", "apart_uneven", true},
-    {"apart_full_256", "full of blocks of 256, apart", "", false, 256, 1},
-    {"together_full_256", "full of blocks of 256, together", "apart_full_256", false, 256, 1},
-    {"apart_full_1024", "full of blocks of 1024, apart", "", false, 1024, 1},
-    {"together_full_1024", "full of blocks of 1024, together", "apart_full_1024", false, 1024, 1},
-    {"apart_quarter", "a quarter full, apart", "", false, 256, 4},
-    {"together_quarter", "a quarter full, together", "apart_quarter", false, 256, 4},
-};
-const Kind& kind_of(const Ref& row) { return *with_key(kinds, row); }
+    {.key = "even", .words = "even"},
+    {.key = "uneven", .words = "one has four times the work", .uneven = true},
+    {.key = "full_256", .words = "full of blocks of 256", .threads = 256, .share = 1},
+    {.key = "full_1024", .words = "full of blocks of 1024", .threads = 1024, .share = 1},
+    {.key = "quarter", .words = "a quarter full of blocks of 256", .threads = 256, .share = 4}};
+
+/// "together_even at 8".
+Ref row_of(bool barrier, std::string_view kind, double at) {
+  return {(barrier ? "together_" : "apart_") + std::string(kind), at};
+}
+bool has_barrier(const Ref& row) { return row.key.starts_with("together_"); }
+const Kind& kind_of(const Ref& row) {
+  return *with_key(kinds, row.key.substr(row.key.find('_') + 1));
+}
 
 /// A multiple of 32 short rounds, so that each warp has as many long ones. Longer rounds: the same
 /// number of steps in all.
@@ -309,10 +310,10 @@ Shape shape_of(const Run& run, const Ref& row) {
   const Kind& kind = kind_of(row);
   const unsigned at = unsigned(row.at), rounds = run.quick ? 512 : 2048;
   if (kind.lone())
-    return {kind.barrier(), at, 1, rounds, short_round, kind.uneven ? more_steps : 0};
+    return {has_barrier(row), at, 1, rounds, short_round, kind.uneven ? more_steps : 0};
   const unsigned room = run.device ? unsigned(run.device->prop.maxThreadsPerMultiProcessor) : 0;
   const unsigned blocks = std::max(room / kind.threads / kind.share, 1u);
-  return {kind.barrier(), kind.threads / 32, blocks, rounds * short_round / at, at};
+  return {has_barrier(row), kind.threads / 32, blocks, rounds * short_round / at, at};
 }
 
 /// Why its blocks do not fill this GPU's multiprocessors; empty: they do.
@@ -365,15 +366,16 @@ void count_wrong_words(const Run& run) {
   for (const unsigned warps : warp_counts) {
     const unsigned threads = 32 * warps;
     const Ref row = reversed(threads);
-    const auto wrong = [&](void (*kernel)(unsigned*, const unsigned*), unsigned seed) {
-      return wrong_after(reverse_task(Shared{Reversal(n / threads, threads, seed)}, kernel));
+    const auto wrong = [&](void (*kernel)(unsigned*, const unsigned*), unsigned which) {
+      // words that no other launch has: see kernel 2
+      return wrong_after(reverse_task(Shared{Reversal(n / threads, threads, which * n)}, kernel));
     };
     const Statistics with = ask_for_table(run, row, wrong_with, "words", [&] {
       require_right(wrong(reverse, 2 * warps) == 0, text(row));
       return single(0);
     });
     const Statistics without = ask_for_table(run, row, wrong_without, "words", [&] {
-      return single(double(wrong(unguarded_reverse, 2 * warps + 1)));  // other words: see kernel 2
+      return single(double(wrong(unguarded_reverse, 2 * warps + 1)));
     });
     table.row({row.key, "threads", at_text(row), at_text(row)},
               {with.median, without.median, percent(without.median / n)});
@@ -426,36 +428,36 @@ void measure_work(const Run& run, bool lone, const char* heading, const BarrierC
   const auto ns_of = [&](const Row& row, double ms) {
     return ms * 1e6 / shape_of(run, row.ref).rounds;
   };
-  Sheet sheet(
-      run, heading,
-      {in_unit(compared("ns a round", "a round", "ns", 1), ns_of),
-       spread(),
-       {shown("of apart"),
-        {},
-        {},
-        [&sheet](const Row& row, const Statistics& ms) {
-          const Kind& kind = kind_of(row.ref);
-          return kind.barrier() ? factor_text(ms.median / sheet.ms({kind.apart, row.ref.at})) : "-";
-        }}},
-      lone ? "warps" : "steps");
+  Sheet sheet(run, heading,
+              {in_unit(compared("ns a round", "a round", "ns", 1), ns_of),
+               spread(),
+               {shown("of apart"),
+                {},
+                {},
+                [&sheet](const Row& row, const Statistics& ms) {
+                  const Ref apart = row_of(false, kind_of(row.ref).key, row.ref.at);
+                  return has_barrier(row.ref) ? factor_text(ms.median / sheet.ms(apart)) : "-";
+                }}},
+              lone ? "warps" : "steps");
   for (const Kind& kind : kinds)
     for (const unsigned at : lone ? std::span<const unsigned>(warp_counts) : lengths)
-      if (kind.lone() == lone && (!kind.uneven || at == text_block))
-        sheet.add({.ref = {kind.key, double(at)},
-                   .words = std::to_string(at) + ", " + kind.words,
-                   .calibrates = lone && !kind.barrier() && !kind.uneven,
-                   .model = lone ? model_of(run.device, Model::traffic) : Model::host,
-                   .missing = missing(kind, run.device),
-                   .printed = lone || kind.barrier()});
+      for (const bool barrier : {false, true})
+        if (kind.lone() == lone && (!kind.uneven || at == text_block))
+          sheet.add({.ref = row_of(barrier, kind.key, at),
+                     .words = std::to_string(at) + ", " + kind.words +
+                              (barrier ? ", together" : ", apart"),
+                     .calibrates = lone && !barrier && !kind.uneven,
+                     .model = lone ? model_of(run.device, Model::traffic) : Model::host,
+                     .missing = missing(kind, run.device),
+                     .printed = lone || barrier});
   sheet.measure(Timing::in_turn, [&](const Row& row) {
     return work_task(Shared{Work(shape_of(run, row.ref), multiprocessors_of(run))}, row.ref);
   });
   sheet.predict([&](const Row& row) {
-    const Kind& kind = kind_of(row.ref);
-    if (!lone && !kind.barrier()) return double(NAN);  // measured, for those with barriers
-    const Ref even_apart{lone ? "apart_even" : kind.apart, row.ref.at};
+    if (!lone && !has_barrier(row.ref)) return double(NAN);  // measured, for those with barriers
+    const Ref apart = row_of(false, lone ? "even" : kind_of(row.ref).key, row.ref.at);
     const Shape shape = shape_of(run, row.ref);
-    return predicted_ns(shape, ns_of(row, sheet.ms(even_apart)), cost) * shape.rounds * 1e-6;
+    return predicted_ns(shape, ns_of(row, sheet.ms(apart)), cost) * shape.rounds * 1e-6;
   });
   sheet.print();
 }
@@ -475,14 +477,14 @@ std::vector<Claim> claims(const Run&) {
   Claim idle{.part = {"06.5", "barriers that nobody needs slow a full multiprocessor down",
                       "no figure", "wiki"},
              .rule = beats()};
-  for (const Kind& kind : kinds)
-    for (const unsigned steps : lengths)
-      if (kind.share == 1 && kind.barrier())
-        idle.pairs.push_back(
-            {.slow = {kind.key, double(steps)}, .fast = {kind.apart, double(steps)}});
-  for (const char* work : {"even", "uneven"})
-    idle.found.push_back({.slow = {std::string("together_") + work, text_block},
-                          .fast = {std::string("apart_") + work, text_block}});
+  const auto with_and_without = [](const Kind& kind, unsigned at) {
+    return Comparison{.slow = row_of(true, kind.key, at), .fast = row_of(false, kind.key, at)};
+  };
+  for (const Kind& kind : kinds) {
+    if (kind.lone()) idle.found.push_back(with_and_without(kind, text_block));
+    if (kind.share != 1) continue;
+    for (const unsigned steps : lengths) idle.pairs.push_back(with_and_without(kind, steps));
+  }
   return {idle};
 }
 
@@ -513,7 +515,7 @@ std::vector<Checked> tasks(size_t n) {
     for (const bool barrier : {false, true})
       for (const unsigned rounds : {0, 1, 7, 64}) {
         const Shared work{Work({barrier, warps, blocks, rounds, short_round, more_steps}, 1)};
-        all.push_back({.task = work_task(work, barrier ? "together_uneven" : "apart_uneven"),
+        all.push_back({.task = work_task(work, row_of(barrier, "uneven", warps)),
                        .elements = work->out.size(),
                        .change_one = [work] { work->out.change(0); }});
       }

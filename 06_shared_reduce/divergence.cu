@@ -203,25 +203,28 @@ struct Vote {
   Rule which;
   void (*kernel)(unsigned*, unsigned*, const unsigned*);
 };
-const Vote votes[] = {
-    {name_of<vote_modulo>(), "modulo", Rule::modulo, vote_modulo},
-    {name_of<vote_strided>(), "strided", Rule::strided, vote_strided},
-    {name_of<vote_descending>(), "descending", Rule::descending, vote_descending},
-};
+template <auto kernel>
+Vote vote(const char* words, Rule which) {
+  return {name_of<kernel>(), words, which, kernel};
+}
+const Vote votes[] = {vote<vote_modulo>("modulo", Rule::modulo),
+                      vote<vote_strided>("strided", Rule::strided),
+                      vote<vote_descending>("descending", Rule::descending)};
 
 struct Sum {
   std::string_view key;
   const char* words;
   Rule which;
+  unsigned lone_steps;  ///< the last ones, which a warp makes without barriers
   void (*kernel)(unsigned*, long long*, const unsigned*, unsigned);
-  unsigned lone_steps = 0;  ///< the last ones, which a warp makes without barriers
 };
-const Sum sums[] = {
-    {name_of<sum_mask>(), "mask", Rule::modulo, sum_mask},
-    {name_of<sum_strided>(), "strided", Rule::strided, sum_strided},
-    {name_of<sum_descending>(), "descending", Rule::descending, sum_descending},
-    {name_of<sum_last_warp>(), "descending, last warp alone", Rule::descending, sum_last_warp, 5},
-};
+template <auto kernel>
+Sum sum(const char* words, Rule which, unsigned lone_steps = 0) {
+  return {name_of<kernel>(), words, which, lone_steps, kernel};
+}
+const Sum sums[] = {sum<sum_mask>("mask", Rule::modulo), sum<sum_strided>("strided", Rule::strided),
+                    sum<sum_descending>("descending", Rule::descending),
+                    sum<sum_last_warp>("descending, last warp alone", Rule::descending, 5)};
 
 /// Steps until one word is left of n.
 unsigned step_count(unsigned n) {
@@ -382,9 +385,8 @@ Model model_of(const Sum& sum, const Device* device) {
 
 constexpr unsigned text_threads = 256;
 constexpr unsigned block_sizes[] = {128, 256, 512, 1024};
-const char* const adding = "adding threads";
-const char* const divergent = "divergent warps";
-const char* const cycles = "cycles a sum";
+constexpr const char* divergent = "divergent warps";
+constexpr const char* cycles = "cycles a sum";
 
 /// How many threads of each warp added in a step, as the warps counted themselves.
 std::vector<unsigned> counted_adding(const Vote& vote, unsigned step, unsigned threads) {
@@ -395,23 +397,34 @@ std::vector<unsigned> counted_adding(const Vote& vote, unsigned step, unsigned t
   return {all.begin() + step * warps, all.begin() + (step + 1) * warps};
 }
 
+struct Counted {
+  const char *metric, *unit;
+  unsigned Activity::*number;
+};
+constexpr Counted counts[] = {{"adding threads", "threads", &Activity::threads},
+                              {divergent, "warps", &Activity::divergent}};
+
 void show_votes(const Run& run) {
-  Table table(
-      run.report, "reduction, step",
-      {predicted(adding, adding, "threads", 0), counted("counted", adding, "threads", 0),
-       predicted("divergent", divergent, "warps", 0), counted("counted", divergent, "warps", 0)});
+  std::vector<Column> columns;
+  for (const Counted& what : counts) {
+    columns.push_back(predicted(what.metric, what.metric, what.unit, 0));
+    columns.push_back(counted("counted", what.metric, what.unit, 0));
+  }
+  Table table(run.report, "reduction, step", columns);
   for (const Vote& vote : votes)
     for (unsigned step = 0; step < step_count(text_threads); ++step) {
       const Ref row{vote.key, double(step + 1)};
-      const auto seen = [&] { return Activity(counted_adding(vote, step, text_threads)); };
-      const Statistics adds =
-          ask_for_table(run, row, adding, "threads", [&] { return single(seen().threads); });
-      const Statistics diverge =
-          ask_for_table(run, row, divergent, "warps", [&] { return single(seen().divergent); });
       const Activity expected(adding_threads(vote.which, step, text_threads));
-      table.row(
-          {row.key, "step", at_text(row), std::string(vote.words) + ", " + at_text(row)},
-          {double(expected.threads), adds.median, double(expected.divergent), diverge.median});
+      std::vector<Cell> cells;
+      for (const Counted& what : counts) {
+        const Statistics seen = ask_for_table(run, row, what.metric, what.unit, [&] {
+          return single(Activity(counted_adding(vote, step, text_threads)).*what.number);
+        });
+        cells.push_back(double(expected.*what.number));
+        cells.push_back(seen.median);
+      }
+      table.row({row.key, "step", at_text(row), std::string(vote.words) + ", " + at_text(row)},
+                cells);
     }
   table.print();
 }

@@ -55,29 +55,37 @@ TEST_CASE("barriers: the shapes of the rows") {
   device.number = -1;
   device.prop.maxThreadsPerMultiProcessor = 2048;
   const Run run{report, &device, {}};
-  for (const Kind& kind : kinds) {
-    CAPTURE(std::string(kind.key));
-    const std::string key = kind.key;
-    const bool together = key.starts_with("together");
-    if (together) CHECK(kind.apart == "apart" + key.substr(8));
-    const Shape s = shape_of(run, {kind.key, 16});
-    CHECK(s.barrier == together);
-    if (key.find("even") != key.npos) {
-      CHECK(s.warps == 16);
-      CHECK(s.blocks == 1);
-      CHECK(s.rounds % 32 == 0);
-      CHECK(s.more == (key.find("uneven") != key.npos ? 3 * s.steps : 0));
-    } else {
-      CHECK(s.warps * s.blocks == (key.find("full") != key.npos ? 64u : 16u));
-      CHECK(s.warps == (key.find("1024") != key.npos ? 32u : 8u));
-      CHECK(s.steps == 16);
-      CHECK(s.rounds * s.steps == 2048 * 8);
+  for (const bool barrier : {false, true})
+    for (const unsigned at : {4, 16}) {
+      const Shape even = shape_of(run, row_of(barrier, "even", at));
+      CHECK(even.barrier == barrier);
+      CHECK(even.warps == at);
+      CHECK(even.blocks == 1);
+      CHECK(even.steps == 8);
+      CHECK(even.rounds % 32 == 0);
+      CHECK(even.more == 0);
+      const Shape uneven = shape_of(run, row_of(barrier, "uneven", at));
+      CHECK(uneven.more == 3 * uneven.steps);
+      struct Filled {
+        const char* kind;
+        unsigned warps, blocks;
+      };
+      for (const auto& [kind, warps, blocks] :
+           {Filled{"full_256", 8, 8}, Filled{"full_1024", 32, 2}, Filled{"quarter", 8, 2}}) {
+        CAPTURE(std::string(kind));
+        const Shape s = shape_of(run, row_of(barrier, kind, at));
+        CHECK(s.barrier == barrier);
+        CHECK(s.warps == warps);
+        CHECK(s.blocks == blocks);
+        CHECK(s.steps == at);
+        CHECK(s.rounds * s.steps == even.rounds * even.steps);
+      }
     }
-  }
-  CHECK(missing(kind_of("together_full_1024"), &device).empty());
+  const Kind& full_1024 = kind_of(row_of(true, "full_1024", 4));
+  CHECK(missing(full_1024, &device).empty());
   device.prop.maxThreadsPerMultiProcessor = 1536;
-  CHECK(!missing(kind_of("together_full_1024"), &device).empty());
-  CHECK(missing(kind_of("together_full_256"), &device).empty());
+  CHECK(!missing(full_1024, &device).empty());
+  CHECK(missing(kind_of(row_of(true, "full_256", 4)), &device).empty());
 }
 
 TEST_CASE("barriers: what decides the claim") {
