@@ -399,10 +399,12 @@ std::vector<unsigned> counted_adding(const Vote& vote, unsigned step, unsigned t
 
 struct Counted {
   const char *metric, *unit;
-  unsigned Activity::*number;
+  unsigned (*of)(const Activity&);
 };
-constexpr Counted counts[] = {{"adding threads", "threads", &Activity::threads},
-                              {divergent, "warps", &Activity::divergent}};
+const Counted counts[] = {
+    {"adding threads", "threads", [](const Activity& a) { return a.threads; }},
+    {divergent, "warps", [](const Activity& a) { return a.divergent; }},
+};
 
 void show_votes(const Run& run) {
   std::vector<Column> columns;
@@ -418,9 +420,9 @@ void show_votes(const Run& run) {
       std::vector<Cell> cells;
       for (const Counted& what : counts) {
         const Statistics seen = ask_for_table(run, row, what.metric, what.unit, [&] {
-          return single(Activity(counted_adding(vote, step, text_threads)).*what.number);
+          return single(what.of(Activity(counted_adding(vote, step, text_threads))));
         });
-        cells.push_back(double(expected.*what.number));
+        cells.push_back(double(what.of(expected)));
         cells.push_back(seen.median);
       }
       table.row({row.key, "step", at_text(row), std::string(vote.words) + ", " + at_text(row)},
