@@ -5,9 +5,9 @@
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] extern const samples::Experiment ladder_experiment;
-[[gnu::weak]] void divergence(const Run&);
-[[gnu::weak]] void branches(const Run&);
-[[gnu::weak]] void barriers(const Run&);
+[[gnu::weak]] extern const samples::Experiment divergence_experiment;
+[[gnu::weak]] extern const samples::Experiment branches_experiment;
+[[gnu::weak]] extern const samples::Experiment barriers_experiment;
 [[gnu::weak]] void bank_strides(const Run&);
 [[gnu::weak]] void bank_steps(const Run&);
 [[gnu::weak]] void bank_tile(const Run&);
@@ -22,12 +22,9 @@ int main(int argc, char** argv) {
        .experiments =
            {
                listed(&ladder_experiment),
-               {"divergence", "divergent warps in every step of the three, and what they cost",
-                &divergence},
-               {"branches", "1 to 32 paths of real work, in a warp and aligned to warps",
-                &branches},
-               {"barriers", "words that go wrong without one, and how long warps wait at one",
-                &barriers},
+               listed(&divergence_experiment),
+               listed(&branches_experiment),
+               listed(&barriers_experiment),
                {"bank_strides", "reads at strides 1 to 33, in words of 4, 8 and 16 bytes",
                 &bank_strides},
                {"bank_steps", "bank conflicts in every step of the three, and what they cost",
