@@ -261,11 +261,22 @@ struct Work {
   }
 };
 
+struct Kernel {
+  std::string_view key;  ///< its name, with which a row's key begins
+  void (*kernel)(unsigned*, const unsigned*, unsigned, unsigned, unsigned);
+};
+template <auto kernel>
+Kernel named() {
+  return {name_of<kernel>(), kernel};
+}
+const Kernel kernels[] = {named<apart>(), named<together>()};
+
 Task work_task(const Shared<Work>& work, const Ref& row) {
-  const auto launch = [work] {
+  const auto kernel = with_key(kernels, row.key.substr(0, row.key.find('_')))->kernel;
+  const auto launch = [work, kernel] {
     const Shape& s = work->shape;
-    (s.barrier ? together : apart)<<<work->blocks, 32 * s.warps>>>(
-        work->out.data(), work->in.data(), s.rounds, s.steps, s.more);
+    kernel<<<work->blocks, 32 * s.warps>>>(work->out.data(), work->in.data(), s.rounds, s.steps,
+                                           s.more);
   };
   return {text(row), launch, work->out.check(work->right)};
 }

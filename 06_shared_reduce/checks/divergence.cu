@@ -89,6 +89,14 @@ TEST_CASE("divergence: what decides 06.7") {
   CHECK(verdict(0, 0, 1) == verdict_text(Verdict::does_not_hold));  // nothing to remove
 }
 
+TEST_CASE("divergence: without a GPU 06.7 is computed") {
+  std::string printed;
+  Report report("no GPU", &printed);
+  MadeUpMachine machine(nullptr, [](const Ref&, const std::string&) { return 1.0; });
+  carry_out(divergence_experiment, Run{report, nullptr, {}}, machine);
+  CHECK(printed.find("divergent in the first 3 steps") != std::string::npos);
+}
+
 TEST_CASE("divergence: the warps count what was predicted") {
   if (skip_without_gpu()) return;
   for (unsigned n = 32; n <= max_threads; n *= 2)
