@@ -76,8 +76,8 @@ TEST_CASE("small_matrices: the longest of four limits, by hand") {
   CHECK(predicted_ms(32, 1e6, false, {19, 0, 1000}, device) == doctest::Approx(19));
   // 8 groups in turn: 8 x 116 instructions, 4 per cycle, by each of 1250 warps
   CHECK(instructions(4) == 4 * (4 + 1 + 4 + 1 + 4 + 12) + 12);
-  CHECK(predicted_ms(4, 1e6, true, {0, 0, 1000}, device) == doctest::Approx(1.25 * 8 * 116 / 4));
-  CHECK(predicted_ms(4, 1e6, false, {0, 0, 1000}, device) == doctest::Approx(1.25 * 68));
+  CHECK(predicted_ms(4, 1e6, true, {0, 0, 1000}, device) == doctest::Approx(1250 * 8 * 116 / 4e6));
+  CHECK(predicted_ms(4, 1e6, false, {0, 0, 1000}, device) == doctest::Approx(1250 * 68 / 1e6));
   // 250 blocks in one round, 32 steps
   CHECK(predicted_ms(32, 1e3, false, {0, 0.001, 1000}, device) == doctest::Approx(0.032));
   CHECK(predicted_ms(32, 1e3, false, {0, 0.001, 100}, device) == doctest::Approx(0.096));
