@@ -135,6 +135,7 @@ void check_tasks(const Experiment& experiment) {
       CAPTURE(n);
       CAPTURE(each.task.name);
       CHECK(wrong_after(each.task) == 0);
+      REQUIRE(bool(each.change_one));
       each.change_one();
       CHECK(each.task.check.wrong() == 1);
       each.task.check.poison();
