@@ -376,14 +376,14 @@ struct Calibrated {
 };
 
 /// Cycles for which a warp keeps the path between its multiprocessor's registers and shared memory
-/// or L1, which moves a word per lane and cycle. For one step: each lane reads the shown column;
-/// the column is written, 16 bytes per cycle; a shuffle for each halving of the search, and a read
-/// of the pivot. Behind the steps, a shuffle per word; a load and a store of each row, a cycle for
-/// each line of 128 bytes that the groups' rows lie in.
+/// or L1. For one step: a cycle for each 16 bytes of the column that are written, two for each read
+/// of them by all lanes (so many wavefronts are counted), one for a shuffle per halving of the
+/// search and one for a read of the pivot. Behind the steps, a shuffle per word; a load and a store
+/// of each row, a cycle for each line of 128 bytes that the groups' rows lie in.
 double path_cycles(unsigned n) {
   const double width = width_of(n), groups = 32 / width;
   const double lines = std::min(groups, std::ceil(groups * 4 * n * n / 128));
-  const double step = width + width / 4 + std::log2(width) + 1;
+  const double step = width / 4 + 2 * width / 4 + std::log2(width) + 1;
   return n * step + width + 2 * n * lines;
 }
 

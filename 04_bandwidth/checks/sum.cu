@@ -253,7 +253,9 @@ TEST_CASE("sum: the check is that of the text's loops") {
         CAPTURE(k.key);
         CAPTURE(side);
         CHECK(wrong_after(task_of(square, k.key, l)) == 0);
-        CHECK(square->out.to_host() == sums_by_host(square->walk(k, l), square->number));
+        std::vector<float> found = square->out.to_host();
+        found.resize(l.total());  // behind them there is room for a sum per row
+        CHECK(found == sums_by_host(square->walk(k, l), square->number));
       }
     }
 }
