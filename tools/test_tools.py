@@ -1434,8 +1434,13 @@ class OtherPages(unittest.TestCase):
         self.assertEqual(toolkits, sorted(toolkits, key=lambda each: tuple(map(int, each))))
 
     def test_the_container_for_editors_is_one_of_them(self):
-        image = json.loads((self.root / ".devcontainer/devcontainer.json").read_text(encoding="utf-8"))["image"]
+        folder = self.root / ".devcontainer"
+        described = json.loads((folder / "devcontainer.json").read_text(encoding="utf-8"))["build"]
+        recipe = (folder / described["dockerfile"]).read_text(encoding="utf-8")
+        image = re.search(r"^FROM (\S+)$", recipe, re.M).group(1)
         self.assertIn(f"- {image}\n", (self.root / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
+        for copied in re.findall(r"^COPY (\S+) ", recipe, re.M):
+            self.assertTrue((folder / described["context"] / copied).is_file(), copied)
 
 
 class Keys(InFolder):
