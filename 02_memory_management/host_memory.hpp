@@ -23,6 +23,11 @@ inline size_t available_host_bytes() {
 /// Bytes that a sample pins at most: what is pinned is taken from everything else on the host, so a
 /// quarter of what is free.
 inline size_t pinned_budget() { return available_host_bytes() / 4; }
+/// The same in a run: unlimited where nothing is pinned, on no GPU and on recorded and made-up
+/// ones.
+inline double pinnable_bytes(const Run& run) {
+  return run.device && run.device->number >= 0 ? double(pinned_budget()) : INFINITY;
+}
 
 /// Page-locks existing host memory (cudaHostRegister) and unlocks it again. The memory must outlive
 /// the registration.

@@ -4,7 +4,7 @@
 #include "options.hpp"
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
-[[gnu::weak]] void allocation(const Run&);
+[[gnu::weak]] extern const samples::Experiment allocation_experiment;
 [[gnu::weak]] void transfer(const Run&, const Options&);
 [[gnu::weak]] void transfer_fits(const Run&, const Options&);
 [[gnu::weak]] void batching(const Run&, const Options&);
@@ -23,8 +23,7 @@ int main(int argc, char** argv) {
        .about = "What it costs to allocate memory, and to carry data to the GPU and back",
        .experiments =
            {
-               {"allocation", "allocating in the loop, reusing, and allocating from a pool",
-                &allocation},
+               listed(&allocation_experiment),
                {"transfer", "copies from and to each kind of host memory, over their size",
                 with(options, transfer), with(options, transfer_fits)},
                {"batching", "many small copies, one large one, and the runtime's batched copy",

@@ -9,10 +9,10 @@
 #include <string>
 #include <utility>
 
-#include "../../common/report.hpp"
+#include "../../common/experiment.hpp"
 #include "../options.hpp"
 
-void allocation(const Run&);
+extern const samples::Experiment allocation_experiment;
 void transfer(const Run&, const Options&);
 void batching(const Run&, const Options&);
 void keep_on_device(const Run&);
@@ -22,6 +22,11 @@ void overlap(const Run&, const Options&);
 void peer(const Run&);
 
 namespace {
+
+/// Runs a declared experiment.
+std::function<void(const Run&)> declared(const samples::Experiment& experiment) {
+  return [&experiment](const Run& run) { samples::carry_out(experiment, run, ""); };
+}
 
 /// What is taken at a moment, in bytes.
 struct Taken {
@@ -48,7 +53,7 @@ TEST_CASE("leaks: every experiment gives back what it took" * doctest::test_suit
   mallopt(M_ARENA_MAX,
           1);  // or new threads would map 64 MiB each for what they allocate, and keep it
   const std::pair<std::string, std::function<void(const Run&)>> experiments[] = {
-      {"allocation", allocation},
+      {"allocation", declared(allocation_experiment)},
       {"transfer", [&](const Run& run) { transfer(run, options); }},
       {"batching", [&](const Run& run) { batching(run, options); }},
       {"keep_on_device", keep_on_device},
