@@ -5,8 +5,7 @@
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] extern const samples::Experiment allocation_experiment;
-[[gnu::weak]] void transfer(const Run&, const Options&);
-[[gnu::weak]] void transfer_fits(const Run&, const Options&);
+[[gnu::weak]] extern const samples::Experiment transfer_experiment;
 [[gnu::weak]] void batching(const Run&, const Options&);
 [[gnu::weak]] void batching_fits(const Run&, const Options&);
 [[gnu::weak]] void keep_on_device(const Run&);
@@ -17,15 +16,14 @@
 [[gnu::weak]] void peer(const Run&);
 
 int main(int argc, char** argv) {
-  Options options;
+  Options& options = typed_options();
   return run_sample(
       {.topic = "02_memory_management",
        .about = "What it costs to allocate memory, and to carry data to the GPU and back",
        .experiments =
            {
                listed(&allocation_experiment),
-               {"transfer", "copies from and to each kind of host memory, over their size",
-                with(options, transfer), with(options, transfer_fits)},
+               listed(&transfer_experiment),
                {"batching", "many small copies, one large one, and the runtime's batched copy",
                 with(options, batching), with(options, batching_fits)},
                {"keep_on_device",

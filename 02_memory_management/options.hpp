@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "../common/report.hpp"
+
 struct Options {
   static constexpr size_t largest_size =
       size_t(16) << 30;  ///< bytes: above that nothing new is seen on any link
@@ -11,3 +13,15 @@ struct Options {
   /// experiment's own.
   size_t size = 0;
 };
+
+/// What was typed; main.cu fills it.
+inline Options& typed_options() {
+  static Options typed;
+  return typed;
+}
+/// What was typed, but of a recorded or made-up GPU (its number is negative) the defaults, with
+/// which it was recorded.
+inline const Options& options_of(const Run& run) {
+  static const Options defaults;
+  return run.device && run.device->number < 0 ? defaults : typed_options();
+}

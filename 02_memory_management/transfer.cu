@@ -1,9 +1,12 @@
 // transfer: copies between the GPU and each kind of host memory. A copy engine follows only pages
 // that stay where they are, so copies of ordinary (pageable) memory go through a pinned buffer of
 // the driver. The wiki and the guide say that pinned memory is much faster, the wiki that
-// write-combined memory is faster still on some systems, but slow for the host to read [LC 2]; a
-// study of 2007 reads its card back at about 1 GB/s [BW]. Look at the largest copies, and at the
-// size from which on the bytes count and not the call.
+// write-combined memory is faster still on some systems, but slow for the host to read, and that
+// too much pinned memory slows the host [LC 2]; a study of 2007 reads its card back at about 1 GB/s
+// [BW]. Two things to look at:
+//   - The largest copies, pageable and pinned.
+//   - The size from which on the bytes count and not the call.
+//
 //   cmake -S 02_memory_management -B build/transfer -DEXPERIMENTS=transfer
 //   cmake --build build/transfer && build/transfer/02_memory_management
 //
@@ -17,10 +20,13 @@
 #include <numeric>
 #include <optional>
 
+#include "../common/experiment.hpp"
 #include "../common/host_threads.hpp"
 #include "host_memory.hpp"
 #include "options.hpp"
 #include "pattern.cuh"
+
+using namespace samples;
 
 namespace {
 
@@ -61,57 +67,85 @@ void copy_queued(Byte* device, const Byte* host, size_t n, cudaStream_t up) {
 
 // ---- the kinds of host memory ----
 
-enum Kind { pageable, pinned, portable, mapped, combined, registered, kind_count };
-const char* const kind_names[] = {"pageable", "cudaMallocHost", "portable",
-                                  "mapped",   "write-combined", "registered"};
-constexpr unsigned flags_of[] = {
-    0, cudaHostAllocDefault, cudaHostAllocPortable, cudaHostAllocMapped, cudaHostAllocWriteCombined,
-    0};
+enum class Kind { pageable, pinned, portable, mapped, write_combined, registered };
+struct Memory {
+  const char* key = "";
+  const char* words = "";
+  Kind kind = Kind::pageable;
+  unsigned flags = cudaHostAllocDefault;
+
+  bool by_malloc() const { return kind == Kind::pageable || kind == Kind::registered; }
+};
+const Memory kinds[] = {
+    {.key = "pageable", .words = "pageable"},
+    {.key = "pinned", .words = "cudaMallocHost", .kind = Kind::pinned},
+    {.key = "portable",
+     .words = "portable",
+     .kind = Kind::portable,
+     .flags = cudaHostAllocPortable},
+    {.key = "mapped", .words = "mapped", .kind = Kind::mapped, .flags = cudaHostAllocMapped},
+    {.key = "write_combined",
+     .words = "write-combined",
+     .kind = Kind::write_combined,
+     .flags = cudaHostAllocWriteCombined},
+    {.key = "registered", .words = "registered", .kind = Kind::registered},
+};
+const Memory& memory_of(Kind kind) { return kinds[static_cast<size_t>(kind)]; }
 
 /// Host memory of one kind, every page touched. Throws CudaError where it is refused.
 class HostMemory {
  public:
-  HostMemory(Kind kind, size_t bytes) : kind_(kind), memory_(allocate(kind, bytes), release(kind)) {
+  HostMemory(const Memory& kind, size_t bytes) : kind_(&kind), memory_(nullptr, release(kind)) {
+    if (device_memory::Pretence::stands()) return;
+    memory_.reset(allocate(kind, bytes));
     // no host has pages of less than 4 KiB, and one thread would take long
     const size_t part = (bytes + 7) / 8;
     on_threads(8, [this, part, bytes](size_t k) {
       for (size_t i = k * part; i < std::min(bytes, (k + 1) * part); i += 4 * kib) data()[i] = 1;
     });
-    if (kind == registered) registration_.emplace(data(), bytes);
+    if (kind.kind == Kind::registered) registration_.emplace(data(), bytes);
   }
   Byte* data() const { return memory_.get(); }
-  Kind kind() const { return kind_; }
+  const Memory& kind() const { return *kind_; }
 
  private:
   using Release = void (*)(void*);
-  static Byte* allocate(Kind kind, size_t bytes) {
+  static Byte* allocate(const Memory& kind, size_t bytes) {
     void* data = nullptr;
-    if (kind == pageable || kind == registered) {
+    if (kind.by_malloc()) {
       data = std::malloc(bytes);
       if (!data) throw std::runtime_error("out of host memory: " + bytes_text(double(bytes)));
     } else {
-      const cudaError_t code = cudaHostAlloc(&data, bytes, flags_of[kind]);
+      const cudaError_t code = cudaHostAlloc(&data, bytes, kind.flags);
       if (code != cudaSuccess) cudaGetLastError();
-      const std::string call =
-          "cudaHostAlloc of " + bytes_text(double(bytes)) + ", " + kind_names[kind];
+      const std::string call = "cudaHostAlloc of " + bytes_text(double(bytes)) + ", " + kind.words;
       check_cuda(code, call.c_str(), __FILE__, __LINE__);
     }
     return static_cast<Byte*>(data);
   }
-  static Release release(Kind kind) {
-    if (kind == pageable || kind == registered) return std::free;
+  static Release release(const Memory& kind) {
+    if (kind.by_malloc()) return std::free;
     return [](void* data) { cudaFreeHost(data); };
   }
 
-  Kind kind_;
+  const Memory* kind_;
   std::unique_ptr<Byte, Release> memory_;
   std::optional<Registration> registration_;  // last: it ends before the memory does
 };
 
 // ---- what is right ----
 
-enum Direction { to_device, to_host, both_ways };
-const char* const direction_names[] = {"host to device", "device to host", "both ways"};
+enum class Direction { to_device, to_host, both_ways };
+struct Way {
+  const char* key = "";
+  const char* words = "";
+  Direction direction = Direction::to_device;
+};
+const Way ways[] = {
+    {.key = "to_device", .words = "to the device"},
+    {.key = "to_host", .words = "to the host", .direction = Direction::to_host},
+    {.key = "both_ways", .words = "both ways", .direction = Direction::both_ways},
+};
 
 /// A number that no check has had before.
 unsigned next_round() {
@@ -123,14 +157,18 @@ unsigned next_round() {
 /// own in the pattern, so that nothing that was there before is right.
 struct Ends {
   HostMemory host;
+  Shared<DeviceBuffer<Byte>> on_device;
   Byte* on_host;  ///< where the copies begin
   Byte* device;
   Stream up, down;
   DeviceBuffer<unsigned long long> wrong_count{1};
   unsigned round = 0;
 
-  Ends(Kind kind, size_t bytes, Byte* device, size_t guard = 0)
-      : host(kind, bytes + 2 * guard), on_host(host.data() + guard), device(device) {}
+  Ends(Kind kind, size_t bytes, const Shared<DeviceBuffer<Byte>>& on_device, size_t guard = 0)
+      : host(memory_of(kind), bytes + 2 * guard),
+        on_device(on_device),
+        on_host(host.data() + guard),
+        device(on_device->data() + guard) {}
 
   /// Makes `n` bytes of the host right; of an earlier round they are all wrong.
   void put_on_host(size_t n) {
@@ -150,83 +188,72 @@ struct Ends {
     return wrong_on_device(first, n);
   }
 
-  Task task(Direction direction, size_t n) {
-    Task task;
-    task.name = std::string(direction_names[direction]) + ", " + kind_names[host.kind()] + ", " +
-                bytes_text(double(n));
-    task.on_host = true;
-    if (direction == to_device) {
-      task.launch = [this, n] { copy_to_device(device, on_host, n); };
-      task.check.poison = [this, n] {
-        round = next_round();
-        put_on_host(n);
-        spoil_device(0, n);
-      };
-      task.check.wrong = [this, n] { return wrong_on_device(0, n); };
-    } else if (direction == to_host) {
-      task.launch = [this, n] { copy_to_host(on_host, device, n); };
-      task.check.poison = [this, n] {
-        round = next_round();
-        put_pattern(device, n, round);
-      };
-      task.check.wrong = [this, n] { return wrong_on_host(0, n); };
-    } else {
-      const size_t half = n / 2;
-      task.launch = [this, n] { copy_both_ways(device, on_host, n, up, down); };
-      task.check.poison = [this, half, n] {
-        round = next_round();
-        put_on_host(half);
-        put_pattern(device + half, n - half, round, half);
-        spoil_device(0, half);
-      };
-      task.check.wrong = [this, half, n] {
-        const size_t wrong = wrong_on_device(0, half);
-        return wrong + wrong_on_host(half, n - half);
-      };
-    }
-    return task;
+  void copy(Direction direction, size_t n) const {
+    if (direction == Direction::to_device) return copy_to_device(device, on_host, n);
+    if (direction == Direction::to_host) return copy_to_host(on_host, device, n);
+    copy_both_ways(device, on_host, n, up, down);
   }
-  /// Eight times the same copy: the pattern must be there, and all eight must have ended.
-  Task queued_task(size_t n) {
-    Task task = this->task(to_device, n);
-    task.name += ", queued";
-    task.launch = [this, n] { copy_queued(device, on_host, n, up); };
-    return task;
+  /// The first bytes go up, the others come down.
+  static size_t bytes_up(Direction direction, size_t n) {
+    return direction == Direction::to_device ? n : direction == Direction::to_host ? 0 : n / 2;
+  }
+  void begin_round(Direction direction, size_t n) {
+    const size_t first = bytes_up(direction, n);
+    round = next_round();
+    put_on_host(first);
+    put_pattern(device + first, n - first, round, first);
+    spoil_device(0, first);
+  }
+  size_t wrong(Direction direction, size_t n) {
+    const size_t first = bytes_up(direction, n);
+    const size_t wrong = wrong_on_device(0, first);
+    return wrong + (n > first ? wrong_on_host(first, n - first) : 0);
   }
 };
 
-// ---- what to expect ----
+Task copy_task(const Ref& ref, const Shared<Ends>& ends, Direction d, size_t n) {
+  return {
+      text(ref),
+      [ends, d, n] { ends->copy(d, n); },
+      {[ends, d, n] { ends->begin_round(d, n); }, [ends, d, n] { return ends->wrong(d, n); }, ""},
+      true};
+}
+/// Eight times the same copy: the pattern must be there, and all eight must have ended.
+Task queued_task(const Ref& ref, const Shared<Ends>& ends, size_t n) {
+  Task task = copy_task(ref, ends, Direction::to_device, n);
+  task.launch = [ends, n] { copy_queued(ends->device, ends->on_host, n, ends->up); };
+  return task;
+}
+
+// ---- prediction ----
 
 /// What a copy costs one way, from two calibration rows: the call, and the bytes.
-struct Way {
-  double setup_ms = NAN;
-  double gbs = NAN;
+struct Line {
+  double setup_ms, gbs;
 
-  Way() = default;
   /// From the times of a small copy, which is all call, and of a large one.
-  Way(double small_ms, double large_bytes, double large_ms)
+  Line(double small_ms, double large_bytes, double large_ms)
       : setup_ms(small_ms), gbs(large_bytes * 1e-6 / (large_ms - small_ms)) {}
   double ms(double bytes) const { return setup_ms + bytes * 1e-6 / gbs; }
   /// The size at which the call takes as long as the bytes, and half of the rate is reached.
   double half_bytes() const { return setup_ms * gbs * 1e6; }
 };
-
-struct Calibrated {
-  Way up, down;
+struct Lines {
+  Line up, down;
 };
 
 /// Milliseconds of a copy. Both ways at once the slower half counts; pageable copies are staged by
 /// one thread, one after the other.
-double predicted_ms(Kind kind, Direction direction, double n, const Calibrated& c) {
-  if (direction == to_device) return c.up.ms(n);
-  if (direction == to_host) return c.down.ms(n);
+double predicted_ms(Kind kind, Direction direction, double n, const Lines& c) {
+  if (direction == Direction::to_device) return c.up.ms(n);
+  if (direction == Direction::to_host) return c.down.ms(n);
   const double up = c.up.ms(n / 2), down = c.down.ms(n / 2);
-  return kind == pageable ? up + down : std::max(up, down);
+  return kind == Kind::pageable ? up + down : std::max(up, down);
 }
 
 /// Pinned copies rest on the link's rate, or on the call; pageable ones on the host.
-Model model_of(Kind kind, double n, const Calibrated& c) {
-  if (kind == pageable) return Model::host;
+Model model_of(Kind kind, double n, const Lines& c) {
+  if (kind == Kind::pageable) return Model::host;
   return n > 4 * c.up.half_bytes() ? Model::traffic : Model::latency;
 }
 
@@ -255,115 +282,148 @@ Sizes sizes_of(size_t largest, bool quick, bool full) {
   return sizes;
 }
 
-/// Times of the largest copies, in turn.
-struct Largest {
-  Readings up[2], down[2];  ///< of pageable and of pinned memory
-};
+/// Bytes of the largest copies: on the GPU, and of the host's memory that it may pin.
+size_t largest_copy(const Run& run) {
+  const size_t by_default = (run.quick ? 64 : run.full ? 1024 : 512) * mib;
+  return fitting_size("--size, pinned and on the GPU,", options_of(run).size, by_default,
+                      std::min(run.memory_there(), pinnable_bytes(run)),
+                      [](size_t n) { return double(n); });
+}
+Sizes sizes_of(const Run& run) { return sizes_of(largest_copy(run), run.quick, run.full); }
+size_t piece_of(const Run& run) { return std::min(largest_copy(run), 64 * mib); }
 
-Measuring briefly(const Run& run, double budget_ms) {
-  Measuring measuring = run.measuring;
-  if (!measuring.typed) measuring.budget_ms = run.quick ? budget_ms / 2 : budget_ms;
-  return measuring;
+std::string key_of(const Memory& kind, const Way& way) {
+  return std::string(kind.key) + "_" + way.key;
 }
 
-class CopyTable {
- public:
-  explicit CopyTable(const Run& run)
-      : run_(run),
-        limit_(run.device ? link_gbs(run.device->prop) : NAN),
-        table_(run.report, "memory, bytes of a copy",
-               {compared("GB/s to device", "host to device", "GB/s", 2),
-                compared("to host", "device to host", "GB/s", 2),
-                compared("both ways", "both ways", "GB/s", 2)}) {}
+/// Most that this card's link carries; not a number where it is not told.
+double ask_link(const Run& run) {
+  return ask(run, "link", "limit", "GB/s", [&run] { return single(link_gbs(run.device->prop)); })
+      .median;
+}
+/// More than the link carries was not waited for. A made-up GPU has no link.
+void require_within_link(const Run& run, const Ref& ref, double limit_gbs) {
+  if (!run.device || run.device->number < 0) return;
+  const Measured& row = (*run.results)(ref);
+  require_possible(text(ref), row.bytes * 1e-6 / row.time.ms.median, limit_gbs);
+}
 
-  /// One size of one kind; `up` and `down` where they were measured before.
-  void add(Ends& ends, size_t n, bool calibrates, const Readings& up, const Readings& down) {
-    const Kind kind = ends.host.kind();
-    std::vector<Cell> cells;
-    for (const Direction d : {to_device, to_host, both_ways}) {
-      Readings times = d == to_device ? up : d == to_host ? down : Readings{};
-      // pageable both ways is staged one after the other: beyond 256 MiB it only takes long
-      const bool too_long = d == both_ways && kind == pageable && n > 256 * mib;
-      if (times.ms.empty() && !too_long) times = measure(ends.task(d, n));
-      cells.push_back(cell(kind, d, n, times, calibrates && d != both_ways));
+/// Whether the system gives such memory at all; why not, else nothing.
+std::string why_refused(const Run& run, const Memory& kind) {
+  const Statistics granted = ask(run, kind.key, "granted", "", [&kind] {
+    try {
+      const HostMemory memory(kind, 4 * kib);
+      return single(1);
+    } catch (const CudaError& refused) {
+      if (refused.code == cudaErrorNotSupported || refused.code == cudaErrorNotPermitted)
+        return single(0);
+      throw;
     }
-    table_.row({kind_names[kind], "bytes", std::to_string(n)}, cells);
-  }
-  void add_queued(Ends& ends, size_t n) {
-    const Readings times = measure(ends.queued_task(n));
-    const double ms = constants.up.setup_ms + queued * double(n) * 1e-6 / constants.up.gbs;
-    const double bytes = queued * double(n);
-    table_.row(
-        {std::string(kind_names[ends.host.kind()]) + ", 8 queued", "bytes", std::to_string(n)},
-        {Compared{bytes * 1e-6 / ms, rate(bytes, times, false), Model::traffic}, {}, {}});
-  }
-  /// Readings of the two sizes that give the constants of either way.
-  struct Calibrating {
-    Readings up[2], down[2];
+  });
+  return granted.median == 0 ? "the system refuses such memory" : "";
+}
+
+std::vector<Shown> columns() { return {gigabytes_per_second(2), spread()}; }
+
+/// The constants come from the rows of `kind`.
+Lines lines_of(const Run& run, const Memory& kind) {
+  const Sizes sizes = sizes_of(run);
+  const auto line = [&](const Way& way) {
+    const auto ms = [&](size_t n) {
+      return (*run.results)({key_of(kind, way), double(n)}).time.ms.median;
+    };
+    return Line(ms(sizes.small), double(sizes.calibrating), ms(sizes.calibrating));
   };
-  Calibrating calibrate(Ends& ends, size_t small, size_t larger) {
-    Calibrating found;
-    const size_t sizes[] = {small, larger};
-    for (const int i : {0, 1}) {
-      found.up[i] = measure(ends.task(to_device, sizes[i]));
-      found.down[i] = measure(ends.task(to_host, sizes[i]));
+  return {line(ways[0]), line(ways[1])};
+}
+
+/// All sizes and directions of one kind.
+void measure_kind(const Run& run, const Memory& kind, double link) {
+  const Sizes sizes = sizes_of(run);
+  const bool own_model = kind.kind == Kind::pageable || kind.kind == Kind::pinned;
+  const std::vector<size_t>& all = own_model ? sizes.all : sizes.some;
+  const std::string refused = why_refused(run, kind);
+  const Ref queue("pinned_queued", double(piece_of(run)));
+  Sheet sheet(run, std::string(kind.words) + ", bytes", columns(), "bytes");
+  // half of the rate is reached where the link's bytes take as long as the call: about 0.4 MiB
+  const auto model = [&](size_t n) {
+    return kind.kind == Kind::pageable ? Model::host
+           : n >= 4 * mib              ? Model::traffic
+                                       : Model::latency;
+  };
+  for (const Way& way : ways)
+    for (const size_t n : all) {
+      const bool both = way.direction == Direction::both_ways;
+      // pageable both ways is staged one after the other: beyond 256 MiB it only takes long
+      if (both && kind.kind == Kind::pageable && n > 256 * mib) continue;
+      const bool ends = n == sizes.small || n == sizes.calibrating;
+      sheet.add({.ref = {key_of(kind, way), double(n)},
+                 .words = std::string(way.words) + ", " + bytes_text(double(n)),
+                 .bytes = double(n),
+                 .calibrates = own_model && ends && !both,
+                 .model = model(n),
+                 .missing = refused});
     }
-    constants.up = Way(found.up[0].median(), double(larger), found.up[1].median());
-    constants.down = Way(found.down[0].median(), double(larger), found.down[1].median());
-    return found;
-  }
-  void print() const { table_.print(); }
+  if (kind.kind == Kind::pinned)
+    sheet.add({.ref = queue,
+               .words = "to the device, 8 queued, " + bytes_text(queue.at),
+               .bytes = queued * queue.at});
+  SharedByTasks device([&] { return DeviceBuffer<Byte>(all.back()); });
+  SharedByTasks memory([&] { return Ends(kind.kind, all.back(), device()); });
+  sheet.measure(Timing::alone, [&](const Row& row) {
+    const size_t n = size_t(row.ref.at);
+    if (same(row.ref, queue)) return queued_task(row.ref, memory(), n);
+    const Way& way =
+        *std::ranges::find_if(ways, [&](const Way& w) { return key_of(kind, w) == row.ref.key; });
+    return copy_task(row.ref, memory(), way.direction, n);
+  });
+  const Lines lines = lines_of(run, own_model ? kind : memory_of(Kind::pinned));
+  sheet.predict([&](const Row& row) {
+    if (same(row.ref, queue)) return lines.up.setup_ms + row.bytes * 1e-6 / lines.up.gbs;
+    // beyond 16 MiB it counts whether the host's caches hold the bytes: no model
+    if (kind.kind == Kind::pageable && row.bytes > large_copy) return double(NAN);
+    const Way& way =
+        *std::ranges::find_if(ways, [&](const Way& w) { return key_of(kind, w) == row.ref.key; });
+    return predicted_ms(kind.kind, way.direction, row.bytes, lines);
+  });
+  sheet.print();
+  if (kind.kind == Kind::pinned)
+    run.report.note("half of the rate at " +
+                    bytes_text(std::round(lines.up.half_bytes() / kib) * kib));
+  for (const size_t n : all) require_within_link(run, {key_of(kind, ways[0]), double(n)}, link);
+}
 
-  Calibrated constants;
-
- private:
-  Readings measure(const Task& task) const { return time_alone(briefly(run_, 8), task); }
-  /// More than the link carries was not waited for. Both ways it carries twice.
-  Statistics rate(double bytes, const Readings& times, bool twice) const {
-    const Statistics gbs = gigabytes_per_second(bytes, times.statistics());
-    require_possible("copies of " + bytes_text(bytes), gbs.median, limit_ * (twice ? 2 : 1));
-    return gbs;
-  }
-  Cell cell(Kind kind, Direction d, size_t n, const Readings& times, bool calibrates) const {
-    if (times.ms.empty()) return {};
-    const Statistics gbs = rate(double(n), times, d == both_ways);
-    if (calibrates) return Calibration{gbs};
-    const double ms = predicted_ms(kind, d, double(n), constants);
-    return Compared{double(n) * 1e-6 / ms, gbs, model_of(kind, double(n), constants)};
-  }
-
-  const Run& run_;
-  double limit_;
-  Table table_;
-};
-
-/// The texts' pair, at the largest size: pageable and pinned memory, both ways, in turn.
-Largest measure_largest(const Run& run, Ends& ordinary, Ends& locked, size_t n) {
-  // fifteen rounds whatever they take: with 512 MiB, pageable, about two seconds
-  Measuring measuring = run.measuring;
-  if (!measuring.typed && !run.quick) measuring.budget_ms = 1e4;
-  std::vector<Task> tasks;
-  for (Ends* ends : {&ordinary, &locked})
-    for (const Direction d : {to_device, to_host}) tasks.push_back(ends->task(d, n));
-  const std::vector<Readings> times = time_in_turn(measuring, tasks);
-  return {{times[0], times[2]}, {times[1], times[3]}};
+/// The texts' pair, at the largest size: pageable and pinned memory, both ways, in six groups.
+void measure_largest(const Run& run) {
+  const size_t n = largest_copy(run);
+  SharedByTasks device([n] { return DeviceBuffer<Byte>(n); });
+  SharedByTasks pageable([&] { return Ends(Kind::pageable, n, device()); });
+  SharedByTasks pinned([&] { return Ends(Kind::pinned, n, device()); });
+  Sheet sheet(run, "copies of " + bytes_text(double(n)), columns());
+  for (const Kind kind : {Kind::pageable, Kind::pinned})
+    for (const Way& way : {ways[0], ways[1]})
+      sheet.add({.ref = key_of(memory_of(kind), way),
+                 .words = std::string(memory_of(kind).words) + ", " + way.words,
+                 .bytes = double(n)});
+  sheet.measure(Timing::regrouped, [&](const Row& row) {
+    const Shared<Ends> ends = row.ref.key.starts_with("pinned") ? pinned() : pageable();
+    return copy_task(row.ref, ends, ways[row.ref.key.ends_with("to_host")].direction, n);
+  });
+  sheet.print();
 }
 
 // ---- write-combined memory: as fast to copy, and to read? ----
 
-/// Reads a word of each line of the host's memory, more of them than its caches hold, so that
-/// whatever is read next comes from memory.
+/// Reads a word of each line of memory, more of them than the host's caches hold, so that whatever
+/// is read next comes from memory.
 class Evictor {
  public:
-  explicit Evictor(bool quick) : words_((quick ? 128 * mib : bytes()) / sizeof(size_t), 1) {}
-  Task task() const {
-    return {"emptying the host's caches",
-            [this] {
-              size_t sum = 0;
-              for (size_t i = 0; i < words_.size(); i += 8) sum += words_[i];
-              if (sum != (words_.size() + 7) / 8) throw WrongResult("the host's caches");
-            },
-            unchecked("it only reads"), true};
+  explicit Evictor(bool quick) : words_(quick ? 128 * mib : bytes()) {}
+  void operator()() {
+    if (memory_.empty()) memory_.resize(words_ / sizeof(size_t), 1);
+    size_t sum = 0;
+    for (size_t i = 0; i < memory_.size(); i += 8) sum += memory_[i];
+    if (sum != (memory_.size() + 7) / 8) throw WrongResult("the host's caches");
   }
   static size_t bytes() {
     const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);  // 0 or less if it is not told
@@ -371,241 +431,221 @@ class Evictor {
   }
 
  private:
-  std::vector<size_t> words_;
+  size_t words_;
+  std::vector<size_t> memory_;
 };
 
 /// The host adds up what is in its memory of one kind.
 struct HostReads {
   static constexpr size_t bytes = 4 * mib;  // enough, as where writes are combined reading is slow
 
-  size_t* words;
+  HostMemory memory;
   size_t count = bytes / sizeof(size_t);
   size_t sum = 0;
 
-  explicit HostReads(const HostMemory& memory) : words(reinterpret_cast<size_t*>(memory.data())) {
-    for (size_t i = 0; i < count; ++i) words[i] = i * i + 1;
+  explicit HostReads(Kind kind) : memory(memory_of(kind), bytes) {
+    for (size_t i = 0; i < count && words(); ++i) words()[i] = i * i + 1;
   }
-  Task task(const char* name) {
-    Check check;
-    check.poison = [this] { sum = 0; };
-    check.wrong = [this] {
-      const size_t n = count;
-      return size_t(sum != (n - 1) * n * (2 * n - 1) / 6 + n);  // of squares, and of ones
-    };
-    return {name, [this] { sum = std::accumulate(words, words + count, size_t(0)); },
-            std::move(check), true};
+  size_t* words() const { return reinterpret_cast<size_t*>(memory.data()); }
+  size_t right() const {  // of squares, and of ones
+    const size_t n = count;
+    return (n - 1) * n * (2 * n - 1) / 6 + n;
   }
 };
-
-const Part part_faster{"02.3a", "here write-combined memory transfers faster", "on some systems",
-                       "the wiki"};
-const Part part_slow{"02.3b", "here the host reads write-combined memory slowly", "by most hosts",
-                     "the wiki"};
-
-/// Both. A system that refuses either kind of memory ends the experiment.
-void judge_combined(const Run& run, Ends& locked, Byte* device, size_t n) {
-  Ends special(combined, std::max(n, HostReads::bytes), device);
-  std::vector<Task> copies;
-  copies.push_back(locked.task(to_device, n));
-  copies.push_back(special.task(to_device, n));
-  const std::vector<Readings> up = run.time_in_turn(copies);
-
-  HostReads plain_reads(locked.host), combined_reads(special.host);
-  const Evictor evictor(run.quick);
-  Run aside = run;
-  aside.measuring.rounds = Measuring::quick_rounds;  // emptying the caches takes long
-  std::vector<Task> reads;  // the caches are emptied before each, in either order
-  reads.push_back(evictor.task());
-  reads.push_back(plain_reads.task("the host reads pinned memory"));
-  reads.push_back(evictor.task());
-  reads.push_back(combined_reads.task("the host reads write-combined memory"));
-  reads.push_back(evictor.task());
-  const std::vector<Readings> read = time_in_turn(aside.measuring, reads);
-
-  Table table(run.report, "the host reads " + bytes_text(double(HostReads::bytes)),
-              {measured("GB/s", "host reads", "GB/s", 2), shown("spread")});
-  const Readings* const rows[] = {&read[1], &read[3]};
-  for (int k = 0; k < 2; ++k) {
-    const Statistics gbs = gigabytes_per_second(HostReads::bytes, rows[k]->statistics());
-    table.row({kind_names[k ? combined : pinned]}, {gbs, spread_text(gbs)});
-  }
-  table.print();
-
-  const std::string where = hypervisor_text();
-  const Interval gain = ratio(up[0], up[1]);
-  run.report.judge(part_faster, beats(), gain, faster(gain) + where);
-  const Interval loss = ratio(read[3], read[1]);
-  run.report.judge(part_slow, much_beats(), loss, slower(loss) + where);
+Task read_task(const Ref& ref, const Shared<HostReads>& reads) {
+  const auto add_up = [reads] {
+    reads->sum = std::accumulate(reads->words(), reads->words() + reads->count, size_t(0));
+  };
+  return {
+      text(ref),
+      add_up,
+      {[reads] { reads->sum = 0; }, [reads] { return size_t(reads->sum != reads->right()); }, ""},
+      true};
 }
 
-// ---- what pinning takes from the host (--full) ----
+/// Pinned and write-combined memory: copied, and read by the host with its caches emptied.
+void measure_combined(const Run& run) {
+  const size_t n = piece_of(run);
+  const std::string refused =
+      (*run.results)({"write_combined_to_device", double(sizes_of(run).some.back())}).missing;
+  SharedByTasks device([n] { return DeviceBuffer<Byte>(n); });
+  const auto kind_of = [](const Row& row) {
+    return row.ref.key.starts_with("pinned") ? Kind::pinned : Kind::write_combined;
+  };
+  const auto add_rows = [&](Sheet& sheet, const char* what, double bytes) {
+    for (const Kind kind : {Kind::pinned, Kind::write_combined})
+      sheet.add({.ref = std::string(memory_of(kind).key) + what,
+                 .words = memory_of(kind).words,
+                 .bytes = bytes,
+                 .missing = refused});
+  };
+  Sheet copies(run, bytes_text(double(n)) + " to the device", columns());
+  add_rows(copies, "_piece", double(n));
+  copies.measure(Timing::in_turn, [&](const Row& row) {
+    return copy_task(row.ref, Shared(Ends(kind_of(row), n, device())), Direction::to_device, n);
+  });
+  copies.print();
 
-/// The host's own work: it takes 256 MiB, uses all of it and gives it back.
-Task host_work() {
+  const Shared evict(Evictor(run.quick));
+  Sheet reads(run, "the host reads " + bytes_text(double(HostReads::bytes)), columns());
+  add_rows(reads, "_read", double(HostReads::bytes));
+  reads.measure(Timing::in_turn, [&](const Row& row) {
+    Task task = read_task(row.ref, Shared(HostReads(kind_of(row))));
+    task.enter = [evict] { (*evict)(); };
+    return task;
+  });
+  reads.print();
+}
+
+// ---- what pinning costs ----
+
+/// Pins memory that exists, and unpins it: of the order of one copy that it saves.
+void measure_registering(const Run& run) {
+  const size_t n = piece_of(run);
+  const auto per_gib = [n](const Row&, double ms) { return ms * 1024.0 * mib / double(n); };
+  Sheet sheet(run, "pinning what exists",
+              {in_unit(measured("ms/GiB", "registering", "ms/GiB", 1), per_gib), spread()});
+  sheet.add(
+      {.ref = "registering",
+       .words = "registered and undone",
+       .missing =
+           (*run.results)({"registered_to_device", double(sizes_of(run).some.back())}).missing});
+  sheet.measure(Timing::alone, [n](const Row& row) {
+    const Shared memory(HostMemory(memory_of(Kind::pageable), n));
+    const auto both = [memory, n] { const Registration brief(memory->data(), n); };
+    return Task{text(row.ref), both, unchecked("nothing is computed"), true};
+  });
+  sheet.print();
+}
+
+/// The host's own work, while so many GiB are pinned: it takes 256 MiB, uses all of it and gives it
+/// back.
+Task host_work(const Ref& ref) {
   const auto work = [] {
     const std::unique_ptr<Byte[]> memory(new Byte[256 * mib]);
     for (size_t i = 0; i < 256 * mib; i += 4 * kib) memory[i] = Byte(i >> 12);
     if (memory[8 * kib] != 2) throw WrongResult("the host's own work");
   };
-  return {"the host's own work", work, unchecked("it looks at its own memory"), true};
-}
-
-void excessive_pinning(const Run& run) {
-  Table table(run.report, "the host's own work, GiB pinned",
-              {compared("ms", "time", "ms", 1), shown("spread")});
-  double alone_ms = NAN;
-  for (const size_t gib : {0, 1, 2, 4}) {
-    const size_t bytes = gib * 1024 * mib;
-    if (bytes > pinned_budget()) {
-      run.report.left_out(bytes_text(double(bytes)) + " pinned",
-                          "a quarter of the host's free memory");
-      continue;
-    }
-    std::optional<PinnedBuffer<Byte>> taken;  // given back at the end of the row
-    if (bytes) taken.emplace(bytes);
-    const Statistics ms = run.time(host_work()).statistics();
-    if (gib == 0) alone_ms = ms.median;
-    const Cell time = gib == 0 ? Cell(Calibration{ms}) : Cell(Compared{alone_ms, ms, Model::host});
-    table.row({"host's own work", "GiB pinned", std::to_string(gib)}, {time, spread_text(ms)});
-  }
-  table.print();
-}
-
-// ---- the claims, and all in order ----
-
-void judge_largest(const Run& run, const Largest& largest, size_t n) {
-  const auto unless_small = [&](const Interval& interval) {
-    return n < 64 * mib ? not_measured("of copies under 64 MiB the call is a part") : interval;
+  Task task{text(ref), work, unchecked("it looks at its own memory"), true};
+  const Shared taken(std::optional<PinnedBuffer<Byte>>{});
+  task.enter = [taken, bytes = size_t(ref.at) * 1024 * mib] {
+    if (bytes) taken->emplace(bytes);
   };
-  const std::string size = ", " + bytes_text(double(n));
-  const Interval up = unless_small(ratio(largest.up[0], largest.up[1]));
-  run.report.judge({"02.2a", "pinned memory is copied to the device much faster than pageable",
-                    "much higher bandwidth", "the wiki"},
-                   much_beats(), up, faster(up) + size);
-  const Interval down = unless_small(ratio(largest.down[0], largest.down[1]));
-  run.report.judge({"02.2b", "and back from the device", "much higher bandwidth", "the wiki"},
-                   much_beats(), down, faster(down) + size);
-  // the study names no memory: what a program has anyway is pageable
-  const Interval back = unless_small(level(double(n), 1e9, largest.down[0]));
-  run.report.judge({"02.9", "a card is read back at about 1 GB/s", "about 1 GB/s", "8800 GTX", g80},
-                   about(1), back, range_text(back, 1) + " GB/s to pageable memory", "GB/s");
-  if (back.measured())
-    run.report.finding("02.9", "to pinned memory " +
-                                   range_text(level(double(n), 1e9, largest.down[1]), 1) + " GB/s");
+  task.leave = [taken] { taken->reset(); };
+  return task;
 }
 
-void show_links(const Run& run) {
+void measure_excess(const Run& run) {
+  Sheet sheet(run, "the host's own work, GiB pinned", {milliseconds(1), spread()}, "GiB pinned");
+  for (const double gib : {0, 1, 2, 4}) {
+    if (!run.full && gib != 0 && gib != 4) continue;
+    const bool fits = gib * 1024 * mib <= pinnable_bytes(run);
+    sheet.add(
+        {.ref = {"host_work", gib}, .missing = fits ? "" : "a quarter of the host's free memory"});
+  }
+  sheet.measure(Timing::alone, [](const Row& row) { return host_work(row.ref); });
+  sheet.print();
+}
+
+void run_transfer(const Run& run) {
+  const size_t largest = largest_copy(run);
+  run.report.begin("transfer", "copies of up to " + bytes_text(double(largest)) + " (" +
+                                   std::to_string(largest) + " bytes); both ways: half each way");
   Table links(run.report, "16 lanes", {predicted("GB/s each way", "limit", "GB/s", 1)});
   for (int g = 1; g <= 6; ++g)
-    links.row({"PCIe " + std::to_string(g)}, {link_gbs(g < 3 ? 2.5 * g : 1 << g, 16)});
+    links.row({"pcie_" + std::to_string(g), "", "", "PCIe " + std::to_string(g)},
+              {link_gbs(g < 3 ? 2.5 * g : 1 << g, 16)});
   links.print();
+  const double link = ask_link(run);
+  if (run.device)
+    run.report.note("this card's link: " + (link > 0 ? fixed(link, 1) + " GB/s each way at most"
+                                                     : std::string("not told")));
+  ask(run, "host", "virtual machine", "", [] { return single(!hypervisor().empty()); });
+  for (const Memory& kind : kinds) measure_kind(run, kind, link);
+  measure_largest(run);
+  measure_combined(run);
+  measure_registering(run);
+  if (!run.quick) measure_excess(run);
 }
 
-/// What it takes to pin memory that exists, and to unpin it: of the order of one copy that it
-/// saves.
-void measure_registering(const Run& run, size_t bytes) {
-  const HostMemory memory(pageable, bytes);
-  const auto both = [&] { const Registration brief(memory.data(), bytes); };
-  try {
-    const Readings times =
-        time_alone(briefly(run, 50), {"registering", both, unchecked("nothing is computed"), true});
-    const Statistics ms = scaled(times.statistics(), 1024.0 * mib / double(bytes));
-    Table table(run.report, "pinning what exists",
-                {measured("ms/GiB", "registering", "ms/GiB", 1), shown("spread")});
-    table.row({"registered and undone"}, {ms, spread_text(ms)});
-    table.print();
-  } catch (const CudaError& refused) {
-    run.report.left_out("registering", refused.what());
-  }
+// ---- claims ----
+
+std::vector<Claim> claims(const Run& run) {
+  const double n = double(largest_copy(run));
+  const char* const small = n < 64 * mib ? "of copies under 64 MiB the call is a part" : "";
+  const double virtual_machine = run.results->value("host", "virtual machine").value.median;
+  const char* const its_mapping =
+      !run.device            ? ""
+      : virtual_machine == 0 ? ""
+      : virtual_machine == 1
+          ? "on a virtual machine its mapping decides"
+          : "whether this is a virtual machine, whose mapping decides, is not known";
+  return {
+      {.part = {"02.2a", "pinned memory is copied to the device much faster than pageable",
+                "much higher bandwidth", "the wiki"},
+       .rule = much_beats(),
+       .pairs = {{.slow = "pageable_to_device", .fast = "pinned_to_device"}},
+       .here = bytes_text(n),
+       .unless = small},
+      {.part = {"02.2b", "and back from the device", "much higher bandwidth", "the wiki"},
+       .rule = much_beats(),
+       .pairs = {{.slow = "pageable_to_host", .fast = "pinned_to_host"}},
+       .here = bytes_text(n),
+       .unless = small},
+      {.part = {"02.3a", "on some systems write-combined memory transfers faster",
+                "on some systems", "the wiki"},
+       .rule = beats(),
+       .pairs = {{.slow = "pinned_piece", .fast = "write_combined_piece"}},
+       .some = true,
+       .unless = its_mapping},
+      {.part = {"02.3b", "most hosts read write-combined memory slowly", "by most hosts",
+                "the wiki"},
+       .rule = much_beats(),
+       .pairs = {{.slow = "write_combined_read", .fast = "pinned_read"}},
+       .some = true,
+       .unless = its_mapping},
+      // the study names no memory: what a program has anyway is pageable
+      {.part = {"02.9", "a card is read back at about 1 GB/s", "about 1 GB/s", "8800 GTX", g80},
+       .rule = about(1),
+       .levels = {{.ref = "pageable_to_host",
+                   .metric = "to pageable memory",
+                   .of_ms = [n](double ms) { return n * 1e-6 / ms; },
+                   .unit = "GB/s"}},
+       .unless = small},
+  };
 }
 
-/// The system does not have such memory, or has no more of it.
-bool by_system(const CudaError& refused) {
-  return refused.code == cudaErrorNotSupported || refused.code == cudaErrorMemoryAllocation ||
-         refused.code == cudaErrorNotPermitted;
-}
+// ---- what it declares ----
 
-/// All sizes of one kind of which no claim speaks; nothing where the system refuses it.
-void measure_kind(const Run& run, CopyTable& table, Kind kind, const Sizes& sizes, Byte* device) {
-  try {
-    Ends ends(kind, sizes.some.back(), device);
-    for (const size_t n : sizes.some) table.add(ends, n, false, {}, {});
-  } catch (const CudaError& refused) {
-    if (!by_system(refused)) throw;
-    run.report.left_out(std::string("memory of the kind ") + kind_names[kind], refused.what());
-  }
-}
+Needs needs(const Run& run) { return {.allocated = double(largest_copy(run))}; }
 
-void measure(const Run& run, const Sizes& sizes) {
-  const DeviceBuffer<Byte> device(sizes.largest);
-  CopyTable table(run);
-  Largest largest;
-  {
-    Ends ordinary(pageable, sizes.largest, device.data());
-    Ends locked(pinned, sizes.largest, device.data());
-    largest = measure_largest(run, ordinary, locked, sizes.largest);
-    for (Ends* ends : {&ordinary, &locked}) {
-      const CopyTable::Calibrating found = table.calibrate(*ends, sizes.small, sizes.calibrating);
-      const int k = ends == &locked;
-      for (const size_t n : sizes.all) {
-        const bool calibrates = n == sizes.small || n == sizes.calibrating;
-        const int which = n == sizes.calibrating ? 1 : 0;  // of the two that calibrate
-        if (calibrates)
-          table.add(*ends, n, true, found.up[which], found.down[which]);
-        else if (n == sizes.largest)
-          table.add(*ends, n, false, largest.up[k], largest.down[k]);
-        else
-          table.add(*ends, n, false, {}, {});
-      }
+std::vector<Checked> tasks(size_t n) {
+  std::vector<Checked> all;
+  for (const Memory& kind : kinds)
+    for (const Way& way : ways) {
+      const Shared ends(Ends(kind.kind, n, Shared(DeviceBuffer<Byte>(n))));
+      const bool up = Ends::bytes_up(way.direction, n) > 0;
+      all.push_back({.task = copy_task(key_of(kind, way), ends, way.direction, n),
+                     .elements = n,
+                     .change_one = [ends, n, up] {
+                       if (!up) return void(ends->on_host[n - 1] += 1);
+                       Byte byte;
+                       device_memory::to_host(&byte, ends->device, 1);
+                       byte += 1;
+                       device_memory::to_device(ends->device, &byte, 1);
+                     }});
     }
-    table.add_queued(locked, std::min(64 * mib, sizes.largest));
-  }
-  // all pinned kinds are predicted by cudaMallocHost's constants
-  for (const Kind kind : {portable, mapped, combined, registered})
-    measure_kind(run, table, kind, sizes, device.data());
-  table.print();
-  run.report.note("predicted: the call + bytes / rate, calibrated at " +
-                  bytes_text(double(sizes.small)) + " and " +
-                  bytes_text(double(sizes.calibrating)) + "; pinned: half of the rate at " +
-                  bytes_text(std::round(table.constants.up.half_bytes() / kib) * kib));
-  const double link = link_gbs(run.device->prop);
-  run.report.note("this card's link: " +
-                  (link > 0 ? fixed(link, 1) + " GB/s each way at most" : std::string("not told")));
-  judge_largest(run, largest, sizes.largest);
-  const size_t piece = std::min(sizes.largest, 64 * mib);
-  Ends locked(pinned, std::max(piece, HostReads::bytes), device.data());
-  try {
-    judge_combined(run, locked, device.data(), piece);
-  } catch (const CudaError& refused) {
-    if (!by_system(refused)) throw;
-    for (const Part& part : {part_faster, part_slow}) run.report.not_judged(part, refused.what());
-  }
-  measure_registering(run, piece);
-  if (run.full) excessive_pinning(run);
-}
-
-/// Bytes of the largest copies: on the GPU, and of the host's memory that it may pin.
-size_t largest_copy(const Run& run, size_t typed, double pinned) {
-  const size_t by_default = (run.quick ? 64 : run.full ? 1024 : 512) * mib;
-  const double room = run.device ? std::min(run.memory_there(), pinned) : INFINITY;
-  return fitting_size("--size, pinned and on the GPU,", typed, by_default, room,
-                      [](size_t n) { return double(n); });
+  return all;
 }
 
 }  // namespace
 
-void transfer_fits(const Run& run, const Options& options) {
-  largest_copy(run, options.size, double(pinned_budget()));
-}
-
-void transfer(const Run& run, const Options& options) {
-  const size_t largest = largest_copy(run, options.size, double(pinned_budget()));
-  run.report.begin("transfer", "copies of up to " + bytes_text(double(largest)) + " (" +
-                                   std::to_string(largest) + " bytes); both ways: half each way");
-  show_links(run);
-  if (run.device) return measure(run, sizes_of(largest, run.quick, run.full));
-  run.report.left_out("all copies");
-  judge_largest(run, {}, largest);
-  run.report.judge(part_faster, beats(), {}, "");
-  run.report.judge(part_slow, much_beats(), {}, "");
-}
+extern const Experiment transfer_experiment{
+    .name = "transfer",
+    .about = "copies from and to each kind of host memory, over their size",
+    .run = run_transfer,
+    .check_typed = [](const Run& run) { largest_copy(run); },
+    .claims = claims,
+    .needs = needs,
+    .tasks = tasks,
+};

@@ -13,7 +13,7 @@
 #include "../options.hpp"
 
 extern const samples::Experiment allocation_experiment;
-void transfer(const Run&, const Options&);
+extern const samples::Experiment transfer_experiment;
 void batching(const Run&, const Options&);
 void keep_on_device(const Run&);
 void zero_copy(const Run&);
@@ -54,7 +54,7 @@ TEST_CASE("leaks: every experiment gives back what it took" * doctest::test_suit
           1);  // or new threads would map 64 MiB each for what they allocate, and keep it
   const std::pair<std::string, std::function<void(const Run&)>> experiments[] = {
       {"allocation", declared(allocation_experiment)},
-      {"transfer", [&](const Run& run) { transfer(run, options); }},
+      {"transfer", declared(transfer_experiment)},
       {"batching", [&](const Run& run) { batching(run, options); }},
       {"keep_on_device", keep_on_device},
       {"zero_copy", zero_copy},

@@ -1,10 +1,7 @@
 // Self-checks of transfer.cu, compiled in its place where BUILD_TESTING is on.
 #include "../transfer.cu"
 
-#include <doctest/doctest.h>
-
-#include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/plausible.hpp"
+#include "../../common/checks/standard.hpp"
 
 TEST_CASE("transfer: every byte differs from one round to the next") {
   size_t same = 0, alike = 0;
@@ -25,15 +22,6 @@ TEST_CASE("transfer: what a link carries, and what none can") {
   CHECK_THROWS_AS(require_possible("a copy", 75 * 63, 63), WrongResult);
 }
 
-TEST_CASE("transfer: copies fit made-up GPUs, and hosts that have less to pin") {
-  for (const double host : {double(INFINITY), 1e9, 1e8})
-    check_on_made_up_devices([host](const Run& run) {
-      const double bytes = double(largest_copy(run, 0, host));
-      CHECK(bytes <= 0.9 * host);
-      return Needs{bytes};
-    });
-}
-
 TEST_CASE("transfer: a rate is held to the link of a card that has one") {
   cudaDeviceProp jetson{};
   jetson.integrated = 1;
@@ -45,32 +33,39 @@ TEST_CASE("transfer: a rate is held to the link of a card that has one") {
 }
 
 TEST_CASE("transfer: predictions, by hand") {
-  const Calibrated c{Way(0.01, 1e6, 0.03), Way(0.02, 1e6, 0.06)};  // 50 and 25 GB/s
+  const Lines c{Line(0.01, 1e6, 0.03), Line(0.02, 1e6, 0.06)};  // 50 and 25 GB/s
   CHECK(c.up.gbs == doctest::Approx(50));
-  CHECK(predicted_ms(pinned, to_device, 1e8, c) == doctest::Approx(2.01));
-  CHECK(predicted_ms(pinned, to_host, 1e8, c) == doctest::Approx(4.02));
-  CHECK(predicted_ms(pinned, both_ways, 1e8, c) == doctest::Approx(2.02));    // the slower half
-  CHECK(predicted_ms(pageable, both_ways, 1e8, c) == doctest::Approx(3.03));  // one after the other
+  const auto ms = [&](Kind kind, Direction d) { return predicted_ms(kind, d, 1e8, c); };
+  CHECK(ms(Kind::pinned, Direction::to_device) == doctest::Approx(2.01));
+  CHECK(ms(Kind::pinned, Direction::to_host) == doctest::Approx(4.02));
+  CHECK(ms(Kind::pinned, Direction::both_ways) == doctest::Approx(2.02));    // the slower half
+  CHECK(ms(Kind::pageable, Direction::both_ways) == doctest::Approx(3.03));  // one after the other
   CHECK(c.up.half_bytes() == doctest::Approx(5e5));
-  CHECK(model_of(pinned, 1e7, c) == Model::traffic);
-  CHECK(model_of(pinned, 1e6, c) == Model::latency);
-  CHECK(model_of(pageable, 1e7, c) == Model::host);
+}
+
+TEST_CASE("transfer: kinds and ways stand where their names say") {
+  for (const Memory& kind : kinds) CHECK(&memory_of(kind.kind) == &kind);
+  CHECK(ways[0].direction == Direction::to_device);
+  CHECK(ways[1].direction == Direction::to_host);
+  for (const Direction d : {Direction::to_device, Direction::to_host, Direction::both_ways})
+    CHECK(Ends::bytes_up(d, 7) == (d == Direction::to_device ? 7
+                                   : d == Direction::to_host ? 0
+                                                             : 3));
 }
 
 TEST_CASE("transfer: the host reads every word once") {
-  const HostMemory memory(pageable, HostReads::bytes);
-  HostReads reads(memory);
-  const Task task = reads.task("the host reads");
+  const Shared reads(HostReads(Kind::pageable));
+  const Task task = read_task("pinned_read", reads);
   CHECK(wrong_after(task) == 0);
   Task idle = task;  // after a right run: what it left must be wrong now
   idle.launch = [] {};
   CHECK(wrong_after(idle) == 1);
-  for (const size_t i : {size_t(0), reads.count / 2, reads.count - 1}) {
-    ++reads.words[i];
+  for (const size_t i : {size_t(0), reads->count / 2, reads->count - 1}) {
+    ++reads->words()[i];
     CHECK(wrong_after(task) == 1);
-    --reads.words[i];
+    --reads->words()[i];
   }
-  reads.words[1] = reads.words[2];  // one left out, and another taken twice
+  reads->words()[1] = reads->words()[2];  // one left out, and another taken twice
   CHECK(wrong_after(task) == 1);
 }
 
@@ -87,52 +82,45 @@ TEST_CASE("transfer: sizes begin with the call and end with the largest") {
     }
 }
 
-TEST_CASE("transfer: each claim compares the text's pair, the right way round") {
-  Device device;
-  device.number = -1;
-  std::string printed;
-  Report report("transfer", &printed);
-  const Run run{report, &device, {}};
-  const auto always = [](double ms) { return Readings{std::vector<double>(15, ms)}; };
-  Largest then;  // 1 GB/s back to pageable memory, twice that to pinned, as much up
-  then.up[0] = then.down[0] = always(1000);
-  then.up[1] = then.down[1] = always(500);
-  judge_largest(run, then, 1000000000);
-  for (const char* line : {"02.2a  holds  ", "02.2b  holds  ", "02.9   holds  "}) {
-    CAPTURE(std::string(line));
-    CHECK(printed.find(line) != std::string::npos);
+TEST_CASE("transfer: what decides each part") {
+  const auto verdict = [](const char* part, const std::vector<Given>& given) {
+    return verdict_if(transfer_experiment, part, given);
+  };
+  const char* const holds = verdict_text(Verdict::holds);
+  const char* const does_not_hold = verdict_text(Verdict::does_not_hold);
+  CHECK(verdict("02.2a", {{"pageable_to_device", 2}}) == holds);
+  CHECK(verdict("02.2a", {{"pinned_to_device", 2}}) == does_not_hold);
+  CHECK(verdict("02.2b", {{"pageable_to_host", 2}}) == holds);
+  CHECK(verdict("02.2b", {{"pageable_to_host", 1.3}}) == verdict_text(Verdict::holds_weaker));
+  CHECK(verdict("02.2b", {{"pinned_to_host", 2}}) == does_not_hold);
+  CHECK(verdict("02.9", {{"pageable_to_host", 512 * 1.048576}}) == holds);  // 1 GB/s
+  CHECK(verdict("02.9", {}) == verdict_text(Verdict::no_longer));
+  const Given bare{"host", 0, "virtual machine"};
+  CHECK(verdict("02.3a", {bare, {"pinned_piece", 2}}) == holds);
+  CHECK(verdict("02.3b", {bare, {"write_combined_read", 2}}) == holds);
+  for (const char* part :
+       {"02.3a", "02.3b"}) {  // on some systems: what is not seen refutes nothing
+    CHECK(verdict(part, {bare}) == verdict_text(Verdict::not_judged));
+    CHECK(verdict(part, {{"pinned_piece", 2}, {"write_combined_read", 2}}) ==
+          verdict_text(Verdict::not_judged));  // a virtual machine
   }
-  printed.clear();
-  judge_largest(run, {{always(10), always(10)}, {always(10), always(8)}}, 1000000000);
-  for (const char* line : {"02.2a  does not hold", "02.2b  holds, weaker", "02.9   no longer"})
-    CHECK(printed.find(line) != std::string::npos);
-  printed.clear();
-  judge_largest(run, then, 1000000);
-  CHECK(printed.find("02.2a  not judged") != std::string::npos);
 }
 
-TEST_CASE("transfer: every kind and direction arrives and leaves its neighbours alone") {
+TEST_CASE("transfer: every kind and direction leaves its neighbours alone") {
   if (skip_without_gpu()) return;
   constexpr size_t guard = 64;
-  for (int k = 0; k < kind_count; ++k)
+  for (const Memory& kind : kinds)
     for (const size_t n : {size_t(1), size_t(3), size_t(4095), mib + 1}) {
-      INFO(kind_names[k] << ", bytes: " << n);
-      DeviceBuffer<Byte> device(std::vector<Byte>(n + 2 * guard, 0x5a));
-      Ends ends(Kind(k), n, device.data() + guard, guard);
-      std::fill_n(ends.on_host - guard, n + 2 * guard, Byte(0x5a));
-      for (const Direction d : {to_device, to_host, both_ways}) {
-        const Task task = ends.task(d, n);
-        CHECK(wrong_after(task) == 0);
-        Task idle = task;  // after a right copy: what it left must be wrong now
-        idle.launch = [] {};
-        CHECK(wrong_after(idle) == n);
-        CHECK(wrong_after(task) == 0);
-      }
-      const Task several = ends.queued_task(n);
-      CHECK(wrong_after(several) == 0);
-      const std::vector<Byte> all = device.to_host();
-      const Byte* const edges[] = {&all[0], &all[guard + n], ends.on_host - guard,
-                                   ends.on_host + n};
+      INFO(kind.key << ", bytes: " << n);
+      const Shared device(DeviceBuffer<Byte>(std::vector<Byte>(n + 2 * guard, 0x5a)));
+      const Shared ends(Ends(kind.kind, n, device, guard));
+      std::fill_n(ends->on_host - guard, n + 2 * guard, Byte(0x5a));
+      for (const Way& way : ways)
+        CHECK(wrong_after(copy_task("copy", ends, way.direction, n)) == 0);
+      CHECK(wrong_after(queued_task("copy", ends, n)) == 0);
+      const std::vector<Byte> all = device->to_host();
+      const Byte* const edges[] = {&all[0], &all[guard + n], ends->on_host - guard,
+                                   ends->on_host + n};
       for (const Byte* edge : edges) CHECK(std::count(edge, edge + guard, 0x5a) == long(guard));
     }
 }
@@ -140,31 +128,25 @@ TEST_CASE("transfer: every kind and direction arrives and leaves its neighbours 
 TEST_CASE("transfer: the host has what was sent down, byte for byte") {
   if (skip_without_gpu()) return;
   constexpr size_t n = 65537;
-  const DeviceBuffer<Byte> device(n);
-  Ends ends(pinned, n, device.data());
-  REQUIRE(wrong_after(ends.task(to_host, n)) == 0);
+  const Shared ends(Ends(Kind::pinned, n, Shared(DeviceBuffer<Byte>(n))));
+  REQUIRE(wrong_after(copy_task("copy", ends, Direction::to_host, n)) == 0);
   size_t wrong = 0;
-  for (size_t i = 0; i < n; ++i) wrong += ends.on_host[i] != byte_at(i, ends.round);
+  for (size_t i = 0; i < n; ++i) wrong += ends->on_host[i] != byte_at(i, ends->round);
   CHECK(wrong == 0);
-  ends.on_host[n - 1] ^= 1;
-  CHECK(ends.wrong_on_host(0, n) == 1);
 }
 
 TEST_CASE("transfer: a copy that nobody waited for is found" * doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
   constexpr size_t n = 48 * mib;
   if (pinned_budget() < n) return skip_self_check("needs 48 MiB of pinned memory");
-  const DeviceBuffer<Byte> device(n);
-  Ends ends(pinned, n, device.data());
-  for (const Direction d : {to_device, to_host, both_ways})
-    CHECK(wrong_after(ends.task(d, n)) == 0);
-  CHECK(wrong_after(ends.queued_task(n / 8)) == 0);
-  Task task = ends.task(to_device, n);
-  task.launch = [&] {
-    CUDA_CHECK(cudaMemcpyAsync(ends.device, ends.on_host, n, cudaMemcpyHostToDevice, ends.up));
+  const Shared ends(Ends(Kind::pinned, n, Shared(DeviceBuffer<Byte>(n))));
+  Task task = copy_task("copy", ends, Direction::to_device, n);
+  CHECK(wrong_after(task) == 0);
+  task.launch = [ends] {
+    CUDA_CHECK(cudaMemcpyAsync(ends->device, ends->on_host, n, cudaMemcpyHostToDevice, ends->up));
   };
   CHECK(wrong_after(task) > 0);
-  ends.up.wait();
+  ends->up.wait();
 }
 
 TEST_CASE("transfer: registered memory is pinned as long as it is there") {
@@ -174,7 +156,8 @@ TEST_CASE("transfer: registered memory is pinned as long as it is there") {
     CUDA_CHECK(cudaPointerGetAttributes(&attributes, data));
     return attributes.type;
   };
-  const HostMemory ordinary(pageable, mib), locked(registered, mib);
+  const HostMemory ordinary(memory_of(Kind::pageable), mib);
+  const HostMemory locked(memory_of(Kind::registered), mib);
   CHECK(type_of(ordinary.data()) != cudaMemoryTypeHost);
   CHECK(type_of(locked.data()) == cudaMemoryTypeHost);
   CHECK_THROWS_AS(Registration(locked.data(), mib), CudaError);  // twice
@@ -185,14 +168,11 @@ TEST_CASE("transfer: registered memory is pinned as long as it is there") {
 
 TEST_CASE("transfer: memory that is refused is an error that names it, and leaves none behind") {
   if (skip_without_gpu()) return;
-  for (const Kind kind : {pinned, portable, mapped, combined}) {
+  for (const Memory& kind : kinds) {
+    if (kind.by_malloc()) continue;
     CHECK_THROWS_AS(HostMemory(kind, size_t(1) << 60), CudaError);  // more than there are addresses
     CHECK(cudaGetLastError() == cudaSuccess);
   }
 }
 
-TEST_CASE("transfer: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  const Options by_default;
-  check_plausible([&](const Run& run) { transfer(run, by_default); });
-}
+EXPERIMENT_CHECKS(transfer)
