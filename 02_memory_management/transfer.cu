@@ -211,7 +211,21 @@ struct Ends {
   }
 };
 
-Task copy_task(const Ref& ref, const Shared<Ends>& ends, Direction d, size_t n) {
+/// A row's key begins with its kind of memory and ends with its way: "pinned_to_device".
+const Memory& kind_of(const Ref& ref) {
+  for (const Memory& kind : kinds)
+    if (ref.key.starts_with(kind.key)) return kind;
+  throw std::logic_error(ref.key + " names no memory");
+}
+Direction direction_of(const Ref& ref) {
+  for (const Way& way : ways)
+    if (ref.key.ends_with(way.key)) return way.direction;
+  throw std::logic_error(ref.key + " names no direction");
+}
+
+Task copy_task(const Ref& ref, const Shared<Ends>& ends, size_t n) {
+  if (&ends->host.kind() != &kind_of(ref)) throw std::logic_error(ref.key + " copies other memory");
+  const Direction d = direction_of(ref);
   return {
       text(ref),
       [ends, d, n] { ends->copy(d, n); },
@@ -220,7 +234,7 @@ Task copy_task(const Ref& ref, const Shared<Ends>& ends, Direction d, size_t n) 
 }
 /// Eight times the same copy: the pattern must be there, and all eight must have ended.
 Task queued_task(const Ref& ref, const Shared<Ends>& ends, size_t n) {
-  Task task = copy_task(ref, ends, Direction::to_device, n);
+  Task task = copy_task(ref, ends, n);
   task.launch = [ends, n] { copy_queued(ends->device, ends->on_host, n, ends->up); };
   return task;
 }
@@ -249,12 +263,6 @@ double predicted_ms(Kind kind, Direction direction, double n, const Lines& c) {
   if (direction == Direction::to_host) return c.down.ms(n);
   const double up = c.up.ms(n / 2), down = c.down.ms(n / 2);
   return kind == Kind::pageable ? up + down : std::max(up, down);
-}
-
-/// Pinned copies rest on the link's rate, or on the call; pageable ones on the host.
-Model model_of(Kind kind, double n, const Lines& c) {
-  if (kind == Kind::pageable) return Model::host;
-  return n > 4 * c.up.half_bytes() ? Model::traffic : Model::latency;
 }
 
 // ---- the experiment ----
@@ -343,13 +351,12 @@ void measure_kind(const Run& run, const Memory& kind, double link) {
   const bool own_model = kind.kind == Kind::pageable || kind.kind == Kind::pinned;
   const std::vector<size_t>& all = own_model ? sizes.all : sizes.some;
   const std::string refused = why_refused(run, kind);
-  const Ref queue("pinned_queued", double(piece_of(run)));
+  const Ref queue("pinned_queued_to_device", double(piece_of(run)));
   Sheet sheet(run, std::string(kind.words) + ", bytes", columns(), "bytes");
-  // half of the rate is reached where the link's bytes take as long as the call: about 0.4 MiB
+  // half of the rate is reached at about 0.4 MiB: above 2 MiB pinned copies rest on the link's rate
   const auto model = [&](size_t n) {
-    return kind.kind == Kind::pageable ? Model::host
-           : n >= 4 * mib              ? Model::traffic
-                                       : Model::latency;
+    if (kind.kind == Kind::pageable) return Model::host;
+    return n > 2 * mib ? Model::traffic : Model::latency;
   };
   for (const Way& way : ways)
     for (const size_t n : all) {
@@ -372,19 +379,15 @@ void measure_kind(const Run& run, const Memory& kind, double link) {
   SharedByTasks memory([&] { return Ends(kind.kind, all.back(), device()); });
   sheet.measure(Timing::alone, [&](const Row& row) {
     const size_t n = size_t(row.ref.at);
-    if (same(row.ref, queue)) return queued_task(row.ref, memory(), n);
-    const Way& way =
-        *std::ranges::find_if(ways, [&](const Way& w) { return key_of(kind, w) == row.ref.key; });
-    return copy_task(row.ref, memory(), way.direction, n);
+    return same(row.ref, queue) ? queued_task(row.ref, memory(), n)
+                                : copy_task(row.ref, memory(), n);
   });
   const Lines lines = lines_of(run, own_model ? kind : memory_of(Kind::pinned));
   sheet.predict([&](const Row& row) {
     if (same(row.ref, queue)) return lines.up.setup_ms + row.bytes * 1e-6 / lines.up.gbs;
     // beyond 16 MiB it counts whether the host's caches hold the bytes: no model
     if (kind.kind == Kind::pageable && row.bytes > large_copy) return double(NAN);
-    const Way& way =
-        *std::ranges::find_if(ways, [&](const Way& w) { return key_of(kind, w) == row.ref.key; });
-    return predicted_ms(kind.kind, way.direction, row.bytes, lines);
+    return predicted_ms(kind.kind, direction_of(row.ref), row.bytes, lines);
   });
   sheet.print();
   if (kind.kind == Kind::pinned)
@@ -406,8 +409,7 @@ void measure_largest(const Run& run) {
                  .words = std::string(memory_of(kind).words) + ", " + way.words,
                  .bytes = double(n)});
   sheet.measure(Timing::regrouped, [&](const Row& row) {
-    const Shared<Ends> ends = row.ref.key.starts_with("pinned") ? pinned() : pageable();
-    return copy_task(row.ref, ends, ways[row.ref.key.ends_with("to_host")].direction, n);
+    return copy_task(row.ref, kind_of(row.ref).kind == Kind::pinned ? pinned() : pageable(), n);
   });
   sheet.print();
 }
@@ -469,9 +471,6 @@ void measure_combined(const Run& run) {
   const std::string refused =
       (*run.results)({"write_combined_to_device", double(sizes_of(run).some.back())}).missing;
   SharedByTasks device([n] { return DeviceBuffer<Byte>(n); });
-  const auto kind_of = [](const Row& row) {
-    return row.ref.key.starts_with("pinned") ? Kind::pinned : Kind::write_combined;
-  };
   const auto add_rows = [&](Sheet& sheet, const char* what, double bytes) {
     for (const Kind kind : {Kind::pinned, Kind::write_combined})
       sheet.add({.ref = std::string(memory_of(kind).key) + what,
@@ -480,9 +479,9 @@ void measure_combined(const Run& run) {
                  .missing = refused});
   };
   Sheet copies(run, bytes_text(double(n)) + " to the device", columns());
-  add_rows(copies, "_piece", double(n));
+  add_rows(copies, "_piece_to_device", double(n));
   copies.measure(Timing::in_turn, [&](const Row& row) {
-    return copy_task(row.ref, Shared(Ends(kind_of(row), n, device())), Direction::to_device, n);
+    return copy_task(row.ref, Shared(Ends(kind_of(row.ref).kind, n, device())), n);
   });
   copies.print();
 
@@ -490,7 +489,7 @@ void measure_combined(const Run& run) {
   Sheet reads(run, "the host reads " + bytes_text(double(HostReads::bytes)), columns());
   add_rows(reads, "_read", double(HostReads::bytes));
   reads.measure(Timing::in_turn, [&](const Row& row) {
-    Task task = read_task(row.ref, Shared(HostReads(kind_of(row))));
+    Task task = read_task(row.ref, Shared(HostReads(kind_of(row.ref).kind)));
     task.enter = [evict] { (*evict)(); };
     return task;
   });
@@ -595,7 +594,7 @@ std::vector<Claim> claims(const Run& run) {
       {.part = {"02.3a", "on some systems write-combined memory transfers faster",
                 "on some systems", "the wiki"},
        .rule = beats(),
-       .pairs = {{.slow = "pinned_piece", .fast = "write_combined_piece"}},
+       .pairs = {{.slow = "pinned_piece_to_device", .fast = "write_combined_piece_to_device"}},
        .some = true,
        .unless = its_mapping},
       {.part = {"02.3b", "most hosts read write-combined memory slowly", "by most hosts",
@@ -625,7 +624,7 @@ std::vector<Checked> tasks(size_t n) {
     for (const Way& way : ways) {
       const Shared ends(Ends(kind.kind, n, Shared(DeviceBuffer<Byte>(n))));
       const bool up = Ends::bytes_up(way.direction, n) > 0;
-      all.push_back({.task = copy_task(key_of(kind, way), ends, way.direction, n),
+      all.push_back({.task = copy_task(key_of(kind, way), ends, n),
                      .elements = n,
                      .change_one = [ends, n, up] {
                        if (!up) return void(ends->on_host[n - 1] += 1);

@@ -45,6 +45,9 @@ TEST_CASE("transfer: predictions, by hand") {
 
 TEST_CASE("transfer: kinds and ways stand where their names say") {
   for (const Memory& kind : kinds) CHECK(&memory_of(kind.kind) == &kind);
+  CHECK(direction_of("pageable_to_device") == Direction::to_device);
+  CHECK(direction_of("pinned_to_host") == Direction::to_host);
+  CHECK(direction_of("pinned_both_ways") == Direction::both_ways);
   CHECK(ways[0].direction == Direction::to_device);
   CHECK(ways[1].direction == Direction::to_host);
   for (const Direction d : {Direction::to_device, Direction::to_host, Direction::both_ways})
@@ -96,12 +99,12 @@ TEST_CASE("transfer: what decides each part") {
   CHECK(verdict("02.9", {{"pageable_to_host", 512 * 1.048576}}) == holds);  // 1 GB/s
   CHECK(verdict("02.9", {}) == verdict_text(Verdict::no_longer));
   const Given bare{"host", 0, "virtual machine"};
-  CHECK(verdict("02.3a", {bare, {"pinned_piece", 2}}) == holds);
+  CHECK(verdict("02.3a", {bare, {"pinned_piece_to_device", 2}}) == holds);
   CHECK(verdict("02.3b", {bare, {"write_combined_read", 2}}) == holds);
   for (const char* part :
        {"02.3a", "02.3b"}) {  // on some systems: what is not seen refutes nothing
     CHECK(verdict(part, {bare}) == verdict_text(Verdict::not_judged));
-    CHECK(verdict(part, {{"pinned_piece", 2}, {"write_combined_read", 2}}) ==
+    CHECK(verdict(part, {{"pinned_piece_to_device", 2}, {"write_combined_read", 2}}) ==
           verdict_text(Verdict::not_judged));  // a virtual machine
   }
 }
@@ -115,9 +118,8 @@ TEST_CASE("transfer: every kind and direction leaves its neighbours alone") {
       const Shared device(DeviceBuffer<Byte>(std::vector<Byte>(n + 2 * guard, 0x5a)));
       const Shared ends(Ends(kind.kind, n, device, guard));
       std::fill_n(ends->on_host - guard, n + 2 * guard, Byte(0x5a));
-      for (const Way& way : ways)
-        CHECK(wrong_after(copy_task("copy", ends, way.direction, n)) == 0);
-      CHECK(wrong_after(queued_task("copy", ends, n)) == 0);
+      for (const Way& way : ways) CHECK(wrong_after(copy_task(key_of(kind, way), ends, n)) == 0);
+      CHECK(wrong_after(queued_task(key_of(kind, ways[0]), ends, n)) == 0);
       const std::vector<Byte> all = device->to_host();
       const Byte* const edges[] = {&all[0], &all[guard + n], ends->on_host - guard,
                                    ends->on_host + n};
@@ -129,7 +131,7 @@ TEST_CASE("transfer: the host has what was sent down, byte for byte") {
   if (skip_without_gpu()) return;
   constexpr size_t n = 65537;
   const Shared ends(Ends(Kind::pinned, n, Shared(DeviceBuffer<Byte>(n))));
-  REQUIRE(wrong_after(copy_task("copy", ends, Direction::to_host, n)) == 0);
+  REQUIRE(wrong_after(copy_task("pinned_to_host", ends, n)) == 0);
   size_t wrong = 0;
   for (size_t i = 0; i < n; ++i) wrong += ends->on_host[i] != byte_at(i, ends->round);
   CHECK(wrong == 0);
@@ -140,7 +142,7 @@ TEST_CASE("transfer: a copy that nobody waited for is found" * doctest::test_sui
   constexpr size_t n = 48 * mib;
   if (pinned_budget() < n) return skip_self_check("needs 48 MiB of pinned memory");
   const Shared ends(Ends(Kind::pinned, n, Shared(DeviceBuffer<Byte>(n))));
-  Task task = copy_task("copy", ends, Direction::to_device, n);
+  Task task = copy_task("pinned_to_device", ends, n);
   CHECK(wrong_after(task) == 0);
   task.launch = [ends] {
     CUDA_CHECK(cudaMemcpyAsync(ends->device, ends->on_host, n, cudaMemcpyHostToDevice, ends->up));
