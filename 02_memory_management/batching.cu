@@ -1,7 +1,9 @@
 // batching: the same bytes to the GPU in one copy or in many. The guide says: combine several
 // transfers into one [KP]. That costs the host a pass over the bytes, to pack them; the newer
-// runtime takes a list of copies in one call instead. Look at what a further copy costs that
-// carries next to nothing, and at how small the pieces must be before packing them pays.
+// runtime takes a list of copies in one call instead. Two things to look at:
+//   - What a further copy costs that carries next to nothing.
+//   - How small the pieces must be before packing them pays.
+//
 //   cmake -S 02_memory_management -B build/batching -DEXPERIMENTS=batching
 //   cmake --build build/batching && build/batching/02_memory_management
 //
@@ -13,9 +15,12 @@
 #include <cstring>
 #include <numeric>
 
+#include "../common/experiment.hpp"
 #include "host_memory.hpp"
 #include "options.hpp"
 #include "pattern.cuh"
+
+using namespace samples;
 
 namespace {
 
@@ -82,14 +87,6 @@ void copy_batch(Pieces&, bool, cudaStream_t) {
 }
 #endif
 
-/// Why there is no batched copy here; empty if there is one.
-std::string why_no_batch() {
-  if (CUDART_VERSION < 12080) return "toolkit before 12.8";
-  int driver = 0;
-  CUDA_CHECK(cudaDriverGetVersion(&driver));
-  return driver < 12080 ? "driver for CUDA before 12.8" : "";
-}
-
 // ---- where pieces lie ----
 
 /// `total` bytes in pieces of the same size, the last of which takes what is left over. No piece is
@@ -131,305 +128,293 @@ void fill_pieces(const Pieces& pieces, unsigned round) {
 
 // ---- the work ----
 
-/// Room for `total` bytes, scattered and packed on the host, and on the device.
-struct Memory {
+/// `total` bytes in so many pieces, scattered and packed on the host, and on the device.
+struct Work {
   static constexpr unsigned round = 1;
   size_t total;
   PinnedBuffer<Byte> scattered, packed;
   DeviceBuffer<Byte> device;
   DeviceBuffer<unsigned long long> wrong_count{1};
   Stream stream;
+  Pieces pieces;
 
-  explicit Memory(size_t total)
+  Work(size_t total, size_t count)
       : total(total),
-        scattered(Split(total, most_pieces).host_bytes()),
+        scattered(Split(total, count).host_bytes()),
         packed(total),
-        device(total + guard) {}
-
-  Pieces lay_out(size_t count) const {
-    const Pieces pieces = scatter({total, count}, device.data(), scattered.data());
-    fill_pieces(pieces, round);
-    return pieces;
+        device(total + guard),
+        pieces(scatter({total, count}, device.data(), scattered.data())) {
+    if (!device_memory::Pretence::stands()) fill_pieces(pieces, round);
   }
   void copy_packed() const {
     CUDA_CHECK(
         cudaMemcpyAsync(device.data(), packed.data(), total, cudaMemcpyHostToDevice, stream));
   }
-  Check check() {
-    Check check;
-    check.poison = [this] {
-      CUDA_CHECK(cudaMemset(packed.data(), 0xff, total));  // by the device: faster than one thread
-      put_pattern(device.data(), total, round + 1);
-      CUDA_CHECK(cudaMemset(device.data() + total, 0x5a, guard));
-      CUDA_CHECK(cudaDeviceSynchronize());
-    };
-    check.wrong = [this] {
-      size_t wrong = wrong_bytes(device.data(), total, round, 0, wrong_count);
-      std::vector<Byte> behind(guard);
-      device_memory::to_host(behind.data(), device.data() + total, guard);
-      return wrong + guard - size_t(std::count(behind.begin(), behind.end(), 0x5a));
-    };
-    return check;
+  void poison() const {
+    CUDA_CHECK(cudaMemset(packed.data(), 0xff, total));  // by the device: faster than one thread
+    put_pattern(device.data(), total, round + 1);
+    CUDA_CHECK(cudaMemset(device.data() + total, 0x5a, guard));
+    CUDA_CHECK(cudaDeviceSynchronize());
   }
-  /// All of it is waited for.
-  Task task(const std::string& name, const Function<void()>& way) {
-    const auto go = [this, way] {
-      way();
-      stream.wait();
-    };
-    return {name, go, check(), true};
+  size_t wrong() const {
+    const size_t wrong = wrong_bytes(device.data(), total, round, 0, wrong_count);
+    std::vector<Byte> behind(guard);
+    device_memory::to_host(behind.data(), device.data() + total, guard);
+    return wrong + guard - size_t(std::count(behind.begin(), behind.end(), 0x5a));
   }
-  Task one_by_one(const Pieces& p) {
-    return task("one by one", [this, &p] { copy_each(p, stream); });
-  }
-  Task packed_first(const Pieces& p) {
-    return task("packed", [this, &p] {
-      pack(p, packed.data());
-      copy_packed();
-    });
-  }
-  Task batched(Pieces& p, bool overlap) {
-    return task("batched", [this, &p, overlap] { copy_batch(p, overlap, stream); });
-  }
-  /// One copy of bytes that are together already.
-  Task one_copy(const Pieces& p) {
-    Task one = task("one copy", [this] { copy_packed(); });
-    const Check poisoned = one.check;
-    one.check.poison = [this, poisoned, &p] {
-      poisoned.poison();
-      pack(p, packed.data());
-    };
-    return one;
-  }
-  Task packing(const Pieces& p) {
-    Check check;
-    check.poison = [this] { std::fill_n(packed.data(), total, Byte(0xff)); };
-    check.wrong = [this] {
-      size_t wrong = 0;
-      for (size_t i = 0; i < total; ++i) wrong += packed[i] != byte_at(i, round);
-      return wrong;
-    };
-    return {"packing alone", [this, &p] { pack(p, packed.data()); }, std::move(check), true};
+  size_t wrong_in_packed() const {
+    size_t wrong = 0;
+    for (size_t i = 0; i < total; ++i) wrong += packed[i] != byte_at(i, round);
+    return wrong;
   }
 };
 
-// ---- what to expect ----
-
-/// Milliseconds, measured in the same run.
-struct Calibrated {
-  double one_copy = NAN;  ///< of all bytes
-  double queued = NAN;    ///< a copy of next to nothing, behind others
-  double packing = NAN;   ///< of all bytes, in one piece
+/// A way for all pieces to the device.
+struct Way {
+  const char* key = "";
+  const char* words = "";
+  void (*go)(Work&) = nullptr;
+  bool is_batch = false;
+};
+const Way ways[] = {
+    {.key = "copy_each",
+     .words = "one by one",
+     .go = [](Work& w) { copy_each(w.pieces, w.stream); }},
+    {.key = "one_copy", .words = "one copy", .go = [](Work& w) { w.copy_packed(); }},
+    {.key = "packed_copy",
+     .words = "packed",
+     .go =
+         [](Work& w) {
+           pack(w.pieces, w.packed.data());
+           w.copy_packed();
+         }},
+    {.key = "copy_batch",
+     .words = "batched",
+     .go = [](Work& w) { copy_batch(w.pieces, false, w.stream); },
+     .is_batch = true},
+    {.key = "copy_batch_overlapping",
+     .words = "batched, overlap preferred",
+     .go = [](Work& w) { copy_batch(w.pieces, true, w.stream); },
+     .is_batch = true},
 };
 
-double one_by_one_ms(const Calibrated& c, size_t pieces) {
-  return c.one_copy + double(pieces - 1) * c.queued;
+/// All of it is waited for.
+Task task_of(const Ref& ref, const Shared<Work>& work, const Way& way) {
+  const bool is_packed = way.key == std::string("one_copy");  // of bytes that are together already
+  return {text(ref),
+          [work, &way] {
+            way.go(*work);
+            work->stream.wait();
+          },
+          {[work, is_packed] {
+             work->poison();
+             if (is_packed) pack(work->pieces, work->packed.data());
+           },
+           [work] { return work->wrong(); }, ""},
+          true};
 }
-double packed_ms(const Calibrated& c) { return c.packing + c.one_copy; }
+Task packing_task(const Ref& ref, const Shared<Work>& work) {
+  return {text(ref),
+          [work] { pack(work->pieces, work->packed.data()); },
+          {[work] { work->poison(); }, [work] { return work->wrong_in_packed(); }, ""},
+          true};
+}
 
-/// From how many pieces on packing should pay.
-double packing_pays(const Calibrated& c) { return std::ceil(1 + c.packing / c.queued); }
+/// The same while a kernel has all multiprocessors for so many cycles.
+Task task_beside(const Ref& ref, const Shared<Work>& work, const Way& way, int blocks,
+                 long long cycles) {
+  constexpr unsigned threads = 256;  // they divide the resident threads of all GPUs
+  Task task = task_of(ref, work, way);
+  const Shared busy{Stream()};
+  task.enter = [busy, blocks, cycles] {
+    keep_busy<<<blocks, threads, 0, *busy>>>(cycles);
+    CUDA_CHECK_LAUNCH();
+  };
+  task.leave = [busy] { cudaStreamSynchronize(*busy); };
+  return task;
+}
+
+// ---- prediction ----
+
+/// Each further copy in a stream takes as long as one of next to nothing.
+double one_by_one_ms(double one_copy_ms, double queued_ms, double pieces) {
+  return one_copy_ms + (pieces - 1) * queued_ms;
+}
 
 // ---- the experiment ----
 
-/// Times of one number of pieces.
-struct Times {
-  size_t pieces;
-  Readings one, each, packed, batched, overlapping;
-};
-
-Calibrated calibrate(const Run& run, Memory& memory) {
-  Memory small(4 * most_pieces);  // 4 bytes each
-  const Pieces tiny = small.lay_out(most_pieces);
-  const Pieces whole = memory.lay_out(1);
-  const Statistics queued =
-      scaled(run.time(small.one_by_one(tiny)).statistics(), 1.0 / double(most_pieces));
-  const Statistics one = run.time(memory.one_copy(whole)).statistics();
-  const Statistics packing = run.time(memory.packing(whole)).statistics();
-  Table table(run.report, "alone", {compared("us", "time alone", "us", 2), shown("spread")});
-  const auto row = [&](const char* name, const Statistics& ms) {
-    table.row({name}, {Calibration{scaled(ms, 1e3)}, spread_text(ms)});
-  };
-  row("one copy of all bytes", one);
-  row("a 4-byte copy, queued after others", queued);
-  row("packing all bytes, one piece", packing);
-  table.print();
-  return {one.median, queued.median, packing.median};
-}
-
-Times measure(const Run& run, Memory& memory, size_t count, bool has_batch) {
-  Pieces pieces = memory.lay_out(count);
-  std::vector<Task> tasks;
-  tasks.push_back(memory.one_by_one(pieces));
-  tasks.push_back(memory.one_copy(pieces));
-  tasks.push_back(memory.packed_first(pieces));
-  if (has_batch) tasks.push_back(memory.batched(pieces, false));
-  if (has_batch) tasks.push_back(memory.batched(pieces, true));
-  std::vector<Readings> times = run.time_in_turn(tasks);
-  times.resize(5);
-  return {count, times[1], times[0], times[2], times[3], times[4]};
-}
-
-/// Times of a list beside a kernel, by the preference for overlap.
-struct Beside {
-  Readings plain, preferring;
-};
-
-/// `alone_ms`: of the list without a kernel, which is to run four times as long.
-Beside beside_a_kernel(const Run& run, Memory& memory, Pieces& pieces, double alone_ms) {
-  constexpr unsigned threads = 256;  // they divide the resident threads of all GPUs
-  const cudaDeviceProp& prop = run.device->prop;
-  const int blocks = prop.multiProcessorCount * (prop.maxThreadsPerMultiProcessor / int(threads));
-  const double khz = run.device->sm_clock_khz > 0 ? run.device->sm_clock_khz : 1.5e6;
-  const long long cycles = static_cast<long long>(4 * alone_ms * khz);
-  const Stream busy;
-  const auto list_ms = [&](bool preferring) {
-    Event first, last;
-    keep_busy<<<blocks, threads, 0, busy>>>(cycles);
-    CUDA_CHECK_LAUNCH();
-    first.record(memory.stream);
-    copy_batch(pieces, preferring, memory.stream);
-    last.record(memory.stream);
-    last.wait();
-    busy.wait();
-    return last.ms_since(first);
-  };
-  const Check check = memory.check();
-  for (const bool preferring : {false, true}) {
-    check.poison();
-    list_ms(preferring);
-    require_right(check.wrong() == 0, "a list beside a kernel");
-  }
-  Beside beside;
-  const int rounds = run.measuring.rounds_in_turn();
-  for (int r = 0; r < rounds; ++r)
-    for (int i = 0; i < 2; ++i) {
-      const bool preferring = (r + i) % 2 == 1;  // which of the two comes first changes
-      Readings& times = preferring ? beside.preferring : beside.plain;
-      times.ms.push_back(list_ms(preferring));
-    }
-  return beside;
-}
-
-/// Copies need no multiprocessors, so that a kernel beside them should change nothing.
-void show_beside(const Run& run, const Beside& beside, const Times& alone) {
-  Table table(run.report, "beside a kernel, pieces",
-              {compared("ms", "time beside a kernel", "ms", 3), shown("spread")});
-  const auto row = [&](const char* name, const Readings& ms, const Readings& without) {
-    table.row(
-        {name, "pieces", std::to_string(alone.pieces)},
-        {Compared{without.median(), ms.statistics(), Model::host}, spread_text(ms.statistics())});
-  };
-  row("batched", beside.plain, alone.batched);
-  row("batched, overlap preferred", beside.preferring, alone.overlapping);
-  table.print();
-}
-
-void show(const Run& run, const std::vector<Times>& all, size_t total, const Calibrated& c) {
-  Table table(run.report, "way, pieces",
-              {compared("ms", "time", "ms", 3), shown("spread"),
-               measured("GB/s", "rate", "GB/s", 1), shown("of")});
-  const auto row = [&](const char* name, const Times& t, const Readings& ms, const Cell& cell) {
-    if (ms.ms.empty()) return;
-    table.row(
-        {name, "pieces", std::to_string(t.pieces)},
-        {cell, spread_text(ms.statistics()), gigabytes_per_second(double(total), ms.statistics()),
-         bytes_text(double(total / t.pieces))});
-  };
-  for (const Times& t : all)
-    row("one by one", t, t.each,
-        Compared{one_by_one_ms(c, t.pieces), t.each.statistics(), Model::host});
-  for (const Times& t : all)
-    row("packed", t, t.packed, Compared{packed_ms(c), t.packed.statistics(), Model::host});
-  // a list: as one by one, at a cost of its own, from the longest one
-  const auto lists = [&](const char* name, Readings Times::*way) {
-    const Times& last = all.back();
-    Calibrated own = c;
-    own.queued = ((last.*way).median() - c.one_copy) / double(std::max<size_t>(last.pieces, 2) - 1);
-    for (const Times& t : all) {
-      const Statistics ms = (t.*way).statistics();
-      const Cell cell = &t == &last ? Cell(Calibration{ms})
-                                    : Cell(Compared{one_by_one_ms(own, t.pieces), ms, Model::host});
-      row(name, t, t.*way, cell);
-    }
-  };
-  lists("batched", &Times::batched);
-  lists("batched, overlap preferred", &Times::overlapping);
-  table.print();
-}
-
-/// The numbers of pieces in which `way` beats `other`: "16, 64".
-std::string where_faster(const std::vector<Times>& all, Readings Times::*way,
-                         Readings Times::*other) {
-  std::string text;
-  for (const Times& t : all)
-    if (ratio(t.*other, t.*way).low > least_effect)
-      text += (text.empty() ? "" : ", ") + std::to_string(t.pieces);
-  return text.empty() ? "at no number of pieces" : "at " + text + " pieces";
-}
-
-void judge(const Run& run, const std::vector<Times>& all, const Calibrated& c) {
-  const Part part{"02.4", "one transfer beats many small ones", "combine, no figure", "the guide"};
-  if (!run.device) return run.report.not_judged(part, "no GPU");
-  const Times& most = all.back();
-  if (most.pieces < most_pieces) return run.report.not_judged(part, "too few bytes");
-  const Interval gain = ratio(most.each, most.one);
-  run.report.judge(part, beats(), gain, "one copy is " + faster(gain, std::to_string(most.pieces)));
-  run.report.finding("02.4", "packing first is faster than one by one " +
-                                 where_faster(all, &Times::packed, &Times::each) +
-                                 "; predicted from " + fixed(packing_pays(c), 0) + " pieces on");
-  if (!most.batched.ms.empty())
-    run.report.finding("02.4", "a list is faster than one by one " +
-                                   where_faster(all, &Times::batched, &Times::each) +
-                                   ", than packing " +
-                                   where_faster(all, &Times::batched, &Times::packed));
-}
-
 /// Bytes of all pieces: on the GPU, and of the host's memory that it may pin.
-size_t total_bytes(const Run& run, size_t typed) {
+size_t total_bytes(const Run& run) {
+  const size_t typed = options_of(run).size;
   const auto pinned = [](size_t t) { return double(2 * t + most_pieces * gap + guard); };
-  const double host = run.device ? double(pinned_budget()) : INFINITY;
   if (typed) require_fits("batching on the GPU", pinned(typed), run.memory_there());
   return fitting_size("batching in pinned memory (a quarter of the host's)", typed,
-                      size_t(run.quick ? 4 : 16) << 20, std::min(host, run.memory_there()), pinned);
+                      size_t(run.quick ? 4 : 16) << 20,
+                      std::min(pinnable_bytes(run), run.memory_there()), pinned);
+}
+
+/// Numbers of pieces.
+std::vector<size_t> counts_of(const Run& run) {
+  std::vector<size_t> counts;
+  for (size_t n = 1; n <= std::min(most_pieces, total_bytes(run)); n *= run.full    ? 2
+                                                                        : run.quick ? 16
+                                                                                    : 4)
+    counts.push_back(n);
+  return counts;
+}
+
+/// Why there is no batched copy here; empty if there is one.
+std::string why_no_batch(const Run& run) {
+  if (CUDART_VERSION < 12080) return "toolkit before 12.8";
+  const Statistics driver = ask(run, "copy_batch", "driver's CUDA version", "", [] {
+    int version = 0;
+    CUDA_CHECK(cudaDriverGetVersion(&version));
+    return single(version);
+  });
+  // where it was not recorded there was one
+  return driver.median > 1000 && driver.median < 12080 ? "driver for CUDA before 12.8" : "";
+}
+
+/// The model's constants, and the host's pass over the bytes.
+void measure_alone(const Run& run, size_t total) {
+  const auto per_copy = [](const Row& row, double ms) {
+    return 1e3 * ms / (row.ref.key == "copies_of_4_bytes" ? most_pieces : 1);
+  };
+  Sheet sheet(run, "alone", {in_unit(compared("us", "time alone", "us", 2), per_copy), spread()});
+  const auto add = [&](const char* key, const char* words) {
+    sheet.add({.ref = key, .words = words, .calibrates = true});
+  };
+  add("one_copy", "one copy of all bytes");
+  add("copies_of_4_bytes", "a 4-byte copy, queued after others");
+  sheet.add({.ref = "packing", .words = "packing all bytes, one piece", .model = Model::host});
+  sheet.measure(Timing::alone, [total](const Row& row) {
+    if (row.ref.key == "copies_of_4_bytes")
+      return task_of(row.ref, Shared(Work(4 * most_pieces, most_pieces)),
+                     *with_key(ways, "copy_each"));
+    const Shared whole(Work(total, 1));
+    return row.ref.key == "packing" ? packing_task(row.ref, whole)
+                                    : task_of(row.ref, whole, *with_key(ways, "one_copy"));
+  });
+  sheet.print();
+}
+
+/// All ways for one number of pieces, in turn.
+void measure_pieces(const Run& run, size_t total, size_t count, const std::string& no_batch) {
+  const std::string pieces = count == 1 ? " piece of " : " pieces of ";
+  Sheet sheet(run, std::to_string(count) + pieces + bytes_text(double(total / count)),
+              {milliseconds(3), spread(), in_unit(measured("GB/s", "rate", "GB/s", 1), gbs_of)},
+              "pieces");
+  for (const Way& way : ways)
+    sheet.add({.ref = {way.key, double(count)},
+               .words = way.words,
+               .bytes = double(total),
+               .model = Model::host,
+               .missing = way.is_batch ? no_batch : ""});
+  SharedByTasks work([=] { return Work(total, count); });
+  sheet.measure(Timing::in_turn,
+                [&](const Row& row) { return task_of(row.ref, work(), *with_key(ways, row.ref)); });
+  const double queued = sheet.ms("copies_of_4_bytes") / most_pieces;
+  sheet.predict([&](const Row& row) {  // what packing small pieces costs, and a list, no model says
+    return row.ref.key == "copy_each" ? one_by_one_ms(sheet.ms("one_copy"), queued, row.ref.at)
+                                      : double(NAN);
+  });
+  sheet.print();
+}
+
+/// A list beside a kernel that runs four times as long as the list. Copies need no multiprocessors,
+/// so that the kernel should change nothing.
+void measure_beside(const Run& run, size_t total, size_t count, const std::string& no_batch) {
+  const auto without = [count](const Ref& ref) {
+    return Ref(ref.key.substr(0, ref.key.rfind("_beside")), double(count));
+  };
+  Sheet sheet(run, "beside a kernel, pieces", {milliseconds(3), spread()}, "pieces");
+  for (const Way& way : ways)
+    if (way.is_batch)
+      sheet.add({.ref = {std::string(way.key) + "_beside", double(count)},
+                 .words = way.words,
+                 .bytes = double(total),
+                 .model = Model::host,
+                 .missing = no_batch});
+  SharedByTasks work([=] { return Work(total, count); });
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    const Ref list = without(row.ref);
+    const cudaDeviceProp& prop = run.device->prop;
+    const int blocks = prop.multiProcessorCount * (prop.maxThreadsPerMultiProcessor / 256);
+    const double khz = run.device->sm_clock_khz > 0 ? run.device->sm_clock_khz : 1.5e6;
+    return task_beside(row.ref, work(), *with_key(ways, list), blocks,
+                       static_cast<long long>(4 * sheet.ms(list) * khz));
+  });
+  sheet.predict([&](const Row& row) { return sheet.ms(without(row.ref)); });
+  sheet.print();
+}
+
+void run_batching(const Run& run) {
+  const size_t total = total_bytes(run);
+  const std::vector<size_t> counts = counts_of(run);
+  run.report.begin("batching", bytes_text(double(total)) + " to the GPU in 1 to " +
+                                   std::to_string(counts.back()) + " pieces");
+  const std::string no_batch = why_no_batch(run);
+  measure_alone(run, total);
+  for (const size_t n : counts) measure_pieces(run, total, n, no_batch);
+  run.report.note("n pieces one by one: one copy + (n - 1) x that of a queued 4-byte copy");
+  const double one_ms = (*run.results)("one_copy").time.ms.median;
+  if (run.device && run.device->number >= 0)
+    require_possible("one copy", double(total) * 1e-6 / one_ms, link_gbs(run.device->prop));
+  size_t some = counts[0];
+  for (const size_t n : counts)
+    if (n <= pieces_beside) some = n;
+  measure_beside(run, total, some, no_batch);
+}
+
+// ---- claims ----
+
+std::vector<Claim> claims(const Run& run) {
+  const double most = double(counts_of(run).back());
+  const auto at = [most](const char* key) { return Ref(key, most); };
+  return {
+      {.part = {"02.4", "one transfer beats many small ones", "combine, no figure", "the guide"},
+       .rule = beats(),
+       .pairs = {{.slow = at("copy_each"), .fast = at("one_copy")}},
+       .here = fixed(most, 0) + " pieces",
+       .unless = most < most_pieces ? "too few bytes" : "",
+       .found = {{.slow = at("copy_each"), .fast = at("packed_copy")},
+                 {.slow = at("copy_each"), .fast = at("copy_batch")},
+                 {.slow = at("copy_batch"), .fast = at("packed_copy")}}}};
+}
+
+// ---- what it declares ----
+
+Needs needs(const Run& run) { return {.allocated = double(total_bytes(run) + guard)}; }
+
+std::vector<Checked> tasks(size_t n) {
+  std::vector<Checked> all;
+  int driver = 0;
+  CUDA_CHECK(cudaDriverGetVersion(&driver));
+  for (const Way& way : ways) {
+    if (way.is_batch && std::min(driver, CUDART_VERSION) < 12080) continue;
+    const Shared work(Work(n, 37));
+    all.push_back({.task = task_of(way.key, work, way), .elements = n, .change_one = [work] {
+                     Byte byte;
+                     device_memory::to_host(&byte, work->device.data(), 1);
+                     ++byte;
+                     device_memory::to_device(work->device.data(), &byte, 1);
+                   }});
+  }
+  const Shared work(Work(n, 37));
+  all.push_back({.task = packing_task("packing", work), .elements = n, .change_one = [work] {
+                   ++work->packed[0];
+                 }});
+  return all;
 }
 
 }  // namespace
 
-void batching_fits(const Run& run, const Options& options) { total_bytes(run, options.size); }
-
-void batching(const Run& run, const Options& options) {
-  const size_t total = total_bytes(run, options.size);
-  std::vector<size_t> counts;
-  for (size_t n = 1; n <= std::min(most_pieces, total); n *= run.full ? 2 : run.quick ? 16 : 4)
-    counts.push_back(n);
-  run.report.begin("batching", bytes_text(double(total)) + " to the GPU in 1 to " +
-                                   std::to_string(counts.back()) + " pieces");
-  if (!run.device) {
-    run.report.note("n pieces one by one: one copy + (n - 1) x that of a queued 4-byte copy");
-    run.report.left_out("all copies");
-    return judge(run, {}, {});
-  }
-  const std::string no_batch = why_no_batch();
-  Memory memory(total);
-  const Calibrated c = calibrate(run, memory);
-  std::vector<Times> all;
-  Progress progress("batching", int(counts.size()));
-  for (const size_t n : counts) {
-    all.push_back(measure(run, memory, n, no_batch.empty()));
-    progress.step();
-  }
-  show(run, all, total, c);
-  const double most = double(total) * 1e-6 / all[0].one.median();
-  require_possible("one copy", most, link_gbs(run.device->prop));
-  if (!no_batch.empty()) {
-    run.report.left_out("the batched copy", no_batch);
-  } else {
-    size_t some = 0;
-    while (some + 1 < all.size() && all[some + 1].pieces <= pieces_beside) ++some;
-    Pieces pieces = memory.lay_out(all[some].pieces);
-    const double alone_ms = all[some].batched.median();
-    show_beside(run, beside_a_kernel(run, memory, pieces, alone_ms), all[some]);
-  }
-  judge(run, all, c);
-}
+extern const Experiment batching_experiment{
+    .name = "batching",
+    .about = "many small copies, one large one, and the runtime's batched copy",
+    .run = run_batching,
+    .check_typed = [](const Run& run) { total_bytes(run); },
+    .claims = claims,
+    .needs = needs,
+    .tasks = tasks,
+};

@@ -6,8 +6,7 @@
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] extern const samples::Experiment allocation_experiment;
 [[gnu::weak]] extern const samples::Experiment transfer_experiment;
-[[gnu::weak]] void batching(const Run&, const Options&);
-[[gnu::weak]] void batching_fits(const Run&, const Options&);
+[[gnu::weak]] extern const samples::Experiment batching_experiment;
 [[gnu::weak]] void keep_on_device(const Run&);
 [[gnu::weak]] void zero_copy(const Run&);
 [[gnu::weak]] void pitch(const Run&);
@@ -24,8 +23,7 @@ int main(int argc, char** argv) {
            {
                listed(&allocation_experiment),
                listed(&transfer_experiment),
-               {"batching", "many small copies, one large one, and the runtime's batched copy",
-                with(options, batching), with(options, batching_fits)},
+               listed(&batching_experiment),
                {"keep_on_device",
                 "a step of 1024 chains, and an addition: on the GPU, or fetched to the host",
                 &keep_on_device},

@@ -1,9 +1,7 @@
 // Self-checks of batching.cu, compiled in its place where BUILD_TESTING is on.
 #include "../batching.cu"
 
-#include <doctest/doctest.h>
-
-#include "../../common/checks/plausible.hpp"
+#include "../../common/checks/standard.hpp"
 
 TEST_CASE("batching: a split takes every byte once") {
   for (const size_t total : {1, 2, 31, 4095, 4096, 65537, 1000003})
@@ -38,85 +36,38 @@ TEST_CASE("batching: pieces are brought together from all over the host") {
 }
 
 TEST_CASE("batching: predictions, by hand") {
-  const Calibrated c{0.3, 0.002, 1.2};
-  CHECK(one_by_one_ms(c, 1) == doctest::Approx(0.3));
-  CHECK(one_by_one_ms(c, 4096) == doctest::Approx(8.49));
-  CHECK(packed_ms(c) == doctest::Approx(1.5));
-  CHECK(packing_pays({0.3, 0.0021, 1.2}) == 573);
+  CHECK(one_by_one_ms(0.3, 0.002, 1) == doctest::Approx(0.3));
+  CHECK(one_by_one_ms(0.3, 0.002, 4096) == doctest::Approx(8.49));
 }
 
-TEST_CASE("batching: 02.4 compares one copy with the most pieces") {
-  Device device;
-  device.number = -1;
-  std::string printed;
-  Report report("batching", &printed);
-  const Run run{report, &device, {}};
-  const auto always = [](double ms) { return Readings{std::vector<double>(15, ms)}; };
-  const Times few{64, always(1), always(1), always(2), always(1), always(1)};
-  judge(run, {few, {4096, always(1), always(30), always(2), always(4), always(4)}}, {});
-  CHECK(printed.find("02.4   holds  ") != std::string::npos);
-  CHECK(printed.find("packing first is faster than one by one at 4096 pieces") !=
-        std::string::npos);
-  printed.clear();
-  judge(run, {few, {4096, always(1), always(1), always(2), always(4), always(4)}}, {});
-  CHECK(printed.find("02.4   does not hold") != std::string::npos);
+TEST_CASE("batching: what decides each part") {
+  const auto verdict = [](double each, double one) {
+    return verdict_if(batching_experiment, "02.4",
+                      {{{"copy_each", 4096}, each}, {{"one_copy", 4096}, one}});
+  };
+  CHECK(verdict(30, 1) == verdict_text(Verdict::holds));
+  CHECK(verdict(1, 1) == verdict_text(Verdict::does_not_hold));
+  CHECK(verdict(1, 30) == verdict_text(Verdict::does_not_hold));
 }
 
-TEST_CASE("batching: every way carries every byte at awkward sizes") {
+TEST_CASE("batching: every way carries every byte, in pieces and beside a kernel") {
   if (skip_without_gpu()) return;
-  const bool has_batch = why_no_batch().empty();
-  for (const size_t total : {1, 31, 257, 65537, 1000003}) {
-    Memory memory(total);
+  int driver = 0;
+  CUDA_CHECK(cudaDriverGetVersion(&driver));
+  for (const size_t total : {1, 31, 257, 65537, 1000003})
     for (const size_t n : {1, 2, 3, 31, 1000, 4096}) {
       CAPTURE(total);
       CAPTURE(n);
-      Pieces pieces = memory.lay_out(n);
-      CHECK(wrong_after(memory.one_by_one(pieces)) == 0);
-      CHECK(wrong_after(memory.packed_first(pieces)) == 0);
-      CHECK(wrong_after(memory.one_copy(pieces)) == 0);
-      CHECK(wrong_after(memory.packing(pieces)) == 0);
-      if (has_batch) CHECK(wrong_after(memory.batched(pieces, false)) == 0);
-      if (has_batch) CHECK(wrong_after(memory.batched(pieces, true)) == 0);
-      pieces.bytes.back() -= 1;  // the last byte stays behind, and the check must see it
-      CHECK(wrong_after(memory.one_by_one(pieces)) == 1);
+      const Shared work(Work(total, n));
+      for (const Way& way : ways)
+        if (!way.is_batch || std::min(driver, CUDART_VERSION) >= 12080) {
+          CHECK(wrong_after(task_of(way.key, work, way)) == 0);
+          CHECK(wrong_after(task_beside(way.key, work, way, 100, 100000)) == 0);
+        }
+      CHECK(wrong_after(packing_task("packing", work)) == 0);
+      work->pieces.bytes.back() -= 1;  // the last byte stays behind, and the check must see it
+      CHECK(wrong_after(task_of(ways[0].key, work, ways[0])) == 1);
     }
-  }
 }
 
-TEST_CASE("batching: a list beside a kernel is predicted by the same list alone") {
-  Device device;
-  device.number = -1;
-  std::string printed;
-  Report report("batching", &printed);
-  const auto always = [](double ms) { return Readings{std::vector<double>(15, ms)}; };
-  const Times alone{256, always(1), always(2), always(3), always(4), always(5)};
-  show_beside({report, &device, {}}, {always(6), always(7)}, alone);
-  REQUIRE(report.predictions().size() == 2);
-  CHECK(report.predictions()[0].predicted == 4);
-  CHECK(report.predictions()[0].measured == 6);
-  CHECK(report.predictions()[1].predicted == 5);
-  CHECK(report.predictions()[1].measured == 7);
-}
-
-TEST_CASE("batching: a list carries every byte beside a kernel") {
-  if (skip_without_gpu()) return;
-  const std::string why = why_no_batch();
-  if (!why.empty()) return skip_self_check(why);
-  const Device device = Device::current();
-  std::string printed;
-  Report report("batching", &printed);
-  const Run run{report, &device, {}};
-  Memory memory(65537);
-  Pieces pieces = memory.lay_out(31);
-  const Beside beside = beside_a_kernel(run, memory, pieces, 0.05);  // throws unless it does
-  CHECK(beside.plain.ms.size() == 18);
-  CHECK(beside.preferring.ms.size() == 18);
-  pieces.bytes.back() -= 1;
-  CHECK_THROWS_AS(beside_a_kernel(run, memory, pieces, 0.05), WrongResult);
-}
-
-TEST_CASE("batching: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  const Options by_default;
-  check_plausible([&](const Run& run) { batching(run, by_default); });
-}
+EXPERIMENT_CHECKS(batching)

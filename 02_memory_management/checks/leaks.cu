@@ -14,7 +14,7 @@
 
 extern const samples::Experiment allocation_experiment;
 extern const samples::Experiment transfer_experiment;
-void batching(const Run&, const Options&);
+extern const samples::Experiment batching_experiment;
 void keep_on_device(const Run&);
 void zero_copy(const Run&);
 void pitch(const Run&);
@@ -55,7 +55,7 @@ TEST_CASE("leaks: every experiment gives back what it took" * doctest::test_suit
   const std::pair<std::string, std::function<void(const Run&)>> experiments[] = {
       {"allocation", declared(allocation_experiment)},
       {"transfer", declared(transfer_experiment)},
-      {"batching", [&](const Run& run) { batching(run, options); }},
+      {"batching", declared(batching_experiment)},
       {"keep_on_device", keep_on_device},
       {"zero_copy", zero_copy},
       {"pitch", pitch},
