@@ -4,7 +4,9 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 #include <vector>
 
 constexpr unsigned threads = 256;  // of a block: eight warps
@@ -273,11 +275,15 @@ inline Cost total_cost(const Walk& walk, Kind kind, Path path, unsigned n, size_
   return all;
 }
 
-/// Of 32 texels in the middle of an image.
-inline Cost cost_of(const Walk& walk, Kind kind, Path path, unsigned n, size_t row_words) {
+/// Of 32 texels in the middle of an image. Each is computed once in a run.
+inline const Cost& cost_of(const Walk& walk, Kind kind, Path path, unsigned n, size_t row_words) {
+  static std::map<std::tuple<Place, Kind, Path, unsigned, size_t>, Cost> known;
+  const auto [found, is_new] = known.try_emplace({walk.place, kind, path, n, row_words});
+  Cost& c = found->second;
+  if (!is_new) return c;
   const unsigned rows_of_tiles = walk.wide ? parts(n, walk.wide) : 1;
   const unsigned tile = std::min(walk.tiles(n) / 2 + rows_of_tiles / 2, walk.tiles(n) - 1);
-  Cost c = total_cost(walk, kind, path, n, row_words, tile, 1);
+  c = total_cost(walk, kind, path, n, row_words, tile, 1);
   for (double* each : {&c.requests, &c.sectors, &c.passes, &c.to_l2, &c.fetches})
     *each *= 32.0 / tile_reads * walk.reads;
   return c;
