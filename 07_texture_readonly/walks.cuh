@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
+#include <unordered_set>
 #include <vector>
 
 constexpr unsigned threads = 256;  // of a block: eight warps
@@ -231,11 +231,17 @@ inline unsigned taps_of(Kind kind, Path path) {
   return kind == Kind::bilinear && !is_fetch(path) ? 4 : 1;
 }
 
+/// Sorts, and leaves each once.
+template <class T>
+void make_distinct(std::vector<T>& all) {
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+}
+
 /// Words of the fullest bank.
-inline double passes_of(const std::set<size_t>& words) {
-  unsigned of_bank[32] = {};
-  unsigned most = 0;
-  for (const size_t word : words) most = std::max(most, ++of_bank[word % 32]);
+inline double passes_of(const std::vector<size_t>& distinct_words) {
+  unsigned of_bank[32] = {}, most = 0;
+  for (const size_t word : distinct_words) most = std::max(most, ++of_bank[word % 32]);
   return most;
 }
 
@@ -247,29 +253,33 @@ inline Cost total_cost(const Walk& walk, Kind kind, Path path, unsigned n, size_
   const unsigned at_once = is_fetch(path) ? 4 : 32;  // lanes that share a request
   Cost all;
   for (unsigned tile = first; tile < first + tiles; ++tile) {
-    std::set<size_t> in_l1;  // sectors
+    std::unordered_set<size_t> in_l1;  // sectors
     for (unsigned i = 0; i < tile_reads; i += 32)
       for (unsigned tap = 0; tap < taps_of(kind, path); ++tap) {
-        std::set<size_t> words, missing;  // of the warp
+        std::vector<size_t> words, missing;  // of the warp; missing: lines
         for (unsigned lane = 0; lane < 32; lane += at_once) {
-          std::set<size_t> sectors;  // of the request
+          std::vector<size_t> sectors;  // of the request
           for (unsigned k = lane; k < lane + at_once; ++k) {
             Texel p = walk.place(tile, (i + k) % threads, i / threads, n);
             p = {std::min(p.x, n - 1), std::min(p.y, n - 1), std::min(p.z, n - 1)};
             for (const Texel& t : wanted_by(kind, path, tap, p, n)) {
-              words.insert(layout.word(t));
-              sectors.insert(layout.sector(t));
-              if (in_l1.insert(layout.sector(t)).second) missing.insert(layout.line(t));
+              words.push_back(layout.word(t));
+              sectors.push_back(layout.sector(t));
+              if (in_l1.insert(sectors.back()).second) missing.push_back(layout.line(t));
             }
           }
+          make_distinct(sectors);
           all.sectors += double(sectors.size());
           all.requests += 1;
         }
+        make_distinct(missing);
         all.to_l2 += double(missing.size());
-        if (is_fetch(path))
+        if (is_fetch(path)) {
           all.fetches += 32;
-        else
+        } else {
+          make_distinct(words);
           all.passes += passes_of(words);
+        }
       }
   }
   return all;
