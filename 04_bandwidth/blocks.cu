@@ -22,7 +22,7 @@ static __global__ void sum_rows(float* out, const float* in, unsigned rows, unsi
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
   // one load in flight per thread, whatever the compiler thinks best: the number of blocks is to
-  // decide how many bytes are in flight (sum.cu leaves it to the compiler, as the text does)
+  // decide how many bytes are in flight
 #pragma unroll 1
     for (unsigned col = threadIdx.x; col < columns; col += blockDim.x)
       sum += in[size_t(row) * columns + col];
@@ -367,12 +367,12 @@ std::vector<Claim> claims(const Run& run) {
        .unless = in_cache},
       {.part = {"04.14",
                 "whole rounds of the blocks that fit at once are better than one block more",
-                "advice, no figure", "the vendor, by letter"},
+                "advice, no figure", "the vendor, in private"},
        .rule = beats(),
        .pairs = one_more,
        .unless = in_cache},
       {.part = {"04.16", "blocks that are no multiple of the multiprocessors leave some idle",
-                "advice, no figure", "the vendor, by letter"},
+                "no figure", "the study of 2007"},
        .rule = beats(),
        .pairs = idle,
        .unless = in_cache},

@@ -19,6 +19,7 @@
 //   8  no_reads        kernel 1 without memory: what the loop and the additions take
 //   9  empty           what a launch and the way of the results take
 #include <algorithm>
+#include <climits>
 
 #include "../common/checked.cuh"
 #include "../common/experiment.hpp"
@@ -153,6 +154,10 @@ __global__ void empty(float* out, const float*, unsigned, unsigned) {
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
+// in sum_cub.cu
+void cub_row_sums(void* scratch, size_t& scratch_bytes, const float* in, float* out, int rows,
+                  const int* first);
+
 namespace {
 
 // ---- the kernels in order ----
@@ -231,7 +236,7 @@ Ref best_of(std::string_view key) { return std::string(key) + "_best"; }
 const Kernel* kernel_of(const Ref& ref) {
   for (const Kernel& k : kernels)
     if (ref.key == k.key || same(ref, best_of(k.key))) return &k;
-  return nullptr;  // the host's
+  return nullptr;  // the host's, or the library's
 }
 
 // ---- what is right ----
@@ -284,10 +289,10 @@ struct IsSum {
   }
 };
 
-/// The largest word with which the sum of any thread is exact in float, whatever the order: below
-/// 2^24.
+/// The largest word with which the sum of any thread, and of a row, is exact in float, whatever the
+/// order: below 2^24.
 unsigned largest_word(unsigned side, const std::vector<Launch>& launches) {
-  double most_words = 1;
+  double most_words = side;
   for (const Launch l : launches) {
     const double lines = std::ceil(side / 4.0 / l.blocks) * 4;  // of words, or of quads
     const double along = std::ceil(side / 4.0 / l.threads) * 4;
@@ -314,7 +319,7 @@ struct Square {
       : side(side),
         number{largest_word(side, launches)},
         in(filled<float>(size_t(side) * side, number)),
-        out(most_threads(launches)),
+        out(std::max(side, most_threads(launches))),
         right(out.size()) {}
   Walk walk(const Kernel& k, Launch l) const { return {k.order, k.words, side, side / k.words, l}; }
   /// Compares what every thread found.
@@ -333,6 +338,46 @@ Task task_of(const Shared<Square>& square, const Ref& ref, Launch l) {
   const Walk w = square->walk(k, l);
   return {text(ref),
           [square, &k, w] { k.launch(w, square->out.data(), square->in.data()); },
+          {[square] { square->out.poison(); }, [square, w] { return square->wrong(w); }, ""}};
+}
+
+// ---- the library's ----
+
+const char* const cub_rows = "cub_row_sums";
+
+std::string missing_of_cub(size_t side) {
+  return side * side > INT_MAX ? "every version of CUB counts up to 2^31 - 1 words" : "";
+}
+
+/// Where each row begins, and what the library needs besides.
+struct Rows {
+  DeviceBuffer<int> first;
+  DeviceBuffer<char> scratch;
+
+  explicit Rows(const Square& square) : first(begins(square.side)) {
+    size_t bytes = 0;
+    cub_row_sums(nullptr, bytes, square.in.data(), square.out.data(), int(square.side),
+                 first.data());
+    scratch = DeviceBuffer<char>(bytes);
+  }
+  static DeviceBuffer<int> begins(unsigned side) {
+    std::vector<int> all;
+    for (unsigned row = 0; row <= side; ++row) all.push_back(int(row * side));
+    return DeviceBuffer<int>(all);
+  }
+};
+
+/// One sum per row, as if a block of one thread took each row.
+Task cub_task(const Shared<Square>& square) {
+  const Shared rows{Rows(*square)};
+  const unsigned side = square->side;
+  const Walk w{Order::rows, 1, side, side, {side, 1}};
+  return {cub_rows,
+          [square, rows, side] {
+            size_t bytes = rows->scratch.bytes();
+            cub_row_sums(rows->scratch.data(), bytes, square->in.data(), square->out.data(),
+                         int(side), rows->first.data());
+          },
           {[square] { square->out.poison(); }, [square, w] { return square->wrong(w); }, ""}};
 }
 
@@ -523,7 +568,7 @@ Calibrated measure_text_launch(const Run& run, Memory& square, size_t side) {
   return c;
 }
 
-/// Each kernel with its best launch, and the host's sum by rows, in turn.
+/// Each kernel with its best launch, the library's sums of rows, and the host's sum, in turn.
 template <class Memory, class HostMemory>
 void measure_best_launches(const Run& run, Memory& square, HostMemory& host, size_t side,
                            const Calibrated& c, const std::string& cores) {
@@ -545,6 +590,10 @@ void measure_best_launches(const Run& run, Memory& square, HostMemory& host, siz
                  .bytes = bytes_read(double(side)),
                  .model = model_of(k, run.device),
                  .missing = missing(k, side)});
+  sheet.add({.ref = cub_rows,
+             .words = "by rows, CUB DeviceSegmentedReduce",
+             .bytes = bytes_read(double(side)),
+             .missing = missing_of_cub(side)});
   const double host_bytes = bytes_read(double(host_side_of(run)));
   sheet.add({.ref = "host_rows",
              .words = "by rows, all cores",
@@ -552,10 +601,13 @@ void measure_best_launches(const Run& run, Memory& square, HostMemory& host, siz
              .calibrates = true,
              .on_host = true});
   sheet.measure(Timing::in_turn, [&](const Row& row) {
-    return row.on_host ? host()->by_rows() : task_of(square(), row.ref, launch_of(row.ref));
+    if (row.on_host) return host()->by_rows();
+    if (row.ref.key == cub_rows) return cub_task(square());
+    return task_of(square(), row.ref, launch_of(row.ref));
   });
   sheet.predict([&](const Row& row) {
     if (row.on_host || !run.device) return double(NAN);
+    if (row.ref.key == cub_rows) return c.bandwidth;
     return predicted_ms(*kernel_of(row.ref), launch_of(row.ref), double(side), c, *run.device);
   });
   sheet.print();
@@ -652,6 +704,10 @@ std::vector<Checked> tasks(size_t n) {
                        .elements = l.total(),
                        .change_one = [square] { square->out.change(0); }});
       }
+      const Shared square{Square(wide, {l})};
+      all.push_back({.task = cub_task(square), .elements = wide, .change_one = [square] {
+                       square->out.change(0);
+                     }});
     }
   return all;
 }

@@ -23,7 +23,7 @@ static __global__ void sum_rows(float* out, const float* in, unsigned rows, unsi
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
   // one load in flight per thread, whatever the compiler thinks best: the number of threads is
-  // to decide how many bytes are in flight (sum.cu leaves it to the compiler, as the text does)
+  // to decide how many bytes are in flight
 #pragma unroll 1
     for (unsigned col = threadIdx.x; col < columns; col += blockDim.x)
       sum += in[size_t(row) * columns + col];

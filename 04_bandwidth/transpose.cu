@@ -634,7 +634,7 @@ void measure_on_host(const Run& run, Shape m) {
 
 constexpr Shape counted_shape{4096, 4096};
 const std::string counted_parameter = "4096 x 4096 block 32 x 8";
-const char* const gain_of_cache = "times as many bytes are asked of L1 as come from L2";
+const char* const gain_of_cache = "as many bytes are asked of L1 as come from L2";
 
 /// The share of the sectors that a kernel asks for which it uses.
 double share_used(const Variant& v, bool loads) {

@@ -1,19 +1,22 @@
 // bank_strides: the guide finds two-way to 16-way bank conflicts in its reduction [KP]. Shared
 // memory has 32 banks, each 4 bytes wide, and lanes that want different words of one bank wait for
 // each other. What that costs shows where warps do nothing but load, lane i the word i * stride.
-// Look at which strides are free, at cycles that follow the wavefronts, and at wide words, which
-// are served to a part of the warp at a time.
+// Three things to look at:
+//   - Which strides are free.
+//   - Cycles that follow the wavefronts.
+//   - Words of 8 and 16 bytes, which are served to a part of the warp at a time.
+//
 //   cmake -S 06_shared_reduce -B build/strides -DEXPERIMENTS=bank_strides
 //   cmake --build build/strides && build/strides/06_shared_reduce
 //
 //   1  read4   a warp loads words of 4 bytes that lie a stride apart
 //   2  read8   words of 8 bytes
 //   3  read16  words of 16 bytes
-#include <algorithm>
-#include <numeric>
-
-#include "../common/report.hpp"
+#include "../common/checked.cuh"
+#include "../common/experiment.hpp"
 #include "banks.hpp"
+
+using namespace samples;
 
 namespace {
 
@@ -21,15 +24,20 @@ namespace {
 // sums[t], and thread 0 leaves the cycles that all warps took ----
 
 constexpr unsigned max_stride = 33;
-constexpr unsigned loads_a_turn = 8;      // so that the loop around them hardly counts
+constexpr unsigned loads_per_turn = 8;    // so that the loop around them hardly counts
 constexpr unsigned word_count = 33 * 32;  // the last lane's last word is number 31 * 33 + 7
 
-// [read4]
+__device__ unsigned sum_of(unsigned word) { return word; }
+__device__ unsigned sum_of(uint2 word) { return word.x + word.y; }
+__device__ unsigned sum_of(uint4 word) { return word.x + word.y + word.z + word.w; }
+
+// [read_words]
 // The block fills shared memory, side by side. Then, over and over, lane i of each warp loads word
 // i * stride and the seven behind it: all lanes move on together, so all loads conflict alike.
-__global__ void read4(unsigned* sums, long long* cycles, const unsigned* in, unsigned stride,
-                      unsigned turns) {
-  __shared__ unsigned word[word_count];
+template <class Word>
+__device__ void read_words(unsigned* sums, long long* cycles, const Word* in, unsigned stride,
+                           unsigned turns) {
+  __shared__ Word word[word_count];
   for (unsigned i = threadIdx.x; i < word_count; i += blockDim.x) word[i] = in[i];  // fill
   __syncthreads();
 
@@ -40,249 +48,240 @@ __global__ void read4(unsigned* sums, long long* cycles, const unsigned* in, uns
   for (unsigned turn = 0; turn < turns; ++turn) {
     __syncwarp();  // another lane could have stored: the same words have to be loaded again
 #pragma unroll
-    for (unsigned load = 0; load < loads_a_turn; ++load) sum += word[first + load];
+    for (unsigned load = 0; load < loads_per_turn; ++load) sum += sum_of(word[first + load]);
   }
   sums[threadIdx.x] = sum;  // waits for the last load,
   __syncthreads();          // and for the last warp
   if (threadIdx.x == 0) *cycles = clock64() - start;
 }
-// [/read4]
+// [/read_words]
 
-// The same in words of 8 bytes: each takes two banks.
+// A 4-byte word is in one bank.
+__global__ void read4(unsigned* sums, long long* cycles, const unsigned* in, unsigned stride,
+                      unsigned turns) {
+  read_words(sums, cycles, in, stride, turns);
+}
+// An 8-byte word takes two banks.
 __global__ void read8(unsigned* sums, long long* cycles, const uint2* in, unsigned stride,
                       unsigned turns) {
-  __shared__ uint2 word[word_count];
-  for (unsigned i = threadIdx.x; i < word_count; i += blockDim.x) word[i] = in[i];  // fill
-  __syncthreads();
-
-  const unsigned first = threadIdx.x % 32 * stride;
-  unsigned sum = 0;
-  const long long start = clock64();
-#pragma unroll 1
-  for (unsigned turn = 0; turn < turns; ++turn) {
-    __syncwarp();
-#pragma unroll
-    for (unsigned load = 0; load < loads_a_turn; ++load) {
-      const uint2 pair = word[first + load];
-      sum += pair.x + pair.y;
-    }
-  }
-  sums[threadIdx.x] = sum;
-  __syncthreads();
-  if (threadIdx.x == 0) *cycles = clock64() - start;
+  read_words(sums, cycles, in, stride, turns);
 }
-
-// The same in words of 16 bytes: each takes four banks.
+// A 16-byte word takes four.
 __global__ void read16(unsigned* sums, long long* cycles, const uint4* in, unsigned stride,
                        unsigned turns) {
-  __shared__ uint4 word[word_count];
-  for (unsigned i = threadIdx.x; i < word_count; i += blockDim.x) word[i] = in[i];  // fill
-  __syncthreads();
-
-  const unsigned first = threadIdx.x % 32 * stride;
-  unsigned sum = 0;
-  const long long start = clock64();
-#pragma unroll 1
-  for (unsigned turn = 0; turn < turns; ++turn) {
-    __syncwarp();
-#pragma unroll
-    for (unsigned load = 0; load < loads_a_turn; ++load) {
-      const uint4 quad = word[first + load];
-      sum += quad.x + quad.y + quad.z + quad.w;
-    }
-  }
-  sums[threadIdx.x] = sum;
-  __syncthreads();
-  if (threadIdx.x == 0) *cycles = clock64() - start;
+  read_words(sums, cycles, in, stride, turns);
 }
 
-// ---- the story in order ----
-
-/// What a launch does.
-struct Reading {
-  unsigned stride, threads, turns;
-
-  double warp_loads() const { return double(threads / 32) * turns * loads_a_turn; }
-};
-
-struct Word {
-  unsigned bytes;
-  const char *name, *kernel;  ///< as shown; as in the code and in the counters' file
-  void (*launch)(const Reading&, unsigned* sums, long long* cycles, const unsigned* in);
-};
-
-const uint2* pairs(const unsigned* in) { return reinterpret_cast<const uint2*>(in); }
-const uint4* quads(const unsigned* in) { return reinterpret_cast<const uint4*>(in); }
-
-const Word words[] = {
-    {4, "4-byte load", "read4",
-     [](const Reading& r, unsigned* sums, long long* cycles, const unsigned* in) {
-       read4<<<1, r.threads>>>(sums, cycles, in, r.stride, r.turns);
-     }},
-    {8, "8-byte load", "read8",
-     [](const Reading& r, unsigned* sums, long long* cycles, const unsigned* in) {
-       read8<<<1, r.threads>>>(sums, cycles, pairs(in), r.stride, r.turns);
-     }},
-    {16, "16-byte load", "read16",
-     [](const Reading& r, unsigned* sums, long long* cycles, const unsigned* in) {
-       read16<<<1, r.threads>>>(sums, cycles, quads(in), r.stride, r.turns);
-     }},
-};
+// ---- launching them ----
 
 constexpr unsigned all_threads = 1024;  // 32 warps: there is always one whose load is due
 
-// ---- what is right ----
+struct Word {
+  unsigned bytes;
+  std::string_view kernel;
+  const char* metric;  ///< its column of the table
+};
+constexpr Word words[] = {{4, name_of<read4>(), "4-byte load"},
+                          {8, name_of<read8>(), "8-byte load"},
+                          {16, name_of<read16>(), "16-byte load"}};
 
-std::vector<unsigned> values(unsigned bytes) {
-  std::vector<unsigned> all(word_count * bytes / 4);
-  for (unsigned i = 0; i < all.size(); ++i) all[i] = value_at(i);
-  return all;
-}
+/// What a launch does; the stride is the row's.
+struct Reading {
+  unsigned threads = all_threads, turns = 1;
+  double loads() const { return double(threads / 32) * turns * loads_per_turn; }
+};
 
-/// The sum of each thread: a lane's words lie `stride` words behind those of the lane before it.
-std::vector<unsigned> sums_by_host(const Word& word, const Reading& r) {
-  std::vector<unsigned> sums;
-  unsigned from = 0;  // in bytes
-  for (unsigned thread = 0; thread < r.threads; ++thread) {
-    if (thread % 32 == 0) from = 0;
+/// What each thread must have: so many times the eight words from its lane's first on. They are
+/// found here in the 4-byte words of which shared memory is filled.
+struct SumOf {
+  unsigned bytes, stride, turns;
+
+  __host__ __device__ unsigned of_thread(unsigned thread) const {
     unsigned once = 0;
-    for (unsigned byte = from; byte < from + loads_a_turn * word.bytes; byte += 4)
-      once += value_at(byte / 4);
-    sums.push_back(once * r.turns);
-    from += r.stride * word.bytes;
+    for (unsigned byte = 0; byte < loads_per_turn * bytes; byte += 4)
+      once += scrambled((thread % 32 * stride * bytes + byte) / 4);
+    return once * turns;
   }
-  return sums;
-}
-
-/// What launches with one size of word read and write.
-struct Block {
-  static constexpr size_t canaries = 32;  ///< behind the sums of all threads
-
-  const Word& word;
-  DeviceBuffer<unsigned> in{values(word.bytes)};
-  DeviceBuffer<unsigned> sums{all_threads + canaries};
-  DeviceBuffer<long long> cycles{1};
-
-  explicit Block(const Word& word) : word(word) {}
-
-  size_t wrong(const Reading& r) const {
-    std::vector<unsigned> right = sums_by_host(word, r);
-    right.resize(sums.size(), ~0u);  // as poisoned
-    const std::vector<unsigned> found = sums.to_host();
-    size_t wrong = cycles.to_host()[0] > 0 ? 0 : 1;
-    for (size_t t = 0; t < found.size(); ++t) wrong += found[t] != right[t];
-    return wrong;
-  }
-  Task task(const Reading& r) {
-    Check check;
-    check.poison = [this] {
-      sums.poison();
-      cycles.poison();
-    };
-    check.wrong = [this, r] { return wrong(r); };
-    return {std::string(word.kernel) + ", stride " + std::to_string(r.stride),
-            [this, r] { word.launch(r, sums.data(), cycles.data(), in.data()); }, std::move(check)};
+  __device__ bool operator()(size_t thread, unsigned found) const {
+    return found == of_thread(unsigned(thread));
   }
 };
 
-// ---- what to expect ----
+/// What launches with one size of word read and write.
+struct Block {
+  const Word& word;
+  DeviceBuffer<unsigned> in;
+  Output<unsigned> sums;
+  DeviceBuffer<long long> cycles{1};
+
+  Block(const Word& word, unsigned threads)
+      : word(word), in(filled<unsigned>(word_count * word.bytes / 4, WordAt{})), sums(threads) {}
+
+  void launch(unsigned stride, const Reading& r) const {
+    if (word.bytes == 4)
+      read4<<<1, r.threads>>>(sums.data(), cycles.data(), in.data(), stride, r.turns);
+    else if (word.bytes == 8)
+      read8<<<1, r.threads>>>(sums.data(), cycles.data(), reinterpret_cast<uint2*>(in.data()),
+                              stride, r.turns);
+    else
+      read16<<<1, r.threads>>>(sums.data(), cycles.data(), reinterpret_cast<uint4*>(in.data()),
+                               stride, r.turns);
+  }
+};
+
+Task read_task(const Shared<Block>& block, unsigned stride, const Reading& r) {
+  return {text({block->word.kernel, double(stride)}),
+          [block, stride, r] { block->launch(stride, r); },
+          block->sums.check(SumOf{block->word.bytes, stride, r.turns})};
+}
+
+// ---- prediction ----
 
 /// The word that a lane loads as its first, second ... eighth of a turn.
 unsigned word_of(unsigned lane, unsigned stride, unsigned load) { return lane * stride + load; }
 
-int load_wavefronts(unsigned bytes, unsigned stride, unsigned load = 0) {
+int wavefronts_at(unsigned bytes, unsigned stride, unsigned load = 0) {
   return wavefronts_of(bytes, [=](unsigned lane) { return word_of(lane, stride, load); });
 }
 
-/// Cycles that a warp's load keeps the banks busy: each gives a word of 4 bytes a cycle, so that a
-/// wavefront takes one.
-double predicted_cycles(unsigned bytes, unsigned stride) { return load_wavefronts(bytes, stride); }
+/// Cycles that a warp's load keeps the banks busy: each gives a word of 4 bytes per cycle, so that
+/// a wavefront takes one.
+double predicted_cycles(unsigned bytes, unsigned stride) { return wavefronts_at(bytes, stride); }
 
 // ---- the experiment ----
 
 std::vector<unsigned> strides(bool full) {
   if (!full) return {1, 2, 3, 4, 6, 8, 12, 16, 24, 31, 32, 33};
-  std::vector<unsigned> all(max_stride);
-  std::iota(all.begin(), all.end(), 1u);
+  std::vector<unsigned> all;
+  for (unsigned stride = 1; stride <= max_stride; ++stride) all.push_back(stride);
   return all;
 }
 
-/// Cycles a load of a warp while all of the block's warps load: its share of what all took. By the
-/// multiprocessor's own clock, so that it does not matter how fast that runs.
-Statistics cycles_a_load(const Run& run, Block& block, const Reading& r) {
-  if (!run.device) return {};
-  require_right(block.task(r));
-  const int launches = run.measuring.repeats;
-  DeviceBuffer<long long> cycles(launches);
-  cycles.poison();
-  for (int i = 0; i < launches; ++i)
-    block.word.launch(r, block.sums.data(), cycles.data() + i, block.in.data());
-  CUDA_CHECK_LAUNCH();
-  std::vector<double> each;
-  for (const long long c : cycles.to_host()) {
-    require_right(c > 0, std::string(block.word.kernel) + ", cycles");
-    each.push_back(double(c) / r.warp_loads());
-  }
-  return summarize(each);
-}
-
-void measure_strides(const Run& run, std::vector<Block>& blocks) {
-  constexpr unsigned turns = 64;  // 16384 loads, beside which start and end hardly count
+/// By the multiprocessor's own clock, so that it does not matter how fast that runs.
+void measure_cycles(const Run& run) {
+  constexpr Reading reading{.turns = 64};  // 16384 loads, beside which start and end hardly count
   std::vector<Column> columns;
-  for (const Word& word : words) columns.push_back(compared(word.name, word.name, "cycles", 2));
-  Table table(run.report, "cycles a load, stride", columns);
+  for (const Word& word : words) columns.push_back(compared(word.metric, word.metric, "cycles", 2));
+  Table table(run.report, "cycles per load, stride", columns);
   for (const unsigned stride : strides(run.full)) {
+    const Ref row("load", stride);
     std::vector<Cell> cells;
-    for (size_t w = 0; w < std::size(words); ++w) {
-      const double expected = predicted_cycles(words[w].bytes, stride);
-      Statistics found;
-      if (run.device) found = cycles_a_load(run, blocks[w], {stride, all_threads, turns});
-      cells.push_back(Compared{expected, found, wavefront_model(run.device)});
+    for (const Word& word : words) {
+      const Statistics cycles = ask_for_table(run, row, word.metric, "cycles", [&] {
+        const Shared block(Block(word, reading.threads));
+        return cycles_of(read_task(block, stride, reading), block->cycles, reading.loads(),
+                         run.measuring.repeats);
+      });
+      const double expected = predicted_cycles(word.bytes, stride);
+      cells.push_back(Compared{expected, cycles, wavefront_model(run.device)});
     }
-    table.row({"", "stride", std::to_string(stride)}, cells);
+    table.row({row.key, "stride", at_text(row), at_text(row)}, cells);
   }
   table.print();
-  run.report.note("strides count in words of their size; predicted: wavefronts, one a cycle");
+  run.report.note("strides count in words of their size; predicted: wavefronts, one per cycle");
+  if (!run.device) run.report.left_out("the measured cycles");
 }
 
-constexpr unsigned claimed[] = {1, 2, 4, 8, 16};  // the first is what the others are compared with
+constexpr unsigned claimed[] = {2, 4, 8, 16};  // compared with stride 1
 
-/// Launches with 4-byte words at the claim's strides, in turn.
-std::vector<Readings> time_claimed(const Run& run, std::vector<Block>& blocks) {
-  if (!run.device) return std::vector<Readings>(std::size(claimed));
+Ref claimed_row(unsigned stride) { return {words[0].kernel, double(stride)}; }
+Comparison beside_stride_1(unsigned stride) {
+  return {.slow = claimed_row(stride), .fast = claimed_row(1)};
+}
+/// Under this the share is kept of the time that the stride should take: 1 is all of it.
+std::string share_of_time(unsigned stride) {
+  return "of " + std::to_string(stride) + " times as long";
+}
+
+void measure_claimed(const Run& run) {
   // 0.3 ms at stride 1, beside which a launch and the filling hardly count
-  constexpr unsigned turns = 2048;
-  std::vector<Task> tasks;
-  for (const unsigned stride : claimed)
-    tasks.push_back(blocks[0].task({stride, all_threads, turns}));
-  return run.time_in_turn(tasks);
+  constexpr Reading reading{.turns = 2048};
+  Sheet sheet(run, "4-byte words, in turn", {milliseconds(3), spread()}, "stride");
+  const auto add = [&](unsigned stride) {
+    sheet.add({.ref = claimed_row(stride),
+               .words = "stride " + std::to_string(stride),
+               .calibrates = stride == 1,
+               .model = wavefront_model(run.device)});
+  };
+  add(1);
+  for (const unsigned stride : claimed) add(stride);
+  SharedByTasks block([] { return Block(words[0], all_threads); });
+  sheet.measure(Timing::in_turn,
+                [&](const Row& row) { return read_task(block(), unsigned(row.ref.at), reading); });
+  const double wavefront_ms = sheet.ms(claimed_row(1)) / wavefronts_at(4, 1);
+  sheet.predict(
+      [&](const Row& row) { return wavefront_ms * wavefronts_at(4, unsigned(row.ref.at)); });
+  sheet.print();
+  for (const unsigned stride : claimed) {
+    const Interval share = scaled(ratio_of(run, beside_stride_1(stride)), 1.0 / stride);
+    keep(run, claimed_row(stride), share_of_time(stride), "",
+         {share.value, share.low, share.high, share.pairs});
+  }
 }
 
-void judge_doubling(const Run& run, const std::vector<Readings>& times) {
-  std::vector<Verdict> verdicts;
-  std::string factors;
-  Interval longest;
-  for (size_t i = 1; i < std::size(claimed); ++i) {
-    longest = ratio(times[i], times[0]);
-    verdicts.push_back(judge(about(claimed[i]), longest));
-    factors += (i > 1 ? ", " : "") + factor_text(longest.value);
+void run_bank_strides(const Run& run) {
+  run.report.begin("bank_strides", "32 warps of a block read " + std::to_string(word_count) +
+                                       " words, " + bytes_text(4.0 * word_count) + " to " +
+                                       bytes_text(16.0 * word_count));
+  measure_cycles(run);
+  measure_claimed(run);
+}
+
+// ---- what it declares ----
+
+std::vector<Claim> claims(const Run& run) {
+  Claim claim{.part = {"06.3a", "reads at strides 2, 4, 8 and 16 take 2, 4, 8 and 16 times as long",
+                       "2-, 4-, 8- and 16-way conflicts", "vendor's guide"},
+              .rule = about(1),
+              .needs = run.device ? "one of its strides was not measured" : ""};
+  for (const unsigned stride : claimed) {
+    claim.levels.push_back({.ref = claimed_row(stride), .metric = share_of_time(stride)});
+    claim.found.push_back(beside_stride_1(stride));
   }
-  run.report.judged({"06.3a", "reads at strides 2, 4, 8, 16 take 2, 4, 8, 16 times as long",
-                     "2-, 4-, 8- and 16-way conflicts", "vendor's guide"},
-                    judge_many(verdicts), longest, factors + " as long");
+  return {claim};
+}
+
+/// Blocks of n threads, or of as many as there can be; the more of n is left, the more turns.
+std::vector<Checked> tasks(size_t n) {
+  const Reading r{.threads = unsigned((n - 1) % all_threads + 1),
+                  .turns = unsigned(n / all_threads % 17 + 1)};
+  std::vector<Checked> all;
+  for (const Word& word : words)
+    for (const unsigned stride : {1u, 2u, 7u, 16u, max_stride}) {
+      const Shared block(Block(word, r.threads));
+      all.push_back({.task = read_task(block, stride, r),
+                     .elements = r.threads,
+                     .change_one = [block] { block->sums.change(0); }});
+    }
+  return all;
+}
+
+/// A warp and a turn for each size of word and each stride.
+std::vector<CountedLaunch> counted() {
+  std::vector<CountedLaunch> all;
+  for (const Word& word : words)
+    for (const unsigned stride : strides(true)) {
+      int loads = 0;
+      for (unsigned load = 0; load < loads_per_turn; ++load)
+        loads += wavefronts_at(word.bytes, stride, load);
+      const unsigned fill = word_count / 32 * word.bytes / 4;
+      all.push_back({std::string(word.kernel),
+                     std::to_string(word.bytes) + " bytes stride " + std::to_string(stride),
+                     {expected_wavefronts(true, loads), expected_wavefronts(false, fill)},
+                     [&word, stride] {
+                       const Shared block(Block(word, 32));
+                       return wrong_after(read_task(block, stride, {.threads = 32})) == 0;
+                     }});
+    }
+  return all;
 }
 
 }  // namespace
 
-void bank_strides(const Run& run) {
-  run.report.begin("bank_strides", "32 warps of a block read " + std::to_string(word_count) +
-                                       " words, " + bytes_text(4.0 * word_count) + " to " +
-                                       bytes_text(16.0 * word_count));
-  std::vector<Block> blocks;
-  if (run.device)
-    for (const Word& word : words) blocks.emplace_back(word);
-  measure_strides(run, blocks);
-  const std::vector<Readings> times = time_claimed(run, blocks);
-  if (!run.device) run.report.left_out("the measured cycles");
-  judge_doubling(run, times);
-}
+extern const Experiment bank_strides_experiment{
+    .name = "bank_strides",
+    .about = "reads at strides 1 to 33, in words of 4, 8 and 16 bytes",
+    .run = run_bank_strides,
+    .claims = claims,
+    .tasks = tasks,
+    .counted = counted};

@@ -1,17 +1,20 @@
 // bank_tile: the commonest bank conflict, and its cures. A block keeps a tile of 32 x 32 words in
 // shared memory [LC 4, KP], stores it by rows and loads it by columns, as a transpose does. All
-// words of a column lie in one bank. Look at what one extra word per row does, and at the same
-// without that word.
+// words of a column lie in one bank. Two things to look at:
+//   - What one extra word per row does.
+//   - The same without that word.
+//
 //   cmake -S 06_shared_reduce -B build/tile -DEXPERIMENTS=bank_tile
 //   cmake --build build/tile && build/tile/06_shared_reduce
 //
 //   1  plain_tile     rows of 32 words
 //   2  padded_tile    rows of 33 words
 //   3  swizzled_tile  rows of 32 words, each in an order of its own
-#include <algorithm>
-
-#include "../common/report.hpp"
+#include "../common/checked.cuh"
+#include "../common/experiment.hpp"
 #include "banks.hpp"
+
+using namespace samples;
 
 namespace {
 
@@ -71,75 +74,58 @@ __global__ void swizzled_tile(unsigned* out, long long* cycles, const unsigned* 
 }
 // [/swizzled_tile]
 
-// ---- the story in order ----
-
-struct Tile {
-  const char *name, *symbol;  ///< as shown; as in the code and in the counters' file
-  void (*kernel)(unsigned* out, long long* cycles, const unsigned* in, unsigned turns);
-  unsigned row_words;  ///< from the beginning of a row to that of the next
-  bool swizzled;
-};
-
-const Tile tiles[] = {
-    {"plain", "plain_tile", plain_tile, 32, false},
-    {"padded", "padded_tile", padded_tile, 33, false},
-    {"swizzled", "swizzled_tile", swizzled_tile, 32, true},
-};
-
-const dim3 a_thread_a_word(32, 32);
-
-// ---- what is right ----
+// ---- launching them ----
 
 constexpr unsigned tile_words = 32 * 32;
+const dim3 a_thread_per_word(32, 32);
 
-/// The word of a row and a column.
-unsigned value_of(unsigned row, unsigned column) { return value_at(row * 32 + column); }
+struct Tile {
+  std::string_view key = {};
+  const char* words = "";
+  void (*kernel)(unsigned* out, long long* cycles, const unsigned* in, unsigned turns) = nullptr;
+  unsigned row_words = 32;  ///< from the beginning of a row to that of the next
+  bool swizzled = false;
+};
+const Tile tiles[] = {
+    {.key = name_of<plain_tile>(), .words = "plain", .kernel = plain_tile},
+    {.key = name_of<padded_tile>(), .words = "padded", .kernel = padded_tile, .row_words = 33},
+    {.key = name_of<swizzled_tile>(),
+     .words = "swizzled",
+     .kernel = swizzled_tile,
+     .swizzled = true}};
 
-std::vector<unsigned> values() {
-  std::vector<unsigned> all;
-  for (unsigned row = 0; row < 32; ++row)
-    for (unsigned column = 0; column < 32; ++column) all.push_back(value_of(row, column));
-  return all;
-}
+/// The lanes of warp w must have the words of column w, so many times.
+struct ColumnOfWarp {
+  unsigned turns;
+  __device__ bool operator()(size_t thread, unsigned found) const {
+    const size_t column = thread / 32, row = thread % 32;
+    return found == turns * scrambled(row * 32 + column);
+  }
+};
 
 /// What launches read and write.
 struct Block {
-  static constexpr size_t canaries = 32;  ///< behind the sums of all threads
-
-  DeviceBuffer<unsigned> in{values()};
-  DeviceBuffer<unsigned> out{tile_words + canaries};
-  DeviceBuffer<long long> cycles{1};
-
-  /// The lanes of warp w must have the words of column w, so many times.
-  size_t wrong(unsigned turns) const {
-    const std::vector<unsigned> found = out.to_host();
-    size_t wrong = cycles.to_host()[0] > 0 ? 0 : 1;
-    for (unsigned warp = 0; warp < 32; ++warp)
-      for (unsigned lane = 0; lane < 32; ++lane)
-        wrong += found[warp * 32 + lane] != turns * value_of(lane, warp);
-    for (size_t i = tile_words; i < found.size(); ++i) wrong += found[i] != ~0u;
-    return wrong;
-  }
-  Task task(const Tile& tile, unsigned turns) {
-    Check check;
-    check.poison = [this] {
-      out.poison();
-      cycles.poison();
-    };
-    check.wrong = [this, turns] { return wrong(turns); };
-    return {tile.symbol,
-            [this, &tile, turns] {
-              tile.kernel<<<1, a_thread_a_word>>>(out.data(), cycles.data(), in.data(), turns);
-            },
-            std::move(check)};
-  }
+  DeviceBuffer<unsigned> in = filled<unsigned>(tile_words, WordAt{});
+  Output<unsigned> out = Output<unsigned>(tile_words);
+  DeviceBuffer<long long> cycles = DeviceBuffer<long long>(1);
 };
 
-// ---- what to expect ----
+Task column_task(const Shared<Block>& block, const Tile& tile, unsigned turns) {
+  const auto launch = [block, kernel = tile.kernel, turns] {
+    kernel<<<1, a_thread_per_word>>>(block->out.data(), block->cycles.data(), block->in.data(),
+                                     turns);
+  };
+  return {text(tile.key), launch, block->out.check(ColumnOfWarp{turns})};
+}
+
+// ---- prediction ----
 
 /// Where a tile keeps the word of a row and a column.
 unsigned place_of(const Tile& tile, unsigned row, unsigned column) {
   return row * tile.row_words + (tile.swizzled ? column ^ row : column);
+}
+int row_wavefronts(const Tile& tile, unsigned row) {
+  return wavefronts_of(4, [&](unsigned lane) { return place_of(tile, row, lane); });
 }
 int column_wavefronts(const Tile& tile, unsigned column) {
   return wavefronts_of(4, [&](unsigned lane) { return place_of(tile, lane, column); });
@@ -150,39 +136,61 @@ double predicted_cycles(const Tile& tile) { return column_wavefronts(tile, 0); }
 
 // ---- the experiment ----
 
-/// Cycles a load of a warp while all warps load: its share of what all took.
-Statistics cycles_a_load(const Run& run, Block& block, const Tile& tile, unsigned turns) {
-  require_right(block.task(tile, turns));
-  const int launches = run.measuring.repeats;
-  DeviceBuffer<long long> cycles(launches);
-  cycles.poison();
-  for (int i = 0; i < launches; ++i)
-    tile.kernel<<<1, a_thread_a_word>>>(block.out.data(), cycles.data() + i, block.in.data(),
-                                        turns);
-  CUDA_CHECK_LAUNCH();
-  std::vector<double> each;
-  for (const long long c : cycles.to_host()) {
-    require_right(c > 0, std::string(tile.symbol) + ", cycles");
-    each.push_back(double(c) / (32.0 * turns));
-  }
-  return summarize(each);
-}
-
-}  // namespace
-
-void bank_tile(const Run& run) {
+void run_bank_tile(const Run& run) {
   run.report.begin("bank_tile", "32 x 32 words, 4 KiB, stored by rows and loaded by columns");
   constexpr unsigned turns = 512;  // 16384 loads, beside which start and end hardly count
   Table table(run.report, "tile",
               {predicted("bytes", "size", "bytes", 0), compared("cycles", "load", "cycles", 2)});
-  std::vector<Block> block(run.device ? 1 : 0);
   for (const Tile& tile : tiles) {
-    const double bytes = 4.0 * 32 * tile.row_words;
-    const Statistics cycles = run.device ? cycles_a_load(run, block[0], tile, turns) : Statistics{};
-    table.row({tile.name},
-              {bytes, Compared{predicted_cycles(tile), cycles, wavefront_model(run.device)}});
+    const Statistics cycles = ask_for_table(run, tile.key, "load", "cycles", [&] {
+      const Shared block(Block{});
+      return cycles_of(column_task(block, tile, turns), block->cycles, 32.0 * turns,
+                       run.measuring.repeats);
+    });
+    table.row({std::string(tile.key), "", "", tile.words},
+              {4.0 * 32 * tile.row_words,
+               Compared{predicted_cycles(tile), cycles, wavefront_model(run.device)}});
   }
   table.print();
   run.report.note("cycles of a warp's load of a column while 32 warps load");
   if (!run.device) run.report.left_out("the measured cycles");
 }
+
+// ---- what it declares ----
+
+/// The tile has one size: n sets how often a column is loaded.
+std::vector<Checked> tasks(size_t n) {
+  std::vector<Checked> all;
+  for (const Tile& tile : tiles) {
+    const Shared block(Block{});
+    all.push_back({.task = column_task(block, tile, unsigned(n % 1024 + 1)),
+                   .elements = tile_words,
+                   .change_one = [block] { block->out.change(0); }});
+  }
+  return all;
+}
+
+/// Each row is stored once, each column loaded once.
+std::vector<CountedLaunch> counted() {
+  std::vector<CountedLaunch> all;
+  for (const Tile& tile : tiles) {
+    int loads = 0, stores = 0;
+    for (unsigned i = 0; i < 32; ++i) {
+      loads += column_wavefronts(tile, i);
+      stores += row_wavefronts(tile, i);
+    }
+    all.push_back({std::string(tile.key),
+                   tile.words,
+                   {expected_wavefronts(true, loads), expected_wavefronts(false, stores)},
+                   [&tile] { return wrong_after(column_task(Shared(Block{}), tile, 1)) == 0; }});
+  }
+  return all;
+}
+
+}  // namespace
+
+extern const Experiment bank_tile_experiment{.name = "bank_tile",
+                                             .about = "a tile read by columns, and two cures",
+                                             .run = run_bank_tile,
+                                             .tasks = tasks,
+                                             .counted = counted};

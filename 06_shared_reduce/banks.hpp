@@ -8,6 +8,7 @@
 #include <array>
 #include <set>
 
+#include "../common/checked.cuh"
 #include "../common/report.hpp"
 
 inline constexpr unsigned bank_count = 32;
@@ -166,10 +167,27 @@ inline Model wavefront_model(const Device* device) {
   return device && device->prop.major == 9 ? Model::traffic : Model::host;
 }
 
-/// Word i of what the kernels of the bank_ experiments read: without pattern, so that no few words
-/// stand in for others.
-inline unsigned value_at(unsigned i) {
-  unsigned x = (i + 1) * 0x9e3779b1u;
-  x = (x ^ x >> 15) * 0x85ebca6bu;
-  return x ^ x >> 13;
+/// Cycles of what each block of a launch does `times` times, by its multiprocessor's own clock: the
+/// block leaves them in `cycles`. The median of the blocks, of so many launches.
+inline Statistics cycles_of(const Task& task, DeviceBuffer<long long>& cycles, double times,
+                            int launches) {
+  require_right(task);
+  std::vector<double> of_launches;
+  for (int launch = 0; launch < launches; ++launch) {
+    cycles.poison();
+    task.launch();
+    CUDA_CHECK_LAUNCH();
+    std::vector<double> of_blocks;
+    for (const long long c : cycles.to_host()) {
+      require_right(c > 0, task.name + ", cycles");
+      of_blocks.push_back(double(c) / times);
+    }
+    of_launches.push_back(summarize(of_blocks).median);
+  }
+  return summarize(of_launches);
 }
+
+/// Word i of what the kernels of the bank_ experiments read.
+struct WordAt {
+  __device__ unsigned operator()(size_t i) const { return samples::scrambled(i); }
+};

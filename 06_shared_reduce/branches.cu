@@ -1,20 +1,23 @@
 // branches: "If branches such as if-else exist, threads execute all branches", says the guide of a
 // warp [KP]. Its own reductions hardly show that: an `if` around one addition compiles to
-// instructions that some lanes sit out, not to a branch. Here each path is a loop of its own, a few
-// hundred thousand cycles long, and each thread is told its path by an array. Look at what becomes
-// of the time when the lanes of a warp take 2, 4 ... 32 paths; and when the same paths, as many
-// threads for each, are assigned by whole warps instead.
-//   cmake -S 06_shared_reduce -B build/branches -DEXPERIMENTS=branches
-//   cmake --build build/branches && build/branches/06_shared_reduce
+// instructions that some lanes sit out, not to a branch. Here each path is a loop of its own, and
+// an array tells each thread its path. Two things to look at:
+//   - The time when the lanes of a warp take 2, 4 ... 32 paths.
+//   - The time when whole warps are assigned to the same paths, as many threads to each.
 //
-//   1  take_paths    thread i takes path_of[i], one of 32
-#include <algorithm>
+//   cmake -S 06_shared_reduce -B build/branches -DEXPERIMENTS=branches
+//   cmake --build build/branches && build/branches/06_shared_reduce branches
+//
+//   1  take_paths  thread i takes path_of[i], one of 32
+#include "../common/checked.cuh"
+#include "../common/experiment.hpp"
 
-#include "../common/report.hpp"
+using namespace samples;
 
 namespace {
 
-constexpr unsigned most_paths = 32;  // one for each lane
+constexpr unsigned most_paths = 32;      // one for each lane
+constexpr unsigned block_threads = 256;  // divides what any multiprocessor has room for
 
 // ---- kernel ----
 
@@ -74,18 +77,66 @@ __global__ void take_paths(unsigned* out, const unsigned* in, const unsigned* pa
 }
 // [/take_paths]
 
+// ---- the rows: how paths are assigned ----
+
+/// To neighbouring threads in turn, or to neighbouring warps. Either way each path has as many
+/// threads.
+enum class Assigned { to_threads, to_warps };
+
+/// The path of thread i.
+struct PathAt {
+  Assigned assigned;
+  unsigned paths;
+
+  __host__ __device__ unsigned operator()(size_t i) const {
+    return unsigned(assigned == Assigned::to_threads ? i : i / 32) % paths;
+  }
+};
+
+struct Kind {
+  const char *key, *words;
+  Assigned assigned;
+  bool longer = false;  ///< path p has p + 1 quarters of a path's turns, instead of all of them
+};
+constexpr Kind kinds[] = {
+    {"one_path", "path", Assigned::to_threads},
+    {"in_a_warp", "in a warp", Assigned::to_threads},
+    {"aligned_to_warps", "aligned to warps", Assigned::to_warps},
+    {"longer_in_a_warp", "in a warp, ever longer", Assigned::to_threads, true}};
+const Ref one_path{"one_path", 1};
+constexpr unsigned widths[] = {2, 4, 8, 16, 32};  // paths
+
+std::vector<Ref> all_rows() {
+  std::vector<Ref> all{one_path};
+  for (const Kind& kind : kinds)
+    for (const unsigned paths : widths)
+      if (kind.key != one_path.key && !(kind.longer && paths > 8))
+        all.push_back({kind.key, double(paths)});
+  return all;
+}
+
+PathAt path_at(const Ref& row) { return {with_key(kinds, row)->assigned, unsigned(row.at)}; }
+
+/// Turns of each path of a row, where a whole path has so many.
+std::vector<unsigned> turns_of(const Ref& row, unsigned whole) {
+  std::vector<unsigned> turns(most_paths);
+  for (unsigned p = 0; p < most_paths; ++p)
+    turns[p] = with_key(kinds, row)->longer ? whole / 4 * (p + 1) : whole;
+  return turns;
+}
+
 // ---- what is right ----
 
 /// x -> factor * x + addend, modulo 2^32.
 struct Step {
   unsigned factor, addend;
 
-  unsigned of(unsigned x) const { return factor * x + addend; }
+  __host__ __device__ unsigned of(unsigned x) const { return factor * x + addend; }
   /// This step, then the other.
   Step then(Step next) const { return {next.factor * factor, next.of(addend)}; }
 };
 
-/// Many steps of a path are one step, found by doubling: not by making them.
+/// Many turns of a path are one step, found by doubling: not by making them.
 Step steps_of(unsigned number, unsigned turns) {
   Step all{1, 0};
   for (Step some{8 * number + 5, 2 * number + 1}; turns; turns /= 2, some = some.then(some))
@@ -93,191 +144,144 @@ Step steps_of(unsigned number, unsigned turns) {
   return all;
 }
 
-/// How the paths are assigned: to neighbouring threads in turn, or to neighbouring warps. Either
-/// way each path has as many threads.
-enum class Assigned { to_threads, to_warps };
+struct WordAt {
+  __host__ __device__ unsigned operator()(size_t i) const { return scrambled(i); }
+};
 
-unsigned path_at(Assigned assigned, unsigned i, unsigned paths) {
-  return (assigned == Assigned::to_threads ? i : i / 32) % paths;
-}
+/// What thread i must find at the end of its path.
+struct IsEndOfPath {
+  PathAt path;
+  Step whole_path[most_paths];
 
-/// Word i of the input: no two alike.
-unsigned word_at(unsigned i) { return 0x9e3779b1u * (i + 1); }
-
-constexpr unsigned block_threads = 256;  // divides what any multiprocessor has room for
+  __device__ bool operator()(size_t i, unsigned found) const {
+    return found == whole_path[path(i)].of(WordAt{}(i));
+  }
+};
 
 /// Threads, their words and their paths.
 struct Work {
-  static constexpr unsigned canaries = 64;  ///< words behind the output
+  DeviceBuffer<unsigned> in, path_of, turns;
+  Output<unsigned> out;
+  IsEndOfPath right;
 
-  std::vector<unsigned> right;  ///< what every thread must find, and the poison behind it
-  DeviceBuffer<unsigned> out, in, path_of, turns_of;
-
-  /// Thread i takes path paths[i], of turns[paths[i]] turns.
-  Work(const std::vector<unsigned>& paths, std::vector<unsigned> turns)
-      : right(paths.size() + canaries, ~0u), out(right.size()), path_of(paths) {
-    turns.resize(most_paths);
-    turns_of = DeviceBuffer<unsigned>(turns);
-    std::vector<Step> step;
-    for (unsigned p = 0; p < most_paths; ++p) step.push_back(steps_of(p, turns[p]));
-    std::vector<unsigned> words;
-    for (unsigned i = 0; i < paths.size(); ++i) {
-      words.push_back(word_at(i));
-      right[i] = step[paths[i]].of(words[i]);
-    }
-    in = DeviceBuffer<unsigned>(words);
-  }
-  unsigned threads() const { return unsigned(in.size()); }
-  void launch() {
-    const unsigned blocks = (threads() + block_threads - 1) / block_threads;
-    take_paths<<<blocks, block_threads>>>(out.data(), in.data(), path_of.data(), turns_of.data(),
-                                          threads());
-  }
-  /// Threads whose word is wrong, and words behind theirs that somebody wrote.
-  size_t wrong() const {
-    const std::vector<unsigned> found = out.to_host();
-    size_t wrong = 0;
-    for (size_t i = 0; i < right.size(); ++i) wrong += found[i] != right[i];
-    return wrong;
-  }
-  Task task(const std::string& name) {
-    Check check;
-    check.poison = [this] { out.poison(); };
-    check.wrong = [this] { return wrong(); };
-    return {name, [this] { launch(); }, std::move(check)};
+  Work(const Ref& row, size_t threads, unsigned whole)
+      : in(filled<unsigned>(threads, WordAt{})),
+        path_of(filled<unsigned>(threads, path_at(row))),
+        turns(turns_of(row, whole)),
+        out(threads),
+        right{path_at(row), {}} {
+    for (unsigned p = 0; p < most_paths; ++p)
+      right.whole_path[p] = steps_of(p, turns_of(row, whole)[p]);
   }
 };
 
-// ---- the story in order ----
+Task task_of(const Shared<Work>& work, const Ref& row) {
+  const unsigned n = unsigned(work->out.size());
+  const auto launch = [work, n] {
+    take_paths<<<(n + block_threads - 1) / block_threads, block_threads>>>(
+        work->out.data(), work->in.data(), work->path_of.data(), work->turns.data(), n);
+  };
+  return {text(row), launch, work->out.check(work->right)};
+}
 
-struct Row {
-  const char* name;
-  Assigned assigned;
-  unsigned paths;
-  bool longer;  ///< path p has p + 1 quarters of a path, instead of a whole one
-
-  /// Turns of each path, where a whole one has `turns`.
-  std::vector<unsigned> turns(unsigned turns) const {
-    std::vector<unsigned> all;
-    for (unsigned p = 0; p < paths; ++p) all.push_back(longer ? turns / 4 * (p + 1) : turns);
-    return all;
-  }
-  std::vector<unsigned> path_of(unsigned threads) const {
-    std::vector<unsigned> all;
-    for (unsigned i = 0; i < threads; ++i) all.push_back(path_at(assigned, i, paths));
-    return all;
-  }
-};
-
-const Row rows[] = {
-    {"one path", Assigned::to_threads, 1, false},
-    {"in a warp", Assigned::to_threads, 2, false},
-    {"in a warp", Assigned::to_threads, 4, false},
-    {"in a warp", Assigned::to_threads, 8, false},
-    {"in a warp", Assigned::to_threads, 16, false},
-    {"in a warp", Assigned::to_threads, 32, false},
-    {"aligned to warps", Assigned::to_warps, 2, false},
-    {"aligned to warps", Assigned::to_warps, 4, false},
-    {"aligned to warps", Assigned::to_warps, 8, false},
-    {"aligned to warps", Assigned::to_warps, 16, false},
-    {"aligned to warps", Assigned::to_warps, 32, false},
-    {"in a warp, ever longer", Assigned::to_threads, 2, true},
-    {"in a warp, ever longer", Assigned::to_threads, 4, true},
-    {"in a warp, ever longer", Assigned::to_threads, 8, true},
-};
-constexpr size_t one_path = 0, in_a_warp = 1, aligned = 6, widths = 5;  // indices, and how many
-
-// ---- what to expect ----
+// ---- prediction ----
 
 /// Turns that a warp makes: those of each path that any of its lanes takes, added up.
-double turns_of_warp(const Row& row, const std::vector<unsigned>& turns, unsigned warp) {
+double turns_of_warp(const Ref& row, const std::vector<unsigned>& turns, unsigned warp) {
   bool taken[most_paths] = {};
-  for (unsigned lane = 0; lane < 32; ++lane)
-    taken[path_at(row.assigned, 32 * warp + lane, row.paths)] = true;
+  for (unsigned lane = 0; lane < 32; ++lane) taken[path_at(row)(32 * warp + lane)] = true;
   double sum = 0;
-  for (unsigned p = 0; p < row.paths; ++p) sum += taken[p] ? turns[p] : 0;
+  for (unsigned p = 0; p < most_paths; ++p) sum += taken[p] ? turns[p] : 0;
   return sum;
 }
 
-/// Time in that of one path: the turns that warps make, on average, since all of them issue their
+/// Time over that of one path: the turns that warps make, on average, since all of them issue their
 /// instructions to the same multiprocessors. Every 32 warps are like the 32 before them.
-double predicted_paths(const Row& row, unsigned whole) {
-  const std::vector<unsigned> turns = row.turns(whole);
+double predicted_paths(const Ref& row, unsigned whole) {
   double sum = 0;
-  for (unsigned warp = 0; warp < 32; ++warp) sum += turns_of_warp(row, turns, warp);
+  for (unsigned warp = 0; warp < 32; ++warp) sum += turns_of_warp(row, turns_of(row, whole), warp);
   return sum / 32 / whole;
 }
 
 // ---- the experiment ----
 
-/// Checks and times all rows in turn.
-std::vector<Readings> measure(const Run& run, unsigned threads, unsigned turns) {
-  std::vector<Work> work;
-  std::vector<Task> tasks;
-  work.reserve(std::size(rows));  // tasks keep their addresses
-  for (const Row& row : rows) {
-    if (!run.device) break;
-    work.emplace_back(row.path_of(threads), row.turns(turns));
-    tasks.push_back(work.back().task(row.name + (", " + std::to_string(row.paths))));
-  }
-  if (!run.device) return std::vector<Readings>(std::size(rows));
-  return run.time_in_turn(tasks);
+/// As many as are resident. Without a GPU: the paths that warps take are the same for any number.
+size_t threads_of(const Run& run) {
+  if (!run.device) return 2048;
+  const cudaDeviceProp& prop = run.device->prop;
+  return size_t(prop.multiProcessorCount) * size_t(prop.maxThreadsPerMultiProcessor);
 }
 
-void show(const Run& run, const std::vector<Readings>& readings, unsigned turns) {
-  Table table(run.report, "paths",
-              {predicted("sum of the paths", "paths a warp takes", "paths", 2),
-               compared("ms", "time", "ms", 3), shown("spread"), shown("of one"), shown("")});
-  const double one = readings[one_path].median();
-  for (size_t i = 0; i < std::size(rows); ++i) {
-    const Row& row = rows[i];
-    const Statistics ms = readings[i].statistics();
-    const double paths = predicted_paths(row, turns);
-    const Cell time = i == one_path ? Cell(Calibration{ms}) : Cell(Compared{paths * one, ms});
-    table.row({row.name, "paths", std::to_string(row.paths)},
-              {paths, time, spread_text(ms), factor_text(ms.median / one),
-               bar(ms.median / one / most_paths)});
-  }
-  table.print();
-}
-
-/// k paths in a warp take about k times as long as one; k paths that are aligned to warps about as
-/// long as one. (The paths themselves seem to differ by up to 8%, though their loops have as many
-/// instructions. Why was not found out.)
-void judge_paths(const Run& run, const std::vector<Readings>& readings) {
-  const auto judge_widths = [&](const Part& part, size_t first, bool their_sum) {
-    std::vector<Verdict> each;
-    std::string here;
-    Interval last;
-    for (size_t i = first; i < first + widths; ++i) {
-      last = ratio(readings[i], readings[one_path]);
-      each.push_back(judge(their_sum ? about(rows[i].paths) : costs_as_much(), last));
-      here += (here.empty() ? "" : ", ") + factor_text(last.value);
-    }
-    run.report.judged(part, judge_many(each), last, here + " with 2, 4, 8, 16, 32 paths");
-  };
-  judge_widths({"06.4a", "the threads of a warp execute all branches: k paths take k times as long",
-                "no figure", "vendor's guide"},
-               in_a_warp, true);
-  judge_widths(
-      {"06.4b", "paths aligned to warps take as long as one", "no figure", "vendor's guide"},
-      aligned, false);
-}
-
-}  // namespace
-
-void branches(const Run& run) {
-  // without a GPU, the paths that warps take are the same for any number of threads
-  const unsigned threads = run.device ? unsigned(run.device->prop.multiProcessorCount) *
-                                            unsigned(run.device->prop.maxThreadsPerMultiProcessor)
-                                      : 2048;
+void run_branches(const Run& run) {
+  const size_t threads = threads_of(run);
   const unsigned turns = run.quick ? 1024 : 4096;
   run.report.begin("branches", std::to_string(threads) +
                                    " threads, all resident, each on a path of " +
                                    std::to_string(turns) + " turns");
-  const std::vector<Readings> readings = measure(run, threads, turns);
-  show(run, readings, turns);
-  run.report.note("ever longer: path p has p + 1 quarters of a path");
-  if (!run.device) run.report.left_out("the times of all rows");
-  judge_paths(run, readings);
+  Sheet sheet(run, "paths",
+              {number(predicted("sum of the paths", "paths a warp takes", "paths", 2),
+                      [=](const Row& row) { return predicted_paths(row.ref, turns); }),
+               milliseconds(3),
+               spread(),
+               {shown("of one"), {}, {}, [&run](const Row&, const Statistics& ms) {
+                  return factor_text(ms.median / (*run.results)(one_path).time.ms.median);
+                }}});
+  for (const Ref& ref : all_rows())
+    sheet.add({.ref = ref,
+               .words = at_text(ref) + " " + with_key(kinds, ref)->words,
+               .calibrates = same(ref, one_path)});
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    return task_of(Shared{Work(row.ref, threads, turns)}, row.ref);
+  });
+  const double one_ms = sheet.ms(one_path);
+  sheet.predict([&](const Row& row) { return predicted_paths(row.ref, turns) * one_ms; });
+  sheet.print({"ever longer: path p has p + 1 quarters of a path"});
 }
+
+// ---- what it declares ----
+
+/// (Aligned paths take up to 8% longer than one, though their loops have as many instructions. Why
+/// was not found out.)
+std::vector<Claim> claims(const Run& run) {
+  Claim sum{.part = {"06.4a", "a warp executes all branches: k paths in it take as long as k",
+                     "no figure", "vendor's guide"},
+            .rule = about(1)};
+  Claim aligned{.part = {"06.4b", "paths that are aligned to warps take as long as one",
+                         "no figure", "vendor's guide"},
+                .rule = costs_as_much()};
+  for (const unsigned paths : widths) {
+    sum.pairs.push_back({.slow = {"in_a_warp", double(paths)},
+                         .fast = one_path,
+                         .works = 1.0 / paths,
+                         .per = "path"});
+    aligned.pairs.push_back({.slow = {"aligned_to_warps", double(paths)}, .fast = one_path});
+  }
+  const Interval most = ratio_of(run, {.slow = {"in_a_warp", most_paths}, .fast = one_path});
+  if (most.measured())
+    sum.here = "per path; 32 take " + factor_text(most.value) + " the time of one";
+  return {sum, aligned};
+}
+
+Needs needs(const Run& run) {
+  return {.allocated = 3.0 * 4 * double(threads_of(run) * all_rows().size())};
+}
+
+std::vector<Checked> tasks(size_t n) {
+  std::vector<Checked> all;
+  for (const Ref& row : all_rows()) {
+    const Shared work{Work(row, n, 20)};
+    all.push_back(
+        {.task = task_of(work, row), .elements = n, .change_one = [work] { work->out.change(0); }});
+  }
+  return all;
+}
+
+}  // namespace
+
+extern const Experiment branches_experiment{
+    .name = "branches",
+    .about = "1 to 32 paths of real work, in a warp and aligned to warps",
+    .run = run_branches,
+    .claims = claims,
+    .needs = needs,
+    .tasks = tasks};

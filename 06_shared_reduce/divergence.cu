@@ -1,11 +1,12 @@
 // divergence: the guide walks through a block of 256 threads, warp by warp [KP]. In its `reduce`
 // every warp is divergent from the first step on; its `reduce1` packs the adding threads together,
-// and no warp is divergent before the fourth. Look at the divergent warps of the three, counted by
-// the warps themselves; and at how little that changes of the cycles that a sum takes. What changes
-// them is the number of steps, each with its barrier, and the banks. (`branches` has paths that do
-// cost their sum.)
+// and no warp is divergent before the fourth. Two things to look at:
+//   - The divergent warps of its three reductions, step by step, as the warps count them.
+//   - How little that changes of the cycles that a sum takes. What changes them is the number of
+//     steps, each with its barrier, and the banks. (`branches` has paths that do cost their sum.)
+//
 //   cmake -S 06_shared_reduce -B build/divergence -DEXPERIMENTS=divergence
-//   cmake --build build/divergence && build/divergence/06_shared_reduce
+//   cmake --build build/divergence && build/divergence/06_shared_reduce divergence
 //
 //   1  vote_modulo      every 2s-th thread adds: the text's `reduce`
 //   2  vote_strided     the first threads add words that lie 2s apart: its `reduce1`
@@ -13,11 +14,12 @@
 //   4  sum_mask         1 without votes, over and over; with a mask, so that the division is gone
 //   5  sum_strided      2, over and over
 //   6  sum_descending   3, over and over
-//   7  sum_last_warp    6, but the last warp that adds no longer waits for the others
-#include <algorithm>
-
-#include "../common/report.hpp"
+//   7  sum_last_warp    6, but the last warp that adds does not wait for the others
+#include "../common/checked.cuh"
+#include "../common/experiment.hpp"
 #include "banks.hpp"
+
+using namespace samples;
 
 namespace {
 
@@ -193,74 +195,36 @@ __global__ void sum_last_warp(unsigned* out, long long* cycles, const unsigned* 
 }
 // [/sum_last_warp]
 
-// ---- what is right ----
-
-constexpr size_t canaries = 64;  // elements behind each output
-
-/// Word i of the input, without pattern.
-unsigned word_at(unsigned i) {
-  const unsigned x = (i + 1) * 0x9e3779b1u;
-  return x ^ x >> 15;
-}
-
-enum class Strides { ascending, descending };
-
-/// Which words of a block of n end up in word i. Ascending strides: its neighbours, as many as the
-/// largest power of two that divides i; descending: every so many-th, by the least that is larger
-/// than i.
-std::vector<unsigned> summed_in(Strides strides, unsigned i, unsigned n) {
-  std::vector<unsigned> all;
-  if (strides == Strides::ascending) {
-    unsigned many = 1;
-    while (many < n && i % (2 * many) == 0) many *= 2;
-    for (unsigned j = i; j < i + many; ++j) all.push_back(j);
-  } else {
-    unsigned apart = 1;
-    while (apart <= i) apart *= 2;
-    for (unsigned j = i; j < n; j += apart) all.push_back(j);
-  }
-  return all;
-}
-
-/// What every thread must find of a block's words, if they are summed so many times, each word one
-/// more than the last time.
-std::vector<unsigned> totals(Strides strides, const std::vector<unsigned>& words, unsigned times) {
-  std::vector<unsigned> all;
-  const unsigned n = unsigned(words.size());
-  for (unsigned i = 0; i < n; ++i) {
-    unsigned total = 0;
-    for (const unsigned j : summed_in(strides, i, n))
-      total += times * words[j] + times * (times - 1) / 2;
-    all.push_back(total);
-  }
-  return all;
-}
-
-// ---- the story in order ----
+// ---- the kernels by name ----
 
 struct Vote {
-  const char* name;
+  std::string_view key;  ///< the kernel's name
+  const char* words;
   Rule which;
   void (*kernel)(unsigned*, unsigned*, const unsigned*);
 };
-const Vote votes[] = {
-    {"modulo", Rule::modulo, vote_modulo},
-    {"strided", Rule::strided, vote_strided},
-    {"descending", Rule::descending, vote_descending},
-};
+template <auto kernel>
+Vote vote(const char* words, Rule which) {
+  return {name_of<kernel>(), words, which, kernel};
+}
+const Vote votes[] = {vote<vote_modulo>("modulo", Rule::modulo),
+                      vote<vote_strided>("strided", Rule::strided),
+                      vote<vote_descending>("descending", Rule::descending)};
 
 struct Sum {
-  const char* name;
+  std::string_view key;
+  const char* words;
   Rule which;
+  unsigned lone_steps;  ///< the last ones, which a warp makes without barriers
   void (*kernel)(unsigned*, long long*, const unsigned*, unsigned);
 };
-const Sum sums[] = {
-    {"mask", Rule::modulo, sum_mask},
-    {"strided", Rule::strided, sum_strided},
-    {"descending", Rule::descending, sum_descending},
-    {"descending, last warp alone", Rule::descending, sum_last_warp},
-};
-constexpr size_t descending = 2, last_warp = 3;  // indices into it
+template <auto kernel>
+Sum sum(const char* words, Rule which, unsigned lone_steps = 0) {
+  return {name_of<kernel>(), words, which, lone_steps, kernel};
+}
+const Sum sums[] = {sum<sum_mask>("mask", Rule::modulo), sum<sum_strided>("strided", Rule::strided),
+                    sum<sum_descending>("descending", Rule::descending),
+                    sum<sum_last_warp>("descending, last warp alone", Rule::descending, 5)};
 
 /// Steps until one word is left of n.
 unsigned step_count(unsigned n) {
@@ -269,97 +233,109 @@ unsigned step_count(unsigned n) {
   return steps;
 }
 
-Strides strides_of(Rule which) {
-  return which == Rule::descending ? Strides::descending : Strides::ascending;
+// ---- what is right ----
+
+struct WordAt {
+  __host__ __device__ unsigned operator()(size_t i) const { return scrambled(i); }
+};
+
+/// What a thread must find if each block sums its words so many times, each word one more than the
+/// last time.
+struct IsTotal {
+  bool descending;
+  unsigned threads, times;
+
+  /// Ascending strides: a word's neighbours end up in it, as many as the largest power of two that
+  /// divides its place in the block. Descending: every so many-th, by the least power of two that
+  /// is larger than its place.
+  __host__ __device__ unsigned total(size_t i) const {
+    const unsigned tid = unsigned(i % threads);
+    unsigned power = 1;
+    while (descending ? power <= tid : power < threads && tid % (2 * power) == 0) power *= 2;
+    unsigned sum = 0;
+    for (unsigned k = tid; k < (descending ? threads : tid + power); k += descending ? power : 1)
+      sum += times * WordAt{}(i - tid + k) + times * (times - 1) / 2;
+    return sum;
+  }
+  __device__ bool operator()(size_t i, unsigned found) const { return found == total(i); }
+};
+
+/// A count of a warp's lanes.
+struct IsCount {
+  __device__ bool operator()(size_t, unsigned lanes) const { return lanes <= 32; }
+};
+
+/// A block whose warps count, for each step, how many of their lanes add.
+struct Block {
+  unsigned threads;
+  DeviceBuffer<unsigned> in;
+  Output<unsigned> out, adding;
+
+  explicit Block(unsigned threads)
+      : threads(threads),
+        in(filled<unsigned>(threads, WordAt{})),
+        out(threads),
+        adding(step_count(threads) * (threads / 32)) {}
+};
+
+Task vote_task(const Shared<Block>& block, const Vote& vote) {
+  const IsTotal right{vote.which == Rule::descending, block->threads, 1};
+  return {
+      std::string(vote.key),
+      [block, &vote] {
+        vote.kernel<<<1, block->threads>>>(block->out.data(), block->adding.data(),
+                                           block->in.data());
+      },
+      {[block] {
+         block->out.poison();
+         block->adding.poison();
+       },
+       [block, right] { return block->out.wrong(right) + block->adding.wrong(IsCount{}); }, ""}};
 }
 
 /// Blocks that sum their words at the same time, each the words of a stretch of its own.
 struct Blocks {
   unsigned count, threads, times;
-  std::vector<unsigned> words;
-  DeviceBuffer<unsigned> in, out;
-  DeviceBuffer<long long> cycles{1};
+  DeviceBuffer<unsigned> in;
+  Output<unsigned> out;
+  Output<long long> cycles{1};
 
   Blocks(unsigned count, unsigned threads, unsigned times)
-      : count(count), threads(threads), times(times) {
-    for (unsigned i = 0; i < count * threads; ++i) words.push_back(word_at(i));
-    in = DeviceBuffer<unsigned>(words);
-    out = DeviceBuffer<unsigned>(words.size() + canaries);
-  }
-  /// Threads whose total is wrong, and canaries that are gone.
-  size_t wrong(Strides strides) const {
-    const std::vector<unsigned> found = out.to_host();
-    std::vector<unsigned> right;
-    for (unsigned block = 0; block < count; ++block) {
-      const auto first = words.begin() + block * threads;
-      for (const unsigned total : totals(strides, {first, first + threads}, times))
-        right.push_back(total);
-    }
-    right.resize(found.size(), ~0u);
-    size_t wrong = 0;
-    for (size_t i = 0; i < found.size(); ++i) wrong += found[i] != right[i];
-    return wrong;
-  }
-  Task task(const Sum& sum) {
-    Check check;
-    check.poison = [this] {
-      out.poison();
-      cycles.poison();
-    };
-    check.wrong = [this, &sum] { return wrong(strides_of(sum.which)); };
-    return {std::string(sum.name) + ", " + std::to_string(threads) + " threads",
-            [this, &sum] {
-              sum.kernel<<<count, threads>>>(out.data(), cycles.data(), in.data(), times);
-            },
-            std::move(check)};
-  }
+      : count(count),
+        threads(threads),
+        times(times),
+        in(filled<unsigned>(size_t(count) * threads, WordAt{})),
+        out(in.size()) {}
 };
 
-/// How many threads of each warp added, step by step, as the warps counted themselves. Throws if a
-/// word is wrong afterwards.
-std::vector<std::vector<unsigned>> counted_adding(const Vote& vote, unsigned threads) {
-  Blocks block(1, threads, 1);
-  const unsigned warps = threads / 32;
-  const unsigned steps = step_count(threads);
-  DeviceBuffer<unsigned> adding(steps * warps + canaries);
-  adding.poison();
-  block.out.poison();
-  vote.kernel<<<1, threads>>>(block.out.data(), adding.data(), block.in.data());
-  CUDA_CHECK_LAUNCH();
-  require_right(block.wrong(strides_of(vote.which)) == 0, "votes, " + std::string(vote.name));
-  const std::vector<unsigned> all = adding.to_host();
-  require_right(std::count(all.end() - canaries, all.end(), ~0u) == long(canaries),
-                "votes beyond their end, " + std::string(vote.name));
-  std::vector<std::vector<unsigned>> each;
-  for (unsigned step = 0; step < steps; ++step)
-    each.emplace_back(all.begin() + step * warps, all.begin() + (step + 1) * warps);
-  return each;
+Ref row_of(const Sum& sum, unsigned threads) { return {sum.key, double(threads)}; }
+
+Task sum_task(const Shared<Blocks>& blocks, const Sum& sum) {
+  const auto launch = [blocks, &sum] {
+    sum.kernel<<<blocks->count, blocks->threads>>>(blocks->out.data(), blocks->cycles.data(),
+                                                   blocks->in.data(), blocks->times);
+  };
+  const IsTotal right{sum.which == Rule::descending, blocks->threads, blocks->times};
+  return {text(row_of(sum, blocks->threads)), launch, blocks->out.check(right)};
 }
 
-// ---- what to expect ----
+// ---- prediction ----
 
-/// What thread `tid` of n does in a step (the first is 0).
-Addition addition_in(Rule which, unsigned step, unsigned tid, unsigned n) {
-  return addition(which, stride_of(which, step, n), tid, n);
-}
-
-/// Threads of each warp that add in a step.
+/// Threads of each warp that add in a step (the first is 0), of a block of n threads.
 std::vector<unsigned> adding_threads(Rule which, unsigned step, unsigned n) {
   std::vector<unsigned> adding(n / 32, 0);
   for (unsigned tid = 0; tid < n; ++tid)
-    adding[tid / 32] += addition_in(which, step, tid, n).active;
+    adding[tid / 32] += addition(which, stride_of(which, step, n), tid, n).active;
   return adding;
 }
 
-/// Threads that add in a step, the warps that they are in, and those of these warps that are
-/// divergent: others of their lanes do not add.
+/// Threads that add in a step, and the warps of which some lanes add and others do not.
 struct Activity {
-  unsigned threads = 0, warps = 0, divergent = 0;
+  unsigned threads = 0, divergent = 0;
 
   explicit Activity(const std::vector<unsigned>& adding) {
     for (const unsigned n : adding) {
       threads += n;
-      warps += n > 0;
       divergent += n > 0 && n < 32;
     }
   }
@@ -373,133 +349,196 @@ int conflicts(Rule which, unsigned n) {
   return all.taken() - all.ideal;
 }
 
+/// To store the words and to meet is a step, too.
+unsigned barriers_of(const Sum& sum, unsigned n) { return 1 + step_count(n) - sum.lone_steps; }
+
 /// Cycles of a step that ends with a barrier: to load, to add, to store and to meet, and more for
 /// each warp that has to issue all that and to arrive. From two sizes of a block without conflicts.
 struct StepCost {
-  double alone = NAN, a_warp = NAN;
+  double alone = NAN, per_warp = NAN;
 
   /// Cycles of a whole sum with descending strides, of blocks of 256 and of 1024 threads.
   static StepCost of(double cycles_256, double cycles_1024) {
     const double of_8 = cycles_256 / (1 + step_count(256));
     const double of_32 = cycles_1024 / (1 + step_count(1024));
-    const double a_warp = (of_32 - of_8) / (32 - 8);
-    return {of_8 - 8 * a_warp, a_warp};
+    const double per_warp = (of_32 - of_8) / (32 - 8);
+    return {of_8 - 8 * per_warp, per_warp};
   }
-  double cycles(unsigned warps) const { return alone + a_warp * warps; }
+  double cycles(unsigned warps) const { return alone + per_warp * warps; }
 };
 
-/// Cycles of one block's sum. To store the words and to meet is a step, too; a wavefront is a
-/// cycle. It does not matter how many lanes of how many warps add: those that do not sit it out. A
-/// step of the last warp alone is taken to be that of a block of one warp, its barrier included.
-double predicted_cycles(size_t sum, unsigned n, const StepCost& step) {
-  const unsigned with_barrier = 1 + step_count(n) - (sum == last_warp ? 5 : 0);
-  const unsigned alone = sum == last_warp ? 5 : 0;
-  return with_barrier * step.cycles(n / 32) + alone * step.cycles(1) +
-         conflicts(sums[sum].which, n);
+/// Cycles of one block's sum; a wavefront is a cycle. It does not matter how many lanes of how many
+/// warps add: those that do not sit it out. A step of the last warp alone is taken to be that of a
+/// block of one warp, its barrier included.
+double predicted_cycles(const Sum& sum, unsigned n, const StepCost& step) {
+  return barriers_of(sum, n) * step.cycles(n / 32) + sum.lone_steps * step.cycles(1) +
+         conflicts(sum.which, n);
 }
 
 /// Found on compute capability 9.0, and a test holds rows to it there; not the last warp's, whose
 /// steps without a barrier take less (7 to 14% of the whole) than those of a block of one warp.
-Model model_of(size_t sum, const Device* device) {
-  const bool found_here = device && device->prop.major == 9;
-  return found_here && sum != last_warp ? Model::traffic : Model::host;
+Model model_of(const Sum& sum, const Device* device) {
+  return device && device->prop.major == 9 && !sum.lone_steps ? Model::traffic : Model::host;
 }
 
 // ---- the experiment ----
 
 constexpr unsigned text_threads = 256;
 constexpr unsigned block_sizes[] = {128, 256, 512, 1024};
+constexpr const char* divergent = "divergent warps";
+constexpr const char* cycles = "cycles a sum";
 
-void show_votes(const Run& run) {
-  Table table(run.report, "reduction, step",
-              {predicted("adding threads", "adding threads", "threads", 0),
-               counted("counted", "adding threads", "threads", 0),
-               predicted("their warps", "their warps", "warps", 0),
-               counted("counted", "their warps", "warps", 0),
-               predicted("divergent", "divergent warps", "warps", 0),
-               counted("counted", "divergent warps", "warps", 0)});
-  for (const Vote& vote : votes) {
-    std::vector<std::vector<unsigned>> seen;
-    if (run.device) seen = counted_adding(vote, text_threads);
-    for (unsigned step = 0; step < step_count(text_threads); ++step) {
-      const Activity expected(adding_threads(vote.which, step, text_threads));
-      std::vector<Cell> cells{double(expected.threads),   {}, double(expected.warps), {},
-                              double(expected.divergent), {}};
-      if (run.device) {
-        const Activity is(seen[step]);
-        cells[1] = double(is.threads);
-        cells[3] = double(is.warps);
-        cells[5] = double(is.divergent);
-      }
-      table.row({vote.name, "step", std::to_string(step + 1)}, cells);
-    }
-  }
-  table.print();
+/// How many threads of each warp added in a step, as the warps counted themselves.
+std::vector<unsigned> counted_adding(const Vote& vote, unsigned step, unsigned threads) {
+  const Shared block{Block(threads)};
+  require_right(vote_task(block, vote));
+  const std::vector<unsigned> all = block->adding.to_host();
+  const unsigned warps = threads / 32;
+  return {all.begin() + step * warps, all.begin() + (step + 1) * warps};
 }
 
-/// Cycles of one sum, where launches took `cycles` for `times` of them.
-Statistics of_one_sum(const std::vector<double>& cycles, unsigned times) {
-  return scaled(summarize(cycles), 1.0 / times);
+struct Counted {
+  const char *metric, *unit;
+  unsigned (*of)(const Activity&);
+};
+const Counted counts[] = {
+    {"adding threads", "threads", [](const Activity& a) { return a.threads; }},
+    {divergent, "warps", [](const Activity& a) { return a.divergent; }},
+};
+
+void show_votes(const Run& run) {
+  std::vector<Column> columns;
+  for (const Counted& what : counts) {
+    columns.push_back(predicted(what.metric, what.metric, what.unit, 0));
+    columns.push_back(counted("counted", what.metric, what.unit, 0));
+  }
+  Table table(run.report, "reduction, step", columns);
+  for (const Vote& vote : votes)
+    for (unsigned step = 0; step < step_count(text_threads); ++step) {
+      const Ref row{vote.key, double(step + 1)};
+      const Activity expected(adding_threads(vote.which, step, text_threads));
+      std::vector<Cell> cells;
+      for (const Counted& what : counts) {
+        const Statistics seen = ask_for_table(run, row, what.metric, what.unit, [&] {
+          return single(what.of(Activity(counted_adding(vote, step, text_threads))));
+        });
+        cells.push_back(double(what.of(expected)));
+        cells.push_back(seen.median);
+      }
+      table.row({row.key, "step", at_text(row), std::string(vote.words) + ", " + at_text(row)},
+                cells);
+    }
+  table.print();
 }
 
 /// Checks the block's totals, then lets it sum again and again. A clock of the multiprocessor's own
 /// counts, so that it need not be warm.
-Statistics sum_cycles(const Run& run, const Sum& sum, unsigned threads, unsigned times) {
-  Blocks block(1, threads, times);
-  const Task task = block.task(sum);
+Statistics sum_cycles(const Run& run, const Sum& sum, unsigned threads) {
+  const Shared block{Blocks(1, threads, run.quick ? 16 : 64)};
+  const Task task = sum_task(block, sum);
   require_right(task);
-  std::vector<double> cycles;
+  std::vector<double> all;
   for (int r = 0; r < run.measuring.repeats; ++r) {
     task.launch();
     CUDA_CHECK_LAUNCH();
-    cycles.push_back(double(block.cycles.to_host()[0]));
+    all.push_back(double(block->cycles.to_host()[0]));
   }
-  return of_one_sum(cycles, times);
+  return scaled(summarize(all), 1.0 / block->times);
 }
 
-/// Sum k of a block of block_sizes[b] threads: `cycles[b][k]`; none where there is no GPU.
-using SumCycles = std::vector<std::vector<Statistics>>;
+void show_sums(const Run& run) {
+  for (const unsigned n : block_sizes)
+    for (const Sum& sum : sums)
+      ask_for_table(run, row_of(sum, n), cycles, "cycles", [&] { return sum_cycles(run, sum, n); });
+  const auto cycles_of = [&](const Ref& row) { return run.results->value(row, cycles).value; };
+  const auto descending = [&](unsigned n) {
+    return cycles_of({"sum_descending", double(n)}).median;
+  };
+  const StepCost step = StepCost::of(descending(256), descending(1024));
 
-void show_sums(const Run& run, const SumCycles& cycles) {
-  Table table(
-      run.report, "one block's sum, threads",
-      {predicted("barriers", "barriers", "barriers", 0),
-       predicted("conflicts", "wavefronts beyond one", "wavefronts", 0),
-       compared("cycles", "cycles a sum", "cycles", 0), shown("spread"), shown("to descending")});
-  StepCost step;
-  if (!cycles.empty())
-    step = StepCost::of(cycles[1][descending].median, cycles[3][descending].median);
-  for (size_t b = 0; b < std::size(block_sizes); ++b)
-    for (size_t k = 0; k < std::size(sums); ++k) {
-      const unsigned n = block_sizes[b];
-      const Statistics is = cycles.empty() ? Statistics{} : cycles[b][k];
-      const bool calibrates = k == descending && (n == 256 || n == 1024);
-      const Compared compared{predicted_cycles(k, n, step), is, model_of(k, run.device)};
-      const Cell time = calibrates ? Cell(Calibration{is}) : Cell(compared);
-      const double barriers = 1 + step_count(n) - (k == last_warp ? 5 : 0);
-      const double to_descending = cycles.empty() ? NAN : is.median / cycles[b][descending].median;
-      table.row({sums[k].name, "threads", std::to_string(n)},
-                {barriers, double(conflicts(sums[k].which, n)), time, spread_text(is),
-                 cycles.empty() ? "-" : times(to_descending)});
+  Table table(run.report, "one block's sum, threads",
+              {predicted("barriers", "barriers", "barriers", 0),
+               predicted("conflicts", "wavefronts beyond one", "wavefronts", 0),
+               compared("cycles", cycles, "cycles", 0), shown("spread"), shown("to descending")});
+  for (const unsigned n : block_sizes)
+    for (const Sum& sum : sums) {
+      const Ref row = row_of(sum, n);
+      const Statistics is = cycles_of(row);
+      const bool calibrates = row.key == "sum_descending" && (n == 256 || n == 1024);
+      const Compared compared{predicted_cycles(sum, n, step), is, model_of(sum, run.device)};
+      table.row({row.key, "threads", at_text(row), std::string(sum.words) + ", " + at_text(row)},
+                {double(barriers_of(sum, n)), double(conflicts(sum.which, n)),
+                 calibrates ? Cell(Calibration{is}) : Cell(compared), spread_text(is),
+                 factor_text(is.median / descending(n))});
     }
   table.print();
+  run.report.note("calibration: a step's cycles, by two sizes of a block without conflicts");
+}
+
+void run_divergence(const Run& run) {
+  run.report.begin("divergence", "one block of 256 threads sums 256 words, 1 KiB, in 8 steps");
+  show_votes(run);
+  show_sums(run);
+}
+
+// ---- what it declares ----
+
+/// As the warps counted in this run; computed where they could not.
+double divergent_warps(const Run& run, const Ref& vote_and_step) {
+  const double seen = run.results->value(vote_and_step, divergent).value.median;
+  if (std::isfinite(seen)) return seen;
+  const Vote& vote = *with_key(votes, vote_and_step);
+  return Activity(adding_threads(vote.which, unsigned(vote_and_step.at) - 1, text_threads))
+      .divergent;
+}
+
+std::vector<Claim> claims(const Run& run) {
+  unsigned without = 0;  // steps
+  while (without < step_count(text_threads) &&
+         divergent_warps(run, {"vote_modulo", without + 1.0}) > 0 &&
+         divergent_warps(run, {"vote_strided", without + 1.0}) == 0)
+    ++without;
+  const bool was_counted =
+      std::isfinite(run.results->value({"vote_strided", 1.0}, divergent).value.median);
+  return {{.part = {"06.7",
+                    "strided indices remove divergence from the first three steps",
+                    "the first three iterations",
+                    "vendor's guide",
+                    {},
+                    true},
+           .fact = without >= 3 ? Fact::so : Fact::not_so,
+           .here = "no warp is divergent in the first " + std::to_string(without) +
+                   " steps, where the first version has divergent ones" +
+                   (was_counted ? "; computed, and counted by the warps" : "; computed")}};
+}
+
+Needs needs(const Run&) { return {.allocated = 1 << 20}; }
+
+std::vector<Checked> tasks(size_t n) {
+  std::vector<Checked> all;
+  for (unsigned threads = 32; threads <= max_threads; threads *= 2) {
+    const Shared block{Block(threads)};
+    for (const Vote& vote : votes)
+      all.push_back({.task = vote_task(block, vote),
+                     .elements = block->out.size() + block->adding.size(),
+                     .change_one = [block] { block->out.change(0); }});
+    for (const unsigned times : {0, 1, 2, 7}) {
+      const Shared blocks{Blocks(unsigned((n - 1) / threads) + 1, threads, times)};
+      for (const Sum& sum : sums)
+        all.push_back({.task = sum_task(blocks, sum),
+                       .elements = blocks->out.size(),
+                       .change_one = [blocks] { blocks->out.change(0); }});
+    }
+  }
+  return all;
 }
 
 }  // namespace
 
-void divergence(const Run& run) {
-  run.report.begin("divergence", "one block of 256 threads sums 256 words, 1 KiB, in 8 steps");
-  show_votes(run);
-  SumCycles cycles;
-  for (const unsigned n : block_sizes) {
-    if (!run.device) break;
-    cycles.emplace_back();
-    for (const Sum& sum : sums)
-      cycles.back().push_back(sum_cycles(run, sum, n, run.quick ? 16 : 64));
-  }
-  show_sums(run, cycles);
-  if (run.device)
-    run.report.note("calibration: a step's cycles, by two sizes of a block without conflicts");
-  else
-    run.report.left_out("the warps' own count, and the cycles of whole sums");
-}
+extern const Experiment divergence_experiment{
+    .name = "divergence",
+    .about = "divergent warps in every step of the three, and what they cost",
+    .run = run_divergence,
+    .claims = claims,
+    .needs = needs,
+    .tasks = tasks};

@@ -5,45 +5,38 @@
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] extern const samples::Experiment ladder_experiment;
-[[gnu::weak]] void divergence(const Run&);
-[[gnu::weak]] void branches(const Run&);
-[[gnu::weak]] void barriers(const Run&);
-[[gnu::weak]] void bank_strides(const Run&);
-[[gnu::weak]] void bank_steps(const Run&);
-[[gnu::weak]] void bank_tile(const Run&);
-[[gnu::weak]] void shared_size(const Run&);
+[[gnu::weak]] extern const samples::Experiment divergence_experiment;
+[[gnu::weak]] extern const samples::Experiment branches_experiment;
+[[gnu::weak]] extern const samples::Experiment barriers_experiment;
+[[gnu::weak]] extern const samples::Experiment bank_strides_experiment;
+[[gnu::weak]] extern const samples::Experiment bank_steps_experiment;
+[[gnu::weak]] extern const samples::Experiment bank_tile_experiment;
+[[gnu::weak]] extern const samples::Experiment shared_size_experiment;
 [[gnu::weak]] extern const samples::Experiment small_matrices_experiment;
 
 int main(int argc, char** argv) {
   Options& options = typed_options();
-  return run_sample(
-      {.topic = "06_shared_reduce",
-       .about = "Divergence, bank conflicts, and a sum as fast as memory",
-       .experiments =
-           {
-               listed(&ladder_experiment),
-               {"divergence", "divergent warps in every step of the three, and what they cost",
-                &divergence},
-               {"branches", "1 to 32 paths of real work, in a warp and aligned to warps",
-                &branches},
-               {"barriers", "words that go wrong without one, and how long warps wait at one",
-                &barriers},
-               {"bank_strides", "reads at strides 1 to 33, in words of 4, 8 and 16 bytes",
-                &bank_strides},
-               {"bank_steps", "bank conflicts in every step of the three, and what they cost",
-                &bank_steps},
-               {"bank_tile", "a tile read by columns, and two cures", &bank_tile},
-               {"shared_size", "resident blocks and bandwidth against shared memory a block",
-                &shared_size},
-               listed(&small_matrices_experiment),
-           },
-       .options = {{"size",
-                    "elements to sum, 4-byte words",
-                    "268435456",
-                    {"ladder"},
-                    [&](const std::string& text) {
-                      const long long most = (long long)Options::largest_size;
-                      options.size = size_t(parse_number("--size", text, 1, most));
-                    }}}},
-      argc, argv);
+  return run_sample({.topic = "06_shared_reduce",
+                     .about = "Divergence, bank conflicts, and a sum as fast as memory",
+                     .experiments =
+                         {
+                             listed(&ladder_experiment),
+                             listed(&divergence_experiment),
+                             listed(&branches_experiment),
+                             listed(&barriers_experiment),
+                             listed(&bank_strides_experiment),
+                             listed(&bank_steps_experiment),
+                             listed(&bank_tile_experiment),
+                             listed(&shared_size_experiment),
+                             listed(&small_matrices_experiment),
+                         },
+                     .options = {{"size",
+                                  "elements to sum, 4-byte words",
+                                  "268435456",
+                                  {"ladder"},
+                                  [&](const std::string& text) {
+                                    const long long most = (long long)Options::largest_size;
+                                    options.size = size_t(parse_number("--size", text, 1, most));
+                                  }}}},
+                    argc, argv);
 }

@@ -1,8 +1,10 @@
 // shared_size: "each SM has a limited amount of shared memory that is partitioned among thread
 // blocks. Over-utilizing shared memory will limit the number of active warps" [LC 1]. Here the
 // blocks of a copy ask for shared memory and never touch it, so that all that changes is how many
-// of them are resident, and with them how many bytes are in flight. Look at how few blocks the
-// bandwidth needs, and at the 48 KiB beyond which a kernel must be allowed to ask.
+// of them are resident, and with them how many bytes are in flight. Two things to look at:
+//   - How few blocks the bandwidth needs.
+//   - The 48 KiB beyond which a kernel must be allowed to ask.
+//
 //   cmake -S 06_shared_reduce -B build/shared_size -DEXPERIMENTS=shared_size
 //   cmake --build build/shared_size && build/shared_size/06_shared_reduce
 //
@@ -11,7 +13,10 @@
 #include <algorithm>
 #include <set>
 
-#include "../common/report.hpp"
+#include "../common/checked.cuh"
+#include "../common/experiment.hpp"
+
+using namespace samples;
 
 namespace {
 
@@ -21,7 +26,7 @@ constexpr size_t kib = 1024;
 // ---- kernels ----
 
 // [copy]
-// Each warp reads and writes 32 neighbouring words of 16 bytes, one a lane, which is all that a
+// Each warp reads and writes 32 neighbouring words of 16 bytes, one per lane, which is all that a
 // thread ever has in flight.
 __global__ void copy(uint4* out, const uint4* in, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
@@ -56,68 +61,76 @@ __global__ void count_residents(Residents* residents, unsigned expected) {
   __syncthreads();  // the block's other warps stay as long
 }
 
-// ---- what is right ----
+// ---- launching them ----
 
-/// Word i of the input, without pattern.
-__host__ __device__ uint4 word_at(size_t i) {
-  unsigned x = (unsigned(i) ^ unsigned(i >> 32) * 0x9e3779b1u) * 0x85ebca6bu;
-  x ^= x >> 15;
-  return {x, x * 3 + 1, x ^ 0x5bd1e995u, ~x};
+/// Allows `kernel` to ask for up to `bytes`. Of the memory that shared memory and L1 divide, shared
+/// memory gets all it can have, so that the division is the same for every size.
+template <class Kernel>
+void allow(Kernel* kernel, size_t bytes) {
+  if (device_memory::Pretence::stands()) return;
+  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes)));
+  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                  int(cudaSharedmemCarveoutMaxShared)));
 }
 
-__host__ __device__ bool same(const uint4& a, const uint4& b) {
-  return a.x == b.x && a.y == b.y && a.z == b.z && a.w == b.w;
-}
-
-__global__ void fill(uint4* in, size_t n) {
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
-    in[i] = word_at(i);
-}
-
-/// The first n words are those of the input, the others the poison.
-__global__ void count_wrong(const uint4* out, size_t n, size_t all, unsigned* wrong) {
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < all; i += threads)
-    if (!same(out[i], i < n ? word_at(i) : uint4{~0u, ~0u, ~0u, ~0u})) atomicAdd(wrong, 1u);
-}
-
-/// Two arrays of n words, and canaries behind each.
-struct Arrays {
-  static constexpr size_t canaries = 16;
-
-  size_t n;
-  DeviceBuffer<uint4> in, out;
-  DeviceBuffer<unsigned> wrong_words{1};
-
-  explicit Arrays(size_t n) : n(n), in(n), out(n + canaries) {
-    fill<<<1024, 256>>>(in.data(), n);
-    CUDA_CHECK_LAUNCH();
+struct QuadAt {
+  __device__ uint4 operator()(size_t i) const {
+    const unsigned x = scrambled(i);
+    return {x, x * 3 + 1, x ^ 0x5bd1e995u, ~x};
   }
-  static double bytes(size_t n) { return 2.0 * sizeof(uint4) * double(n); }
-
-  unsigned blocks() const { return unsigned((n + block_threads - 1) / block_threads); }
-  /// A launch whose blocks ask for `shared` bytes each.
-  void launch(size_t shared) {
-    copy<<<blocks(), block_threads, shared>>>(out.data(), in.data(), n);
-  }
-  /// Words that are no copy, or that lie behind the copy and were written.
-  size_t wrong() {
-    wrong_words.copy_from({0});
-    count_wrong<<<1024, 256>>>(out.data(), n, out.size(), wrong_words.data());
-    CUDA_CHECK_LAUNCH();
-    return wrong_words.to_host()[0];
-  }
-  Task task(size_t shared) {
-    Check check;
-    check.poison = [this] { out.poison(); };
-    check.wrong = [this] { return wrong(); };
-    return {"copy, " + std::to_string(shared) + " shared bytes a block",
-            [this, shared] { launch(shared); }, std::move(check)};
+};
+struct IsCopy {
+  __device__ bool operator()(size_t i, uint4 found) const {
+    const uint4 right = QuadAt{}(i);
+    return found.x == right.x && found.y == right.y && found.z == right.z && found.w == right.w;
   }
 };
 
-// ---- what to expect ----
+/// Two arrays of n words of 16 bytes.
+struct Arrays {
+  DeviceBuffer<uint4> in;
+  Output<uint4> out;
+
+  explicit Arrays(size_t n) : in(filled<uint4>(n, QuadAt{})), out(n) {}
+  static double bytes(size_t n) { return 2.0 * sizeof(uint4) * double(n); }
+
+  /// A copy whose blocks ask for `shared` bytes each.
+  void launch(size_t shared) const {
+    const unsigned blocks = unsigned((out.size() + block_threads - 1) / block_threads);
+    copy<<<blocks, block_threads, shared>>>(out.data(), in.data(), out.size());
+  }
+};
+
+/// A row of the sheet: what each block asks for.
+Ref asking(size_t bytes) { return {name_of<copy>(), double(bytes)}; }
+
+/// `limit`: the most that a block may ask for.
+Task copy_task(const Shared<Arrays>& arrays, size_t bytes, size_t limit) {
+  allow(copy, limit);
+  return {text(asking(bytes)), [arrays, bytes] { arrays->launch(bytes); },
+          arrays->out.check(IsCopy{})};
+}
+
+/// The most blocks that were seen on one multiprocessor at once, of twice as many launched as all
+/// of them should hold.
+int counted_blocks(const cudaDeviceProp& prop, int threads, size_t bytes, int expected) {
+  DeviceBuffer<Residents> residents(std::vector<Residents>{Residents{}});
+  const unsigned all = unsigned(expected) * unsigned(prop.multiProcessorCount);
+  count_residents<<<2 * all, threads, bytes>>>(residents.data(), all);
+  CUDA_CHECK_LAUNCH();
+  const Residents seen = residents.to_host()[0];
+  require_right(seen.arrived == 2 * all, "count_residents: blocks went missing");
+  return int(*std::max_element(std::begin(seen.peak), std::end(seen.peak)));
+}
+
+/// The error if a kernel that was not allowed to asks for a byte more.
+cudaError_t error_beyond(size_t unasked) {
+  allow(copy, unasked);
+  Arrays(1).launch(unasked + 1);
+  return cudaGetLastError();
+}
+
+// ---- prediction ----
 
 /// What a multiprocessor has: bytes of shared memory, of which the system takes `reserved` for each
 /// block and hands out multiples of `unit`.
@@ -192,41 +205,6 @@ std::vector<size_t> sizes_up_to(size_t limit, size_t unasked, size_t step) {
 
 // ---- the experiment ----
 
-/// Allows `kernel` to ask for up to `bytes`. Of the memory that shared memory and L1 divide, shared
-/// memory gets all it can have, so that the division is the same for every size.
-template <class Kernel>
-void allow(Kernel* kernel, size_t bytes) {
-  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes)));
-  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                  int(cudaSharedmemCarveoutMaxShared)));
-}
-
-/// What the runtime's occupancy calculator says of the copy.
-int calculated_blocks(int threads, size_t bytes) {
-  int blocks = 0;
-  CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, copy, threads, bytes));
-  return blocks;
-}
-
-/// The most blocks that were seen on one multiprocessor at once, of twice as many launched as all
-/// of them should hold.
-int counted_blocks(const cudaDeviceProp& prop, int threads, size_t bytes, int expected) {
-  DeviceBuffer<Residents> residents(std::vector<Residents>{Residents{}});
-  const unsigned all = unsigned(expected) * unsigned(prop.multiProcessorCount);
-  count_residents<<<2 * all, threads, bytes>>>(residents.data(), all);
-  CUDA_CHECK_LAUNCH();
-  const Residents seen = residents.to_host()[0];
-  require_right(seen.arrived == 2 * all, "count_residents: blocks went missing");
-  return int(*std::max_element(std::begin(seen.peak), std::end(seen.peak)));
-}
-
-/// What the error is if a kernel that was not allowed to asks for a byte more.
-std::string refused(size_t unasked) {
-  allow(copy, unasked);
-  Arrays(1).launch(unasked + 1);
-  return cudaGetErrorName(cudaGetLastError());
-}
-
 /// Words of 16 bytes: an array of them is more than the L2 can keep, or all that fits.
 size_t words_of(const Run& run) {
   size_t by_default = 1 << 23;
@@ -234,89 +212,147 @@ size_t words_of(const Run& run) {
   return fitting_size("shared_size", 0, by_default, run.memory_there(), Arrays::bytes);
 }
 
-/// GB/s of the copy with each of the sizes, timed in turn.
-std::vector<Statistics> measure(const Run& run, size_t n, const std::vector<size_t>& sizes) {
-  Arrays arrays(n);
-  std::vector<Task> tasks;
-  for (const size_t bytes : sizes) tasks.push_back(arrays.task(bytes));
-  std::vector<Statistics> gbs;
-  for (const Readings& ms : run.time_in_turn(tasks))
-    gbs.push_back(gigabytes_per_second(Arrays::bytes(n), ms.statistics()));
-  return gbs;
+Multiprocessor multiprocessor_of(const Run& run) {
+  return run.device ? Multiprocessor::of(run.device->prop) : cc_90;
+}
+/// The most that a block may ask for without being allowed to.
+size_t unasked_of(const Run& run) {
+  return run.device ? run.device->prop.sharedMemPerBlock : 48 * kib;
 }
 
-/// `gbs`: of each size; empty where there is no GPU.
-void show(const Run& run, const Multiprocessor& has, const std::vector<size_t>& sizes,
-          const std::vector<Statistics>& gbs, const std::vector<int>& calculated,
-          const std::vector<int>& counted_ones) {
-  Table table(
-      run.report, "shared bytes a block",
-      {predicted("blocks", "resident blocks", "blocks", 0),
-       counted("calculated", "calculated blocks", "blocks", 0),
-       counted("counted", "counted blocks", "blocks", 0), shown("limited by"),
-       predicted("KiB in flight", "in flight", "KiB", 0), compared("GB/s", "rate", "GB/s", 0),
-       shown("spread"), shown("of the first"), shown("")});
-  const auto bytes_of = [&](size_t size) {
-    const int multiprocessors = run.device ? run.device->prop.multiProcessorCount : 1;
-    return multiprocessors * in_flight(resident_blocks(has, block_threads, size).blocks);
+std::vector<size_t> sizes_of(const Run& run) {
+  const size_t step = run.full ? 4 * kib : run.quick ? 32 * kib : 16 * kib;
+  return sizes_up_to(multiprocessor_of(run).limit, unasked_of(run), step);
+}
+
+const char* const resident = "counted blocks";
+const char* const over_limit = "as many active warps if blocks ask for nothing";
+
+/// What was seen at each size, and what a byte too many gives.
+void count_blocks(const Run& run, const Multiprocessor& has) {
+  for (const size_t bytes : sizes_of(run))
+    ask_for_table(run, asking(bytes), resident, "blocks", [&] {
+      allow(count_residents, has.limit);
+      const int expected = std::max(resident_blocks(has, block_threads, bytes).blocks, 1);
+      return single(counted_blocks(run.device->prop, block_threads, bytes, expected));
+    });
+  const Statistics error = ask(run, name_of<copy>(), "error of a byte too many", "",
+                               [&] { return single(error_beyond(unasked_of(run))); });
+  if (std::isfinite(error.median))
+    run.report.note("a kernel that asks for a byte more than " +
+                    bytes_text(double(unasked_of(run))) +
+                    " and was not allowed to: " + cudaGetErrorName(cudaError_t(int(error.median))));
+}
+
+double counted_at(const Run& run, double bytes) {
+  return run.results->value(asking(size_t(bytes)), resident).value.median;
+}
+
+void measure_rates(const Run& run, const Multiprocessor& has, size_t n) {
+  const std::vector<size_t> sizes = sizes_of(run);
+  const Ref first = asking(sizes.front()), last = asking(sizes.back());
+  const auto fit_of = [&](const Row& row) {
+    return resident_blocks(has, block_threads, size_t(row.ref.at));
   };
-  Limits limits;
-  if (!gbs.empty())
-    limits = Limits::of({bytes_of(sizes.back()), gbs.back().median},
-                        {bytes_of(sizes.front()), gbs.front().median});
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    const Fit fit = resident_blocks(has, block_threads, sizes[i]);
-    std::vector<Cell> cells{
-        double(fit.blocks), {}, {}, fit.limited_by, in_flight(fit.blocks) / kib, {}, {}, {}, ""};
-    if (!gbs.empty()) {
-      const double share = gbs[i].median / gbs.front().median;
-      cells[1] = double(calculated[i]);
-      cells[2] = double(counted_ones[i]);
-      cells[5] = i == 0 || i + 1 == sizes.size()
-                     ? Cell(Calibration{gbs[i]})
-                     : Cell(Compared{limits.gbs(bytes_of(sizes[i])), gbs[i]});
-      cells[6] = spread_text(gbs[i]);
-      cells[7] = fixed(100 * share, 0) + "%";
-      cells[8] = bar(share);
-    }
-    table.row({"", "shared bytes", std::to_string(sizes[i])}, cells);
-  }
-  table.print();
+  Sheet sheet(run, "shared bytes per block",
+              {number(predicted("blocks", "resident blocks", "blocks", 0),
+                      [&](const Row& row) { return fit_of(row).blocks; }),
+               number(counted("counted", resident, "blocks", 0),
+                      [&](const Row& row) { return counted_at(run, row.ref.at); }),
+               {shown("limited by"),
+                {},
+                {},
+                [&](const Row& row, const Statistics&) { return fit_of(row).limited_by; }},
+               number(predicted("KiB in flight", "in flight", "KiB", 0),
+                      [&](const Row& row) { return in_flight(fit_of(row).blocks) / kib; }),
+               gigabytes_per_second(),
+               spread(),
+               share_against(run, first, "of the first"),
+               bar_against(run, first)},
+              "shared bytes");
+  for (const size_t bytes : sizes)
+    sheet.add({.ref = asking(bytes),
+               .bytes = Arrays::bytes(n),
+               .calibrates = bytes == sizes.front() || bytes == sizes.back()});
+  SharedByTasks arrays([n] { return Arrays(n); });
+  sheet.measure(Timing::in_turn,
+                [&](const Row& row) { return copy_task(arrays(), size_t(row.ref.at), has.limit); });
+
+  const auto bytes_on_gpu = [&](double asked) {
+    const int multiprocessors = run.device ? run.device->prop.multiProcessorCount : 1;
+    return multiprocessors * in_flight(resident_blocks(has, block_threads, size_t(asked)).blocks);
+  };
+  const auto seen = [&](const Ref& ref) {
+    return Limits::Seen{bytes_on_gpu(ref.at), Arrays::bytes(n) * 1e-6 / sheet.ms(ref)};
+  };
+  const Limits limits = Limits::of(seen(last), seen(first));
+  sheet.predict(
+      [&](const Row& row) { return row.bytes * 1e-6 / limits.gbs(bytes_on_gpu(row.ref.at)); });
+  sheet.print({"predicted: a turn takes the root of latency^2 + (bytes / memory's rate)^2"});
 }
 
-}  // namespace
-
-void shared_size(const Run& run) {
+void run_shared_size(const Run& run) {
   const size_t n = words_of(run);
+  const Multiprocessor has = multiprocessor_of(run);
   run.report.begin("shared_size", "a copy of " + std::to_string(n) + " words of 16 bytes, " +
                                       bytes_text(Arrays::bytes(n)) + " moved, in blocks of " +
                                       std::to_string(block_threads) + " threads");
-  const Multiprocessor has = run.device ? Multiprocessor::of(run.device->prop) : cc_90;
-  const size_t unasked = run.device ? run.device->prop.sharedMemPerBlock : 48 * kib;
-  const size_t step = run.full ? 4 * kib : run.quick ? 32 * kib : 16 * kib;
-  const std::vector<size_t> sizes = sizes_up_to(has.limit, unasked, step);
   run.report.note(std::string(run.device ? "" : "as published for compute capability 9.0: ") +
                   "a multiprocessor has " + bytes_text(double(has.shared)) +
                   ", of which the system takes " + bytes_text(double(has.reserved)) +
                   " for each block; a block can ask for up to " + bytes_text(double(has.limit)));
-  std::vector<Statistics> gbs;
-  std::vector<int> calculated, counted_ones;
-  if (run.device) {
-    run.report.note("a kernel that asks for a byte more than " + bytes_text(double(unasked)) +
-                    " and was not allowed to: " + refused(unasked));
-    allow(copy, has.limit);
-    allow(count_residents, has.limit);
-    gbs = measure(run, n, sizes);
-    for (const size_t bytes : sizes) {
-      const int expected = std::max(resident_blocks(has, block_threads, bytes).blocks, 1);
-      calculated.push_back(calculated_blocks(block_threads, bytes));
-      counted_ones.push_back(counted_blocks(run.device->prop, block_threads, bytes, expected));
-    }
-  }
-  show(run, has, sizes, gbs, calculated, counted_ones);
-  if (!run.device)
-    return run.report.left_out("what the runtime calculates, blocks counted, bandwidth");
-  run.report.note("predicted: a turn takes the root of latency^2 + (bytes / memory's rate)^2");
-  if (!beyond_l2(*run.device, double(n) * sizeof(uint4)))
+  count_blocks(run, has);
+  measure_rates(run, has, n);
+  if (run.device && !beyond_l2(*run.device, double(n) * sizeof(uint4)))
     run.report.note("an array is less than four times the L2: part of this is the cache's rate");
+  keep(run, asking(has.limit), over_limit, "times",
+       single(counted_at(run, 0) / counted_at(run, double(has.limit))));
 }
+
+// ---- what it declares ----
+
+std::vector<Claim> claims(const Run& run) {
+  const size_t limit = multiprocessor_of(run).limit;
+  return {{.part = {"06.6",
+                    "over-used shared memory limits the active warps",
+                    "no figure",
+                    "the wiki",
+                    {},
+                    true},
+           .rule = beats(),
+           .levels = {{.ref = asking(limit), .metric = over_limit}},
+           .here = "as for " + bytes_text(double(limit)) + " each; computed and counted",
+           .needs = run.device ? "resident blocks were not counted" : ""}};
+}
+
+Needs needs(const Run& run) {
+  const size_t n = words_of(run);
+  return {.allocated = Arrays::bytes(n), .touched = double(n) * sizeof(uint4)};
+}
+
+/// Without shared memory, with a byte, with all that a block can have.
+std::vector<Checked> tasks(size_t n) {
+  const size_t limit = Multiprocessor::of(Device::current().prop).limit;
+  std::vector<Checked> all;
+  for (const size_t bytes : {size_t(0), size_t(1), limit}) {
+    const Shared arrays{Arrays(n)};
+    const auto change_one = [arrays] {
+      std::vector<uint4> found = arrays->out.to_host();
+      found[0].w ^= 1;
+      arrays->out.copy_from(found);
+    };
+    all.push_back(
+        {.task = copy_task(arrays, bytes, limit), .elements = n, .change_one = change_one});
+  }
+  return all;
+}
+
+}  // namespace
+
+extern const Experiment shared_size_experiment{
+    .name = "shared_size",
+    .about = "resident blocks and bandwidth against shared memory per block",
+    .run = run_shared_size,
+    .claims = claims,
+    .needs = needs,
+    .tasks = tasks};

@@ -46,25 +46,26 @@ __device__ unsigned largest_free(float value, bool free, unsigned lane, unsigned
 // [invert_in_warp]
 // Gauss and Jordan, in place. Lane j of a group keeps column j: a[i] is word (i, j). In step k the
 // free lane with the largest a[k] shows its column to the others, through shared memory: 16 bytes
-// at a time, the same for all lanes of the group, so that no bank is asked twice.
-template <unsigned width>
+// at a time, the same for all lanes of the group, so that no bank is asked twice. All groups of a
+// warp do a step together; with a mask of its own, each group does every step alone.
+template <unsigned width, bool own_mask>
 __global__ void invert_in_warp(float* out, int* singular, const float* in, unsigned n,
                                unsigned count) {
   __shared__ float4 shown[2][block_threads / width][width / 4];
   const unsigned group = threadIdx.x / width, lane = threadIdx.x % width;
   const unsigned matrix = blockIdx.x * (block_threads / width) + group;
-  if (matrix >= count) return;  // a whole group
-  const unsigned mask = (width == 32 ? ~0u : (1u << width % 32) - 1)
-                        << (threadIdx.x % 32 / width * width % 32);
+  const bool has_column = matrix < count && lane < n;
+  const unsigned group_mask = ((1ull << width) - 1) << (threadIdx.x % 32 / width * width);
+  const unsigned mask = own_mask ? group_mask : ~0u;
   const size_t first = size_t(matrix) * n * n;
 
   float a[width];
 #pragma unroll
-  for (unsigned i = 0; i < width; ++i) a[i] = i < n && lane < n ? in[first + i * n + lane] : 0;
+  for (unsigned i = 0; i < width; ++i) a[i] = i < n && has_column ? in[first + i * n + lane] : 0;
 
   unsigned row = 0;       // of the inverse: the step in which this lane was the pivot's
   unsigned pivot_of = 0;  // lane k keeps which lane was the pivot's in step k
-  bool free = lane < n;
+  bool free = has_column;
   int zero_at = 0;  // the first step without a pivot, from 1
 #pragma unroll
   for (unsigned k = 0; k < width; ++k) {
@@ -100,9 +101,9 @@ __global__ void invert_in_warp(float* out, int* singular, const float* in, unsig
 #pragma unroll
   for (unsigned j = 0; j < width; ++j) {
     const unsigned line = __shfl_sync(mask, pivot_of, j, width);
-    if (j < n && lane < n) out[first + line * n + row] = zero_at ? NAN : a[j];
+    if (j < n && has_column) out[first + line * n + row] = zero_at ? NAN : a[j];
   }
-  if (lane == 0) singular[matrix] = zero_at;
+  if (matrix < count && lane == 0) singular[matrix] = zero_at;
 }
 // [/invert_in_warp]
 
@@ -110,10 +111,11 @@ using Kernel = void (*)(float*, int*, const float*, unsigned, unsigned);
 
 /// Lanes that keep a matrix: a power of two, so that groups fill a warp.
 unsigned width_of(unsigned n) { return n <= 4 ? 4 : n <= 8 ? 8 : n <= 16 ? 16 : 32; }
+template <bool own_mask>
 Kernel kernel_of(unsigned width) {
-  if (width == 4) return invert_in_warp<4>;
-  if (width == 8) return invert_in_warp<8>;
-  return width == 16 ? invert_in_warp<16> : invert_in_warp<32>;
+  if (width == 4) return invert_in_warp<4, own_mask>;
+  if (width == 8) return invert_in_warp<8, own_mask>;
+  return width == 16 ? invert_in_warp<16, own_mask> : invert_in_warp<32, own_mask>;
 }
 
 // ---- the matrices, and what is right ----
@@ -216,10 +218,11 @@ struct Matrices {
   }
 };
 
+template <bool own_mask>
 Task invert_task(const Shared<Matrices>& m, const Ref& row) {
   const unsigned width = width_of(m->n), in_block = block_threads / width;
   const auto launch = [m, width, in_block] {
-    kernel_of(width)<<<(m->count + in_block - 1) / in_block, block_threads>>>(
+    kernel_of<own_mask>(width)<<<(m->count + in_block - 1) / in_block, block_threads>>>(
         m->out.data(), m->singular.data(), m->in.data(), m->n, m->count);
   };
   return {text(row), launch, m->check()};
@@ -323,7 +326,8 @@ Task copy_task(const Shared<Matrices>& m, const Ref& row) {
 
 const Method methods[] = {
     {"copy", "copy engine, as many bytes", copy_task},
-    {"invert", "a group of lanes per matrix", invert_task},
+    {"invert", "a group of lanes per matrix", invert_task<false>},
+    {"own_mask", "each group with a mask of its own", invert_task<true>},
     {"matinv", "cublasSmatinvBatched", matinv_task, true},
     {"getrf_getri", "cublasSgetrfBatched, getri", getrf_getri_task, true},
 };
@@ -371,16 +375,30 @@ struct Calibrated {
   double resident_blocks;  ///< on all multiprocessors
 };
 
-/// The longest of three: the bytes; the instructions, four per cycle and multiprocessor; the steps
-/// one after the other, in as many rounds as the blocks need.
-double predicted_ms(unsigned n, double count, const Calibrated& c, const Device& device) {
-  const double warps = count * width_of(n) / 32;
-  const double cycles_per_ms = device.sm_clock_khz;
-  const double issuing =
-      warps * instructions(n) / 4 / device.prop.multiProcessorCount / cycles_per_ms;
+/// Cycles for which a warp keeps the path between its multiprocessor's registers and shared memory
+/// or L1. For one step: a cycle for each 16 bytes of the column that are written, two for each read
+/// of them by all lanes (so many wavefronts are counted), one for a shuffle per halving of the
+/// search and one for a read of the pivot. Behind the steps, a shuffle per word; a load and a store
+/// of each row, a cycle for each line of 128 bytes that the groups' rows lie in.
+double path_cycles(unsigned n) {
+  const double width = width_of(n), groups = 32 / width;
+  const double lines = std::min(groups, std::ceil(groups * 4 * n * n / 128));
+  const double step = width / 4 + 2 * width / 4 + std::log2(width) + 1;
+  return n * step + width + 2 * n * lines;
+}
+
+/// The longest of four: the bytes; the instructions, four per cycle and multiprocessor, which
+/// groups with masks of their own execute in turn; the path to shared memory and L1; the steps one
+/// after the other, in as many rounds as the blocks need.
+double predicted_ms(unsigned n, double count, bool own_mask, const Calibrated& c,
+                    const Device& device) {
+  const double warps = count * width_of(n) / 32;  // of all multiprocessors
+  const double turns = own_mask ? 32 / width_of(n) : 1;
+  const double cycles = warps * std::max(turns * instructions(n) / 4, path_cycles(n));
+  const double busy = cycles / device.prop.multiProcessorCount / device.sm_clock_khz;
   const double blocks = std::ceil(count / (block_threads / width_of(n)));
   const double waiting = std::ceil(blocks / c.resident_blocks) * n * c.step_ms;
-  return std::max({c.copy_ms, issuing, waiting});
+  return std::max({c.copy_ms, busy, waiting});
 }
 
 // ---- the experiment ----
@@ -390,7 +408,7 @@ double resident_blocks_of(const Run& run, unsigned n) {
              [&run, n] {
                int of_one = 0;
                CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-                   &of_one, kernel_of(width_of(n)), block_threads, 0));
+                   &of_one, kernel_of<false>(width_of(n)), block_threads, 0));
                return single(double(of_one) * run.device->prop.multiProcessorCount);
              })
       .median;
@@ -408,12 +426,15 @@ void measure_order(const Run& run, unsigned n, double& step_ms) {
               "matrices");
   for (const double count : counts_of(run, n))
     for (const Method& method : methods) {
+      if (method.key == "own_mask" && n == 32) continue;  // one group: no other mask
       const bool needs_library = method.of_library && run.device && run.device->number >= 0;
       sheet.add({.ref = row_of(method, n, count),
                  .words = std::to_string(size_t(count)) + ", " + method.words,
                  .bytes = 2.0 * 4 * n * n * count,
                  .calibrates = method.key == "copy" ||
                                (method.key == "invert" && n == widest && count == 1e3),
+                 // of fewer matrices, the launch and the first load are most of the time
+                 .model = count < 1e5 ? Model::latency : Model::traffic,
                  .missing = needs_library ? no_cublas : ""});
     }
   sheet.measure(Timing::in_turn, [&](const Row& row) {
@@ -427,9 +448,11 @@ void measure_order(const Run& run, unsigned n, double& step_ms) {
   if (n == widest) step_ms = sheet.ms(row_of(inverting(), n, 1e3)) / widest;
   const double resident = resident_blocks_of(run, n);
   sheet.predict([&](const Row& row) {
-    if (method_of(row.ref, n).of_library || !run.device) return double(NAN);
+    const Method& method = method_of(row.ref, n);
+    if (method.of_library || !run.device) return double(NAN);
     const double copy_ms = sheet.ms(row_of(methods[0], n, row.ref.at));
-    return predicted_ms(n, row.ref.at, {copy_ms, step_ms, resident}, *run.device);
+    return predicted_ms(n, row.ref.at, method.key == "own_mask", {copy_ms, step_ms, resident},
+                        *run.device);
   });
   sheet.print();
 }
@@ -440,7 +463,7 @@ void report_hard_ones(const Run& run, unsigned n) {
   const auto of_all = [&](const char* metric, const Function<bool(int singular, int found)>& is) {
     return ask(run, row_of(inverting(), n, NAN), metric, "", [&] {
       const Shared matrices{Matrices(n, count)};
-      const Task task = invert_task(matrices, row_of(inverting(), n, NAN));
+      const Task task = invert_task<false>(matrices, row_of(inverting(), n, NAN));
       task.check.poison();
       task.launch();
       require_right(task.check.wrong() == 0, "an inverse");

@@ -248,6 +248,11 @@ struct Copies {
     CUDA_CHECK(cudaMemcpy2DToArrayAsync(array, 0, 0, from, row_bytes(), row_bytes(), side,
                                         cudaMemcpyDeviceToDevice));
   }
+  void change_array() {  // one texel of it
+    const unsigned other = scrambled(0) + 1;
+    CUDA_CHECK(cudaMemcpy2DToArray(array, 0, 0, &other, sizeof other, sizeof other, 1,
+                                   cudaMemcpyHostToDevice));
+  }
   void read_array() {
     CUDA_CHECK(cudaMemcpy2DFromArrayAsync(plain.data(), row_bytes(), array, 0, 0, row_bytes(), side,
                                           cudaMemcpyDeviceToDevice));
@@ -287,8 +292,7 @@ struct IsTheOne {
   __device__ bool operator()(size_t, unsigned word) const { return word == scrambled(OneRead::at); }
 };
 
-Task launch_task(const Ref& ref) {
-  const Shared one{OneRead()};
+Task launch_task(const Shared<OneRead>& one, const Ref& ref) {
   const bool by_object = ref.key == "one_fetch";
   return {text(ref),
           [one, by_object] {
@@ -574,7 +578,8 @@ void measure_launches(const Run& run) {
               {in_unit(compared("us", "cost", "us", 2), microseconds), spread()});
   sheet.add({.ref = name_of<one_load>(), .words = "with a pointer", .calibrates = true});
   sheet.add({.ref = name_of<one_fetch>(), .words = "with an object", .model = Model::latency});
-  sheet.measure(Timing::regrouped, [](const Row& row) { return launch_task(row.ref); });
+  sheet.measure(Timing::regrouped,
+                [](const Row& row) { return launch_task(Shared{OneRead()}, row.ref); });
   predict_by_first(sheet, "one_load");
 }
 
@@ -667,10 +672,18 @@ std::vector<Checked> tasks(size_t n) {
                    .change_one = [words] { words->sums.change(5); }});
   const size_t side = std::min<size_t>(n, 257);
   const Shared copies{Copies(side)};
-  for (const char* key : {"copy_to_memory", "copy_to_array"})
-    all.push_back({.task = copy_task(copies, key), .elements = side * side});
-  for (const char* key : {"one_load", "one_fetch"})
-    all.push_back({.task = launch_task(key), .elements = 1});
+  all.push_back({.task = copy_task(copies, "copy_to_memory"),
+                 .elements = side * side,
+                 .change_one = [copies] { copies->plain.change(0); }});
+  all.push_back({.task = copy_task(copies, "copy_to_array"),
+                 .elements = side * side,
+                 .change_one = [copies] { copies->change_array(); }});
+  for (const char* key : {"one_load", "one_fetch"}) {
+    const Shared one{OneRead()};
+    all.push_back({.task = launch_task(one, key), .elements = 1, .change_one = [one] {
+                     one->out.change(0);
+                   }});
+  }
   return all;
 }
 

@@ -63,15 +63,22 @@ Judged judged(const Run& run, const Level& level, const std::string& needs) {
                              : Interval{s.median, s.low, s.high, s.repeats > 1 ? s.repeats : 0, ""};
   }
   const std::string figure =
-      unit.empty() ? share_text(v) : range_text(v, decimals(v.value)) + " " + unit;
-  return {v, figure + " " + level.metric, text(level.ref)};
+      unit.empty() ? share_text(v)
+                   : range_text(v, decimals(v.value)) + (unit == "x" ? "" : " ") + unit;
+  return {v, figure + " " + level.metric, ""};
 }
 
-/// What was found for each of a few cases.
+/// What was found for each of a few cases: "64: 2.79x slower than 192, 3.55x slower than 256".
 std::string each_in_words(const std::vector<Judged>& all) {
-  std::string words;
-  for (const Judged& one : all)
-    if (one.interval.measured()) words += (words.empty() ? "" : ", ") + one.words;
+  std::string words, subject;
+  for (const Judged& one : all) {
+    if (!one.interval.measured()) continue;
+    const bool same_subject = !words.empty() && one.name == subject;
+    if (!words.empty()) words += same_subject ? ", " : "; ";
+    if (!same_subject && !one.name.empty()) words += one.name + ": ";
+    words += one.words;
+    subject = one.name;
+  }
   return words;
 }
 

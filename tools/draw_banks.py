@@ -7,6 +7,7 @@ Needs Python's own library only.
 """
 import argparse
 import pathlib
+import re
 from xml.sax.saxutils import escape
 
 import records
@@ -16,11 +17,12 @@ COLOURS = ["#9ecae1", "#fee08b", "#fdae61", "#f46d43", "#d73027", "#a50026"]  # 
 
 
 class Step:
-    """What the lanes of a warp want in a step: a number for each, None for a lane that wants nothing."""
+    """What the lanes of a warp want in a step: a number for each, None for a lane that wants nothing. Its key is as in
+    strided_step_4_stride_8."""
 
-    def __init__(self, name):
-        self.reduction = name.partition(",")[0]
-        self.name = name
+    def __init__(self, key):
+        self.name = re.sub("_(step|stride)_", r", \1 ", key)
+        self.reduction = self.name.partition(",")[0]
         self.left = self.right = self.of_bank = None
         self.wavefronts = 0
 

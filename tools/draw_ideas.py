@@ -254,8 +254,8 @@ def draw_tile():
     cell, left, top, column = 13, 16, 62, 5
     parts, x = [text(left, 20, "A tile of 32 x 32 words in shared memory: which warp writes each row, and in which banks a column lies",
                      class_="title"),
-                text(left, 36, "a colour is the warp that writes the row into the tile (8 warps, 4 rows each); numbers: the banks "
-                     "of column 5, which one warp reads; dots: bank 5 elsewhere", class_="said")], left
+                text(left, 34, "a colour is the warp that writes the row into the tile (8 warps, 4 rows each)", class_="said"),
+                text(left, 47, "numbers: the banks of column 5, which one warp reads; dots: bank 5 elsewhere", class_="said")], left
     for row_words in (BANKS, BANKS + 1):
         banks = banks_of(column, row_words)
         wavefronts = max(map(banks.count, banks))

@@ -22,7 +22,7 @@ LEAST, MOST = 0.4, 80  # KiB in flight that are shown
 
 
 def file_of(path, topic):
-    if path.parent.name == "results":
+    if path.parent.name == "results" and (path.parents[1] / "CMakeLists.txt").exists():  # of a topic, not of a build
         return path.parents[2] / topic / "results" / path.name
     return path.with_name(f"{topic}.csv")
 

@@ -71,7 +71,7 @@ def choose(found, args):
         unit = next(iter(places.values()))["unit"]
         parameter = f"{args.over} ({unit})" if unit else args.over
         chosen = one_prediction(chosen)
-    words = records.names(shown)
+    words = {**records.names(shown), **dict(args.name)}
     return [{**r, "case": words.get(r["case"], r["case"])} for r in chosen], metrics, parameter
 
 

@@ -97,7 +97,8 @@ class File(unittest.TestCase):
         for topic in TOPICS:
             found = records.load(ROOT / topic / "results/nvidia-h200.csv")
             for name in sorted({r["experiment"] for r in found if r["kind"] == "measured"}):
-                as_called = argparse.Namespace(csv=topic, experiment=name, parameter=None, at=[], metric=[], case=[], over=None)
+                as_called = argparse.Namespace(csv=topic, experiment=name, parameter=None, at=[], metric=[], case=[], over=None,
+                                               name=[])
                 self.assertTrue(plot.choose(found, as_called)[0], name)
 
 

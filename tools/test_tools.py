@@ -888,7 +888,7 @@ class Banks(InFolder):
                 self.lanes(name, "words of the lane's bank", of_bank, wavefronts)]
 
     def banks(self):
-        return record(topic="06_shared_reduce", experiment="bank_steps", case="shared memory", kind="predicted",
+        return record(topic="06_shared_reduce", experiment="bank_steps", case="shared_memory", kind="predicted",
                       metric="banks", value=4)
 
     def draw(self, *found):
@@ -896,8 +896,8 @@ class Banks(InFolder):
 
     def test_what_was_saved_is_drawn_and_said(self):
         # of a GPU with 4 banks, and numbers that no rule would give: the tool has none of its own
-        done = self.draw(self.banks(), *self.step("up, step 1, stride 1", "0 9 - -", "1 5 - -", "2 1 - -", 7),
-                         *self.step("down, step 1, stride 2", "0 1 2 3", "4 5 6 7", "1 1 1 1", 1))
+        done = self.draw(self.banks(), *self.step("up_step_1_stride_1", "0 9 - -", "1 5 - -", "2 1 - -", 7),
+                         *self.step("down_step_1_stride_2", "0 1 2 3", "4 5 6 7", "1 1 1 1", 1))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.splitlines(), ["up, step 1, stride 1: 2 lanes, 7-way conflict",
                                                     "down, step 1, stride 2: 4 lanes, no conflict"])
@@ -907,7 +907,7 @@ class Banks(InFolder):
 
     def test_a_file_without_lanes_or_with_a_part_of_them_is_named(self):
         for found in ([timed("a", "measured", 1)], [self.banks()],
-                      [self.banks(), self.lanes("up, step 1, stride 1", "left words", "0 1", 1)]):
+                      [self.banks(), self.lanes("up_step_1_stride_1", "left words", "0 1", 1)]):
             done = self.draw(*found)
             self.assertEqual(done.returncode, 1)
             self.assertIn("r.csv has no lanes of bank_steps", done.stderr)
@@ -1434,8 +1434,13 @@ class OtherPages(unittest.TestCase):
         self.assertEqual(toolkits, sorted(toolkits, key=lambda each: tuple(map(int, each))))
 
     def test_the_container_for_editors_is_one_of_them(self):
-        image = json.loads((self.root / ".devcontainer/devcontainer.json").read_text(encoding="utf-8"))["image"]
+        folder = self.root / ".devcontainer"
+        described = json.loads((folder / "devcontainer.json").read_text(encoding="utf-8"))["build"]
+        recipe = (folder / described["dockerfile"]).read_text(encoding="utf-8")
+        image = re.search(r"^FROM (\S+)$", recipe, re.M).group(1)
         self.assertIn(f"- {image}\n", (self.root / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
+        for copied in re.findall(r"^COPY (\S+) ", recipe, re.M):
+            self.assertTrue((folder / described["context"] / copied).is_file(), copied)
 
 
 class Keys(InFolder):

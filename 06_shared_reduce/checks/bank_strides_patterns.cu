@@ -1,6 +1,7 @@
-// bank_strides, random patterns: the model of the banks (banks.hpp) and one warp's loads and
-// stores of words that nobody chose: lanes want the same word, or none, as chance has it. There is
-// nothing to measure: the profile preset counts wavefronts, and all have to be the model's.
+// A check of banks.hpp, which models the banks, by one warp's loads and stores of words that nobody
+// chose: lanes want the same word, or none, as chance has it. Nothing is measured: the profile
+// preset counts the wavefronts of each launch, and all have to be the model's. Compiled with
+// bank_strides where BUILD_TESTING is on.
 //   cmake -S 06_shared_reduce -B build/banks -DEXPERIMENTS=bank_strides
 //   cmake --build build/banks && ctest --test-dir build/banks -L profile --verbose
 //

@@ -1,42 +1,7 @@
 // Self-checks of bank_tile.cu, compiled in its place where BUILD_TESTING is on.
 #include "../bank_tile.cu"
 
-#include <doctest/doctest.h>
-
-#include "../../common/checks/counts.hpp"
-#include "../../common/checks/plausible.hpp"
-#include "../../common/counters.hpp"
-
-namespace {
-
-int row_wavefronts(const Tile& tile, unsigned row) {
-  return wavefronts_of(4, [&](unsigned lane) { return place_of(tile, row, lane); });
-}
-
-}  // namespace
-
-namespace {
-
-std::vector<CountedLaunch> counted_launches() {
-  std::vector<CountedLaunch> all;
-  for (const Tile& tile : tiles) {
-    int loads = 0, stores = 0;
-    for (unsigned i = 0; i < 32; ++i) {
-      loads += column_wavefronts(tile, i);
-      stores += row_wavefronts(tile, i);
-    }
-    all.push_back({tile.symbol,
-                   tile.name,
-                   {expected_wavefronts(true, loads), expected_wavefronts(false, stores)},
-                   [&tile] {
-                     Block block;
-                     return wrong_after(block.task(tile, 1)) == 0;
-                   }});
-  }
-  return all;
-}
-
-}  // namespace
+#include "../../common/checks/standard.hpp"
 
 TEST_CASE("bank_tile: each tile holds every word once, and two of them cure the columns") {
   for (const Tile& tile : tiles) {
@@ -45,14 +10,13 @@ TEST_CASE("bank_tile: each tile holds every word once, and two of them cure the 
       for (unsigned column = 0; column < 32; ++column) places.insert(place_of(tile, row, column));
     CHECK(places.size() == tile_words);
     CHECK(*places.rbegin() < 32 * tile.row_words);
+    const int of_column = tile.key == "plain_tile" ? 32 : 1;
     for (unsigned i = 0; i < 32; ++i) {
       CHECK(row_wavefronts(tile, i) == 1);
-      CHECK(column_wavefronts(tile, i) == (&tile == &tiles[0] ? 32 : 1));
+      CHECK(column_wavefronts(tile, i) == of_column);
     }
+    CHECK(predicted_cycles(tile) == of_column);
   }
-  CHECK(predicted_cycles(tiles[0]) == 32);
-  CHECK(predicted_cycles(tiles[1]) == 1);
-  CHECK(predicted_cycles(tiles[2]) == 1);
 }
 
 TEST_CASE("bank_tile: pads of other tiles, as the page's answers have them") {
@@ -67,45 +31,4 @@ TEST_CASE("bank_tile: pads of other tiles, as the page's answers have them") {
   CHECK(column(16, 33) == 4);
 }
 
-TEST_CASE("bank_tile: the model equals what was counted on an NVIDIA H200") {
-  compare_with_recorded_counts(counted_launches(), results_file("nvidia-h200-counters.csv"));
-}
-
-TEST_CASE("bank_tile: counted wavefronts of this GPU equal the model") {
-  compare_with_counts_of_this_run(counted_launches());
-}
-
-TEST_CASE("bank_tile: profile launches") {
-  if (skip_without_gpu()) return;
-  launch_counted(counted_launches());
-}
-
-TEST_CASE("bank_tile: every tile gives each lane its column's word") {
-  if (skip_without_gpu()) return;
-  Block block;
-  for (const Tile& tile : tiles)
-    for (const unsigned turns : {1u, 7u, 8u, 17u}) {
-      CAPTURE(std::string(tile.name));
-      CAPTURE(turns);
-      CHECK(wrong_after(block.task(tile, turns)) == 0);
-    }
-}
-
-TEST_CASE("bank_tile: the check finds what is wrong") {
-  if (skip_without_gpu()) return;
-  Block block;
-  const Task task = block.task(tiles[1], 3);
-  task.check.poison();
-  CHECK(task.check.wrong() == tile_words + 1);  // and no cycles
-  REQUIRE(wrong_after(task) == 0);
-  std::vector<unsigned> sums = block.out.to_host();
-  std::swap(sums[1], sums[32]);  // not turned
-  sums[tile_words] = 0;          // one too far
-  block.out.copy_from(sums);
-  CHECK(task.check.wrong() == 3);
-}
-
-TEST_CASE("bank_tile: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  check_plausible([](const Run& run) { bank_tile(run); });
-}
+EXPERIMENT_CHECKS(bank_tile)

@@ -1,10 +1,8 @@
 // Self-checks of shared_size.cu, compiled in its place where BUILD_TESTING is on.
 #include "../shared_size.cu"
 
-#include <doctest/doctest.h>
-
 #include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/plausible.hpp"
+#include "../../common/checks/standard.hpp"
 
 namespace {
 
@@ -12,6 +10,13 @@ namespace {
 constexpr Multiprocessor cc_61{96 * kib, 0, 256, 48 * kib, 2048, 32};
 constexpr Multiprocessor cc_75{64 * kib, 0, 256, 64 * kib, 1024, 16};
 constexpr Multiprocessor cc_86{100 * kib, 1 * kib, 128, 99 * kib, 1536, 16};
+
+/// What the runtime's occupancy calculator says of the copy.
+int calculated_blocks(int threads, size_t bytes) {
+  int blocks = 0;
+  CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, copy, threads, bytes));
+  return blocks;
+}
 
 }  // namespace
 
@@ -65,47 +70,26 @@ TEST_CASE("shared_size: limits from two rows, and predictions, by hand") {
   CHECK(Arrays::bytes(10) == 320);
 }
 
-TEST_CASE("shared_size: the model, and what was measured on an NVIDIA H200") {
-  const double whole = 132 * 256 * 16;  // bytes of one block on each multiprocessor
-  const Limits limits = Limits::of({whole, 1317}, {8 * whole, 3916});
-  const double measured[][2] = {{2, 2272}, {3, 2994}, {4, 3441}, {6, 3703}};
-  for (const auto& [blocks, gbs] : measured)
-    CHECK(limits.gbs(blocks * whole) == doctest::Approx(gbs).epsilon(0.05));
-}
-
-namespace {
-
-Device made_up(const Multiprocessor& has, size_t l2, size_t memory) {
-  Device device;
-  device.number = -1;
-  device.prop.multiProcessorCount = 40;
-  device.prop.l2CacheSize = int(l2);
-  device.prop.totalGlobalMem = memory;
-  device.prop.maxThreadsPerMultiProcessor = has.max_threads;
-  return device;
-}
-
-}  // namespace
-
-TEST_CASE("shared_size: arrays fit made-up GPUs, beyond the L2, and so do blocks of every size") {
-  check_on_made_up_devices([](const Run& run) {
-    const Multiprocessor has = Multiprocessor::of(run.device->prop);
+TEST_CASE("shared_size: blocks of every size fit made-up GPUs") {
+  for (const Device& device : made_up_devices()) {
+    const Multiprocessor has = Multiprocessor::of(device.prop);
     CHECK(resident_blocks(has, block_threads, 0).blocks == has.max_threads / int(block_threads));
-    for (const size_t size : sizes_up_to(has.limit, run.device->prop.sharedMemPerBlock, 16 * kib)) {
+    for (const size_t size : sizes_up_to(has.limit, device.prop.sharedMemPerBlock, 16 * kib)) {
       CHECK(resident_blocks(has, block_threads, size).blocks >= 1);
       CHECK(size <= has.limit);
     }
     CHECK(resident_blocks(has, block_threads, has.limit).blocks == 1);
-    const size_t n = words_of(run);
-    return Needs{Arrays::bytes(n), double(n) * sizeof(uint4)};
-  });
+  }
 }
 
 TEST_CASE("shared_size: arrays are beyond the L2 of made-up devices, or all that fits") {
   std::string printed;
   Report report("shared_size", &printed);
   const auto words = [&](size_t l2, size_t memory) {
-    const Device device = made_up(cc_90, l2, memory);
+    Device device;
+    device.number = -1;
+    device.prop.l2CacheSize = int(l2);
+    device.prop.totalGlobalMem = memory;
     return words_of({report, &device, {}});
   };
   constexpr size_t mib = kib * kib, gib = kib * mib;
@@ -118,24 +102,25 @@ TEST_CASE("shared_size: arrays are beyond the L2 of made-up devices, or all that
   CHECK(words_of({report, nullptr, {}}) == 1 << 23);
 }
 
-TEST_CASE("shared_size: the table of made-up rates, on multiprocessors of three kinds") {
-  for (const Multiprocessor& has : {cc_75, cc_86, cc_90}) {
-    std::string printed;
-    Report report("shared_size", &printed);
-    const Device device = made_up(has, 1 << 22, size_t(1) << 34);
-    const Run run{report, &device, {}};
-    const std::vector<size_t> sizes = sizes_up_to(has.limit, 48 * kib, 16 * kib);
-    std::vector<Statistics> gbs;
-    std::vector<int> blocks;
-    for (const size_t size : sizes) {
-      blocks.push_back(resident_blocks(has, block_threads, size).blocks);
-      gbs.push_back({Limits{400, 1000}.gbs(40 * in_flight(blocks.back())), NAN, NAN, 1});
-    }
-    show(run, has, sizes, gbs, blocks, blocks);
-    REQUIRE(report.predictions().size() == sizes.size() - 2);
-    for (const Prediction& p : report.predictions())
-      CHECK(p.measured == doctest::Approx(p.predicted));
-    CHECK(printed.find("100%") != std::string::npos);
+TEST_CASE("shared_size: what decides 06.6, on multiprocessors of several kinds") {
+  for (const Device& gpu : made_up_devices()) {
+    const size_t limit = Multiprocessor::of(gpu.prop).limit;
+    const auto verdict = [&](double with_nothing, double at_limit) {
+      std::string printed;
+      Report report("shared_size", &printed);
+      report.heading(&gpu, "");
+      MadeUpMachine machine(&gpu, [&](const Ref& ref, const std::string& metric) {
+        if (metric != resident) return 1.0;
+        return same(ref, asking(0)) ? with_nothing : same(ref, asking(limit)) ? at_limit : 3.0;
+      });
+      carry_out(shared_size_experiment, Run{report, &gpu, {}}, machine);
+      for (const Record& r : report.records())
+        if (r.kind == "claim" && r.name == "06.6") return r.metric;
+      return std::string("no part 06.6");
+    };
+    CHECK(verdict(8, 1) == "holds");
+    CHECK(verdict(8, 8) == "does not hold");
+    CHECK(verdict(1, 8) == "does not hold");
   }
 }
 
@@ -161,53 +146,17 @@ TEST_CASE("shared_size: prediction equals the occupancy calculator and the block
   }
 }
 
-TEST_CASE("shared_size: the copy is right whatever its blocks ask for") {
-  if (skip_without_gpu()) return;
-  const Device device = Device::current();
-  const size_t unasked = device.prop.sharedMemPerBlock;
-  for (const size_t allowed : {unasked, Multiprocessor::of(device.prop).limit}) {
-    allow(copy, allowed);
-    for (const size_t n : {1, 31, 256, 257, 1009, 65537, 1000003})
-      for (const size_t bytes : {size_t(0), size_t(1), allowed}) {
-        CAPTURE(n);
-        CAPTURE(bytes);
-        Arrays arrays(n);
-        CHECK(wrong_after(arrays.task(bytes)) == 0);
-        const std::vector<uint4> found = arrays.out.to_host();
-        size_t differing = 0;
-        for (size_t i = 0; i < n; ++i) differing += !same(found[i], word_at(i));
-        CHECK(differing == 0);
-      }
-  }
-}
-
-TEST_CASE("shared_size: the check finds a word that is no copy, and one too far") {
-  if (skip_without_gpu()) return;
-  Arrays arrays(1009);
-  const Task task = arrays.task(0);
-  task.check.poison();
-  CHECK(task.check.wrong() == 1009);
-  REQUIRE(wrong_after(task) == 0);
-  std::vector<uint4> found = arrays.out.to_host();
-  found[77].w ^= 1;
-  arrays.out.copy_from(found);
-  CHECK(task.check.wrong() == 1);
-  found[1009] = word_at(1009);  // as an index one too far would leave it
-  arrays.out.copy_from(found);
-  CHECK(task.check.wrong() == 2);
-}
-
 TEST_CASE("shared_size: more than is allowed is refused, and nothing is written") {
   if (skip_without_gpu()) return;
   const Device device = Device::current();
   const size_t limit = Multiprocessor::of(device.prop).limit;
   for (const size_t allowed : {device.prop.sharedMemPerBlock, limit}) {
-    allow(copy, allowed);
+    CHECK(error_beyond(allowed) != cudaSuccess);
     Arrays arrays(1009);
     arrays.out.poison();
     arrays.launch(allowed + 1);
     CHECK(cudaGetLastError() != cudaSuccess);
-    CHECK(arrays.wrong() == 1009);
+    CHECK(arrays.out.wrong(IsCopy{}) == 1009);
   }
   CHECK(cudaFuncSetAttribute(copy, cudaFuncAttributeMaxDynamicSharedMemorySize, int(limit) + 1) !=
         cudaSuccess);
@@ -215,7 +164,4 @@ TEST_CASE("shared_size: more than is allowed is refused, and nothing is written"
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE("shared_size: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  check_plausible([](const Run& run) { shared_size(run); });
-}
+EXPERIMENT_CHECKS(shared_size)

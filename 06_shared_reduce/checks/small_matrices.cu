@@ -63,24 +63,31 @@ TEST_CASE("small_matrices: hard matrices are where they are said to be") {
   }
 }
 
-TEST_CASE("small_matrices: the longest of three limits, by hand") {
+TEST_CASE("small_matrices: the longest of four limits, by hand") {
   Device device;
   device.prop.multiProcessorCount = 100;
   device.sm_clock_khz = 1000000;
   CHECK(instructions(32) == 32 * (10 + 8 + 32 + 8 + 32 + 12) + 96);
-  // 1e6 warps of 3360 instructions, 4 a cycle: 8.4e6 cycles on each multiprocessor
-  CHECK(predicted_ms(32, 1e6, {1, 0, 1000}, device) == doctest::Approx(8.4));
-  CHECK(predicted_ms(32, 1e6, {9, 0, 1000}, device) == doctest::Approx(9));
+  CHECK(path_cycles(32) == 32 * (8 + 16 + 5 + 1) + 32 + 2 * 32);  // 1056; 1048 are counted
+  CHECK(path_cycles(4) == 4 * (1 + 2 + 2 + 1) + 4 + 2 * 4 * 4);   // 8 rows in 4 lines
+  CHECK(path_cycles(16) == 16 * (4 + 8 + 4 + 1) + 16 + 2 * 16 * 2);
+  // 1e6 warps, 10,000 on each multiprocessor, of 1056 cycles on the path
+  CHECK(predicted_ms(32, 1e6, false, {1, 0, 1000}, device) == doctest::Approx(10.56));
+  CHECK(predicted_ms(32, 1e6, false, {19, 0, 1000}, device) == doctest::Approx(19));
+  // 8 groups in turn: 8 x 116 instructions, 4 per cycle, by each of 1250 warps
+  CHECK(instructions(4) == 4 * (4 + 1 + 4 + 1 + 4 + 12) + 12);
+  CHECK(predicted_ms(4, 1e6, true, {0, 0, 1000}, device) == doctest::Approx(1250 * 8 * 116 / 4e6));
+  CHECK(predicted_ms(4, 1e6, false, {0, 0, 1000}, device) == doctest::Approx(1250 * 60 / 1e6));
   // 250 blocks in one round, 32 steps
-  CHECK(predicted_ms(32, 1e3, {0, 0.001, 1000}, device) == doctest::Approx(0.032));
-  CHECK(predicted_ms(32, 1e3, {0, 0.001, 100}, device) == doctest::Approx(0.096));
+  CHECK(predicted_ms(32, 1e3, false, {0, 0.001, 1000}, device) == doctest::Approx(0.032));
+  CHECK(predicted_ms(32, 1e3, false, {0, 0.001, 100}, device) == doctest::Approx(0.096));
 }
 
 TEST_CASE(
     "small_matrices: an exchanged row, a scaled inverse and an unreported singular one fail") {
   if (skip_without_gpu()) return;
   const Shared matrices{Matrices(7, 300)};
-  const Task task = invert_task(matrices, row_of(inverting(), 7, 300));
+  const Task task = invert_task<false>(matrices, row_of(inverting(), 7, 300));
   CHECK(wrong_after(task) == 0);
   const std::vector<float> right_words = matrices->out.to_host();
   std::vector<float> words = right_words;

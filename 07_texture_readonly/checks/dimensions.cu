@@ -82,4 +82,4 @@ TEST_CASE("dimensions: limits are accepted and what lies beyond is refused") {
   }
 }
 
-EXPERIMENT_CHECKS(dimensions)
+EXPERIMENT_CHECKS_OF_FACTS(dimensions)

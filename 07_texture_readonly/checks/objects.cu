@@ -153,19 +153,6 @@ TEST_CASE("objects: the check finds a word left out and one taken twice") {
   CHECK(task.check.wrong() == 1);
 }
 
-TEST_CASE("objects: a copy into an array is whole, and a changed texel is seen") {
-  if (skip_without_gpu()) return;
-  for (const size_t side : {1, 33, 100, 257}) {
-    CAPTURE(side);
-    const Shared copies{Copies(side)};
-    const Task task = copy_task(copies, "copy_to_array");
-    CHECK(wrong_after(task) == 0);
-    const unsigned other = scrambled(0) + 1;
-    CUDA_CHECK(cudaMemcpy2DToArray(copies->array, 0, 0, &other, 4, 4, 1, cudaMemcpyHostToDevice));
-    CHECK(task.check.wrong() == 1);
-  }
-}
-
 TEST_CASE("objects: each lane reads through another object") {
   if (skip_without_gpu()) return;
   constexpr unsigned count = 33, part = 128;  // words: 512 bytes, where a linear texture may begin

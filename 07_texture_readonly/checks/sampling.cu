@@ -232,4 +232,4 @@ TEST_CASE("sampling: a border set for the dimension that is not there shows") {
     CHECK(read_with_border(x, 2) == by_the_rules(row_as_image(), border_linear, {x, 0, 0}));
 }
 
-EXPERIMENT_CHECKS(sampling)
+EXPERIMENT_CHECKS_OF_FACTS(sampling)
