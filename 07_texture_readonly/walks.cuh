@@ -209,12 +209,17 @@ struct Cost {
   double fetches = 0;   ///< of the texture units, for each lane
 };
 
-/// The texels that a lane wants at once: of a filtered fetch those whose weight is not 0.
-inline std::vector<Texel> wanted_by(Kind kind, Path path, unsigned tap, Texel p, unsigned n) {
-  if (kind == Kind::stencil)
-    return {{clamped(int(p.x + tap % 3) - 1, n), clamped(int(p.y + tap / 3) - 1, n), 0}};
-  if (kind != Kind::bilinear) return {p};
-  std::vector<Texel> all;
+/// Appends the texels that a lane wants at once: of a filtered fetch those whose weight is not 0.
+inline void add_wanted(std::vector<Texel>& all, Kind kind, Path path, unsigned tap, Texel p,
+                       unsigned n) {
+  if (kind == Kind::stencil) {
+    all.push_back({clamped(int(p.x + tap % 3) - 1, n), clamped(int(p.y + tap / 3) - 1, n), 0});
+    return;
+  }
+  if (kind != Kind::bilinear) {
+    all.push_back(p);
+    return;
+  }
   for (unsigned corner = 0; corner < 4; ++corner) {
     const unsigned dx = corner % 2, dy = corner / 2;
     if (!is_fetch(path) && corner != tap) continue;
@@ -222,7 +227,6 @@ inline std::vector<Texel> wanted_by(Kind kind, Path path, unsigned tap, Texel p,
     if (is_fetch(path) && dy && quarters_beyond(p.y) == 0) continue;
     all.push_back({clamped(int(p.x + dx), n), clamped(int(p.y + dy), n), 0});
   }
-  return all;
 }
 
 /// Reads that a place takes.
@@ -252,21 +256,26 @@ inline Cost total_cost(const Walk& walk, Kind kind, Path path, unsigned n, size_
   const Layout layout{path == Path::array, row_words, row_words * n};
   const unsigned at_once = is_fetch(path) ? 4 : 32;  // lanes that share a request
   Cost all;
+  std::unordered_set<size_t> in_l1;    // sectors, of a tile
+  std::vector<size_t> words, missing;  // of a warp; missing: lines
+  std::vector<Texel> texels;           // of a request
+  std::vector<size_t> sectors;
   for (unsigned tile = first; tile < first + tiles; ++tile) {
-    std::unordered_set<size_t> in_l1;  // sectors
+    in_l1.clear();
     for (unsigned i = 0; i < tile_reads; i += 32)
       for (unsigned tap = 0; tap < taps_of(kind, path); ++tap) {
-        std::vector<size_t> words, missing;  // of the warp; missing: lines
+        words.clear(), missing.clear();
         for (unsigned lane = 0; lane < 32; lane += at_once) {
-          std::vector<size_t> sectors;  // of the request
+          texels.clear(), sectors.clear();
           for (unsigned k = lane; k < lane + at_once; ++k) {
-            Texel p = walk.place(tile, (i + k) % threads, i / threads, n);
-            p = {std::min(p.x, n - 1), std::min(p.y, n - 1), std::min(p.z, n - 1)};
-            for (const Texel& t : wanted_by(kind, path, tap, p, n)) {
-              words.push_back(layout.word(t));
-              sectors.push_back(layout.sector(t));
-              if (in_l1.insert(sectors.back()).second) missing.push_back(layout.line(t));
-            }
+            const Texel p = walk.place(tile, (i + k) % threads, i / threads, n);
+            add_wanted(texels, kind, path, tap,
+                       {std::min(p.x, n - 1), std::min(p.y, n - 1), std::min(p.z, n - 1)}, n);
+          }
+          for (const Texel& t : texels) {
+            words.push_back(layout.word(t));
+            sectors.push_back(layout.sector(t));
+            if (in_l1.insert(sectors.back()).second) missing.push_back(layout.line(t));
           }
           make_distinct(sectors);
           all.sectors += double(sectors.size());
