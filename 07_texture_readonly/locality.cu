@@ -613,7 +613,7 @@ Predicted predicted_gbs(const Case& way, Path path, const Cost& cost, bool in_l2
       {"the memory, a word at a time", !in_l2 && lone, bytes / c.lone_gbs},
       {"memory", !in_l2 && !fetches, with_sums / c.memory_gbs},
       {"L2's bytes", in_l2 && !fetches, with_sums / c.l2_gbs},
-      {"L1's banks", !fetches, cost.passes / cycles},
+      {"L1's banks", !fetches, cost.wavefronts / cycles},
       {"instructions", !fetches && way.instructions > 0, way.instructions / 4 / cycles},
       {"fetches from memory", !in_l2 && fetches, with_sums / c.fetch_gbs},
       {"texture units", fetches, cost.fetches / texture_units(device) / cycles},
@@ -790,23 +790,24 @@ void measure(const Run& run, const Setting& s, Calibrated& c) {
   const auto of = [&readings](const Row& row) -> const Reading& {
     return reading_of(readings, row.ref);
   };
-  Sheet sheet(
-      run, std::string("walk, path") + s.words,
-      {in_unit(compared("GB/s", "rate", "GB/s", 0), gbs_of),
-       spread(),
-       {shown("limited by"),
-        {},
-        {},
-        [&](const Row& row, const Statistics&) {
-          return std::string(row.calibrates ? "" : of(row).expected.limit);
-        }},
-       number(predicted("sectors", "sectors of 32 texels", "", 1),
-              [&](const Row& row) { return of(row).cost.sectors; }),
-       number(predicted("banks", "passes of 32 texels", "", 1),
-              [&](const Row& row) { return is_fetch(of(row).path) ? NAN : of(row).cost.passes; }),
-       number(predicted("to L2", "requests to L2 of 32 texels", "", 1),
-              [&](const Row& row) { return of(row).cost.to_l2; }),
-       bar_against(run, readings[0].ref)});
+  Sheet sheet(run, std::string("walk, path") + s.words,
+              {in_unit(compared("GB/s", "rate", "GB/s", 0), gbs_of),
+               spread(),
+               {shown("limited by"),
+                {},
+                {},
+                [&](const Row& row, const Statistics&) {
+                  return std::string(row.calibrates ? "" : of(row).expected.limit);
+                }},
+               number(predicted("sectors", "sectors of 32 texels", "", 1),
+                      [&](const Row& row) { return of(row).cost.sectors; }),
+               number(predicted("banks", "wavefronts of 32 texels", "", 1),
+                      [&](const Row& row) {
+                        return is_fetch(of(row).path) ? NAN : of(row).cost.wavefronts;
+                      }),
+               number(predicted("to L2", "requests to L2 of 32 texels", "", 1),
+                      [&](const Row& row) { return of(row).cost.to_l2; }),
+               bar_against(run, readings[0].ref)});
   for (const Reading& r : readings)
     sheet.add({.ref = r.ref,
                .words = words_of(s, r),

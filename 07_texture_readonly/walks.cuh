@@ -204,9 +204,10 @@ inline bool is_fetch(Path path) { return path == Path::array || path == Path::pi
 struct Cost {
   double requests = 0;  ///< to L1: of 32 lanes by loads, of 4 lanes by fetches
   double sectors = 0;   ///< that these want
-  double passes = 0;    ///< through the 32 banks of L1, by loads: words of one bank come in turn
-  double to_l2 = 0;     ///< requests of L1 to L2: one for each line of which a sector is missing
-  double fetches = 0;   ///< of the texture units, for each lane
+  double wavefronts =
+      0;               ///< of L1, by loads: words of one of its 32 banks come one after the other
+  double to_l2 = 0;    ///< requests of L1 to L2: one for each line of which a sector is missing
+  double fetches = 0;  ///< of the texture units, for each lane
 };
 
 /// Appends the texels that a lane wants at once: of a filtered fetch those whose weight is not 0.
@@ -243,7 +244,7 @@ void make_distinct(std::vector<T>& all) {
 }
 
 /// Words of the fullest bank.
-inline double passes_of(const std::vector<size_t>& distinct_words) {
+inline double wavefronts_of(const std::vector<size_t>& distinct_words) {
   unsigned of_bank[32] = {}, most = 0;
   for (const size_t word : distinct_words) most = std::max(most, ++of_bank[word % 32]);
   return most;
@@ -287,7 +288,7 @@ inline Cost total_cost(const Walk& walk, Kind kind, Path path, unsigned n, size_
           all.fetches += 32;
         } else {
           make_distinct(words);
-          all.passes += passes_of(words);
+          all.wavefronts += wavefronts_of(words);
         }
       }
   }
@@ -303,7 +304,7 @@ inline const Cost& cost_of(const Walk& walk, Kind kind, Path path, unsigned n, s
   const unsigned rows_of_tiles = walk.wide ? parts(n, walk.wide) : 1;
   const unsigned tile = std::min(walk.tiles(n) / 2 + rows_of_tiles / 2, walk.tiles(n) - 1);
   c = total_cost(walk, kind, path, n, row_words, tile, 1);
-  for (double* each : {&c.requests, &c.sectors, &c.passes, &c.to_l2, &c.fetches})
+  for (double* each : {&c.requests, &c.sectors, &c.wavefronts, &c.to_l2, &c.fetches})
     *each *= 32.0 / tile_reads * walk.reads;
   return c;
 }

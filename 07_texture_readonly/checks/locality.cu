@@ -125,7 +125,7 @@ TEST_CASE("locality: what 32 texels cost, by hand") {
   const struct {
     const char* walk;
     double loads, array;  // sectors
-    double even, odd;     // passes
+    double even, odd;     // wavefronts
     double to_l2;
   } known[] = {{"row", 4, 8, 1, 1, 1},          {"column", 32, 16, 32, 8, 32},
                {"aside", 32, 16, 32, 8, 4},     {"8x4", 4, 8, 4, 1, 4},
@@ -135,10 +135,10 @@ TEST_CASE("locality: what 32 texels cost, by hand") {
     CAPTURE(std::string(k.walk));
     const Cost loads = cost_of(k.walk, Path::loads);
     CHECK(loads.sectors == doctest::Approx(k.loads));
-    CHECK(loads.passes == doctest::Approx(k.even));
+    CHECK(loads.wavefronts == doctest::Approx(k.even));
     CHECK(cost_of(k.walk, Path::array).sectors == doctest::Approx(k.array));
     if (std::isfinite(k.odd))
-      CHECK(cost_of(k.walk, Path::loads, odd_stride(8192)).passes == doctest::Approx(k.odd));
+      CHECK(cost_of(k.walk, Path::loads, odd_stride(8192)).wavefronts == doctest::Approx(k.odd));
     if (std::isfinite(k.to_l2)) CHECK(loads.to_l2 == doctest::Approx(k.to_l2));
   }
   CHECK(cost_of("column", Path::array).to_l2 == 8);  // lines of 8 x 4 texels
@@ -155,13 +155,13 @@ TEST_CASE("locality: what 32 texels cost, by hand") {
 TEST_CASE("locality: what 32 texels of overlapping patches cost, by hand") {
   CHECK(cost_of("overlap_8x4", Path::loads).requests == 4);
   CHECK(cost_of("overlap_8x4", Path::loads).sectors == 4 * (4 + 8) / 2.0);
-  CHECK(cost_of("overlap_8x4", Path::loads).passes == 4 * 4);
+  CHECK(cost_of("overlap_8x4", Path::loads).wavefronts == 4 * 4);
   CHECK(cost_of("overlap_8x4", Path::array).fetches == 4 * 32);
   CHECK(cost_of("overlap_8x4", Path::array).sectors == 4 * 8);  // 4 lanes, half a sector
   // 4 texels, each second patch at 2 and 6 of 8: the latter cross into the next sector
   CHECK(cost_of("overlap_4x8", Path::loads).sectors == 4 * (8 * 3 + 16) / 4.0);
   CHECK(cost_of("overlap_16x2", Path::loads).sectors == 4 * 4);
-  CHECK(cost_of("overlap_16x2", Path::loads).passes == 4 * 2);
+  CHECK(cost_of("overlap_16x2", Path::loads).wavefronts == 4 * 2);
 }
 
 TEST_CASE("locality: what 32 texels of a volume cost, by hand") {
@@ -169,9 +169,9 @@ TEST_CASE("locality: what 32 texels of a volume cost, by hand") {
     return cost_of(walk, path, 480, Texels::volume);
   };
   // rows and planes begin in the same bank
-  CHECK(cost("8x2x2", Path::ldg).passes == 4);
-  CHECK(cost("4x4x2", Path::ldg).passes == 8);
-  CHECK(cost("depth", Path::ldg).passes == 32);
+  CHECK(cost("8x2x2", Path::ldg).wavefronts == 4);
+  CHECK(cost("4x4x2", Path::ldg).wavefronts == 8);
+  CHECK(cost("depth", Path::ldg).wavefronts == 32);
   CHECK(cost("8x2x2", Path::ldg).sectors == 4);
   CHECK(cost("4x4x2", Path::ldg).sectors == 8);
   CHECK(cost("depth", Path::ldg).sectors == 32);
@@ -190,12 +190,12 @@ TEST_CASE("locality: predictions, by hand") {
     return predicted_gbs(case_of(walk), path, cost, in_l2, c, device);
   };
   Cost cost;
-  cost.passes = 1, cost.to_l2 = 1;
+  cost.wavefronts = 1, cost.to_l2 = 1;
   CHECK(gbs("row", Path::loads, cost, false).gbs == doctest::Approx(3000));
   CHECK(gbs("row", Path::loads, cost, true).gbs == doctest::Approx(6000));
   CHECK(gbs("random", Path::loads, cost, false).gbs == doctest::Approx(160));
   CHECK(gbs("overlap_8x4", Path::loads, cost, false).gbs == doctest::Approx(3000 * 0.75));
-  cost.passes = 32;  // 0.32 ns
+  cost.wavefronts = 32;  // 0.32 ns
   CHECK(gbs("row", Path::loads, cost, true).gbs == doctest::Approx(400));
   CHECK(std::string(gbs("row", Path::loads, cost, true).limit) == "L1's banks");
   cost.to_l2 = 64;  // 0.64 ns
