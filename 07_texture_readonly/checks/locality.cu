@@ -38,10 +38,10 @@ Taker taker_of(const std::string& walk, Texel p, unsigned n) {
   return {deep, p.x % 8 * 32 + p.z % 32};
 }
 
-const Case& case_of(const std::string& key, Texels texels = Texels::floats) {
+const Case& case_of(std::string_view key, Texels texels = Texels::floats) {
   for (const Case& c : cases)
     if (c.key == key && c.texels == texels) return c;
-  throw std::logic_error("no walk " + key);
+  throw std::logic_error("no walk " + std::string(key));
 }
 Cost cost_of(const char* key, Path path, size_t stride = 8192, Texels texels = Texels::floats) {
   const Case& c = case_of(key, texels);
