@@ -149,10 +149,10 @@ const Kernel kernels[] = {
     chunks<16>(),
     interleaved<16>(),
 };
-const Kernel& kernel(const std::string& key, unsigned loads = as_compiled) {
+const Kernel& kernel(std::string_view key, unsigned loads = as_compiled) {
   for (const Kernel& k : kernels)
     if (k.key == key && k.loads == loads) return k;
-  throw std::logic_error("no kernel " + key);
+  throw std::logic_error("no kernel " + std::string(key));
 }
 
 // ---- what is right: from words to threads, where the kernels go from threads to words ----

@@ -381,10 +381,10 @@ const std::string_view calibrating[] = {"copy_engine", "copy_rows", "copy_column
 const std::string_view at_other_sizes[] = {"copy_engine", "best", "cublas_sgeam", "turn_tensor",
                                            "copy_tiles"};
 
-const Variant& variant(const Ref& ref) {
-  const Variant* v = with_key(variants, ref);
-  if (!v) throw std::logic_error("no row of transpose is '" + ref.key + "'");
-  return *v;
+const Variant& variant(std::string_view key) {
+  for (const Variant& v : variants)
+    if (v.key == key) return v;
+  throw std::logic_error("no row of transpose is '" + std::string(key) + "'");
 }
 
 // ---- launching them ----
@@ -525,7 +525,7 @@ std::string in_cache(const Run& run, Shape m) {
 /// Sectors per request of the rows' kernels; other rows have none.
 Shown sectors(Column column, bool loads, Shape m, dim3 block) {
   return number(std::move(column), [loads, m, block](const Row& row) {
-    const Variant& v = variant(row.ref);
+    const Variant& v = variant(row.ref.key);
     return v.kernel ? traffic(v, loads, m, block).sectors_per_request() : double(NAN);
   });
 }
@@ -555,12 +555,12 @@ void measure_size(const Run& run, Shape m, dim3 block, bool all_rows) {
                .missing = run.device && v.missing ? v.missing(*run.device, m) : ""});
   }
   sheet.measure(Timing::in_turn,
-                [&](const Row& r) { return task_of(matrices(), variant(r.ref), block); });
+                [&](const Row& r) { return task_of(matrices(), variant(r.ref.key), block); });
   Calibrated c{.copy_engine = sheet.ms(row("copy_engine"))};
   if (all_rows) c.copy_rows = sheet.ms(row("copy_rows"));
   if (all_rows) c.copy_columns = sheet.ms(row("copy_columns"));
   sheet.predict([&](const Row& r) {
-    return run.device ? predicted_ms(variant(r.ref), m, block, c, *run.device) : double(NAN);
+    return run.device ? predicted_ms(variant(r.ref.key), m, block, c, *run.device) : double(NAN);
   });
   sheet.print();
   if (!in_cache(run, m).empty())

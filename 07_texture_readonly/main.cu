@@ -7,8 +7,7 @@
 [[gnu::weak]] extern const samples::Experiment read_only_experiment;
 [[gnu::weak]] extern const samples::Experiment dimensions_experiment;
 [[gnu::weak]] extern const samples::Experiment sampling_experiment;
-[[gnu::weak]] void locality(const Run&, const Options&);
-[[gnu::weak]] void locality_fits(const Run&, const Options&);
+[[gnu::weak]] extern const samples::Experiment locality_experiment;
 [[gnu::weak]] extern const samples::Experiment objects_experiment;
 
 int main(int argc, char** argv) {
@@ -21,9 +20,7 @@ int main(int argc, char** argv) {
                listed(&read_only_experiment),
                listed(&dimensions_experiment),
                listed(&sampling_experiment),
-               {"locality",
-                "walks over an image through textures, the read-only path and plain loads",
-                with(options, locality), with(options, locality_fits)},
+               listed(&locality_experiment),
                listed(&objects_experiment),
            },
        .options =

@@ -329,10 +329,10 @@ constexpr std::initializer_list<Compiled> compiled_loads = {
 #endif
 };
 
-const Compiled& compiled(const std::string& key) {
+const Compiled& compiled(std::string_view key) {
   for (const Compiled& c : compiled_loads)
     if (key == c.key) return c;
-  throw std::logic_error("no compiled loads of " + key);
+  throw std::logic_error("no compiled loads of " + std::string(key));
 }
 
 // ---- prediction ----

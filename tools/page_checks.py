@@ -38,6 +38,10 @@ MOVED = {
     "04_bandwidth/README.md": [],
     "04_bandwidth/SHAPES.md": [],
     "04_bandwidth/BEYOND.md": [],
+    "06_shared_reduce/README.md": [],
+    "06_shared_reduce/BEYOND.md": [],
+    "07_texture_readonly/README.md": [],
+    "07_texture_readonly/BEYOND.md": [],
 }
 
 GLOSSARY = "01_memory_model/GLOSSARY.md"

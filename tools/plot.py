@@ -8,7 +8,8 @@ marks a place of the axis; --line "copy_engine = words" draws a case's value acr
     tools/plot.py results.csv latency -o latency.svg
     tools/plot.py results.csv transpose --metric rate -o transpose.png
     tools/plot.py results.csv in_flight --over "bytes in flight" --metric rate --metric "rate by latency" -o in_flight.svg
-    tools/plot.py results.csv ladder --metric bandwidth --grouped -o ladder.svg
+    tools/plot.py results.csv locality --metric rate --grouped --name "row_loads_memory = row, loads" \
+        --name "row_array_memory = row, array" -o row.svg
 
 A sweep (rows with a numeric `at`) becomes a line for each case, with the band from low to high, which CONTRIBUTING.md
 explains; predictions are dashed. Other rows become bars. A case is called by its words where the file has them; --case
@@ -212,20 +213,28 @@ def draw(found, metrics, parameter, args):
         elif len(cases) > 1 or cases[0][0]:
             axes.legend(frameon=False, fontsize=9)
     elif args.grouped:
-        groups = list(dict.fromkeys(r["at"] for r in found))
-        height = 1.2 + 0.11 * len(groups) * (len(cases) + 1)
-        figure, axes = plt.subplots(figsize=(8, height))
-        for k, case in enumerate(cases):
-            rows = [r for r in found if (r["case"], r["kind"]) == case]
-            at = [groups.index(r["at"]) + 0.84 * ((k + 0.5) / len(cases) - 0.5) for r in rows]
-            bars = axes.barh(at, [float(r["value"]) for r in rows], 0.84 / len(cases), label=case[0],
-                             alpha=0.45 if case[1] == "predicted" else 1)
-            axes.bar_label(bars, [f" {float(r['value']):.4g}" for r in rows], fontsize=6)
+        of = {key: said.rsplit(", ", 1) for key, said in args.name}
+        groups, bars = (list(dict.fromkeys(pair[k] for pair in of.values())) for k in (0, 1))
+        places = {key: groups.index(group) + 0.84 * ((bars.index(bar) + 0.5) / len(bars) - 0.5) for key, (group, bar) in of.items()}
+        figure, axes = plt.subplots(figsize=(8, 1.2 + 0.19 * (len(of) + len(groups))))
+        value = {(r["key"], r["kind"] == "predicted"): float(r["value"]) for r in found if r["key"] in of}
+        predicted = {} if args.measured else {key: v for (key, of_model), v in value.items() if of_model}
+        for k, bar in enumerate(bars):
+            keys = [key for key in of if of[key][1] == bar and (key, False) in value]
+            axes.barh([places[key] for key in keys], [value[key, False] for key in keys], 0.84 / len(bars), color=f"C{k}", label=bar)
+            for key in keys:  # within the bar where there is room: the mark of its prediction may stand behind its end
+                v = value[key, False]
+                inside = v > 0.1 * max(value.values())
+                axes.annotate(f"{v:.0f}", (v if inside else max(v, predicted.get(key, 0)), places[key]), xytext=(-4 if inside else 5, 0),
+                              textcoords="offset points", va="center", ha="right" if inside else "left", fontsize=8,
+                              color="white" if inside else "black")
+        if predicted:
+            axes.plot(list(predicted.values()), [places[key] for key in predicted], linestyle="none", marker="|", markersize=9,
+                      markeredgewidth=1.6, color="black", label="predicted")
         axes.set_yticks(range(len(groups)), groups)
         axes.set_ylim(len(groups) - 0.5, -0.5)
-        axes.set_xlabel(label)
-        below = 0.45 / (0.77 * height)  # of the axes' height: under their label
-        axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -below), ncol=2)
+        axes.set_xlabel(args.xlabel or label)
+        axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.02, 0.5))
     else:
         words = dict(args.name)
         limit = next((float(r["value"]) for r in found if args.line and r["key"] == args.line[0]), None)
@@ -277,7 +286,7 @@ def main():
     parser.add_argument("--metric", action="append", help="default: the first measured one; several of one unit may be given")
     parser.add_argument("--over", metavar="METRIC", help="the horizontal axis is this metric of the same row, not the parameter")
     parser.add_argument("--linear-x", action="store_true", help="no logarithmic axis of the parameter, however wide it is")
-    parser.add_argument("--grouped", action="store_true", help="bars of no sweep: a group for each `at`, in it a bar for each case")
+    parser.add_argument("--grouped", action="store_true", help="bars of no sweep, in groups: each --name says KEY = GROUP, BAR")
     parser.add_argument("--parameter", help='of the sweep; default: the one with most rows; "" draws the rows of no sweep as bars')
     parser.add_argument("--case", action="append", help="draw these cases only; may be given several times")
     parser.add_argument("--at", action="append", help="draw what was measured at this value of the parameter only; may be given several times")

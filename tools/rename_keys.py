@@ -23,6 +23,8 @@ that no value changed. A table has fields between tabs; lines that begin with # 
     time     EXPERIMENT  KEY  AT  METRIC  FACTOR
              The time of the row in ms, which the second edition did not save: FACTOR x METRIC, or with a / before it
              FACTOR / METRIC. It follows from that value alone.
+    time of  GPU  EXPERIMENT  KEY  AT  METRIC  FACTOR
+             The same of one GPU, where the work follows the GPU's sizes; a * in KEY stands for any letters.
     ratio    EXPERIMENT  CLAIM  KEY  OVER
              The claim's figure, saved as the ratio of the two rows whose times it compares. Of rows of a sweep KEY and
              OVER are written as in "multiply at 1024".
@@ -38,10 +40,11 @@ that no value changed. A table has fields between tabs; lines that begin with # 
     machine  GPU  METRIC  UNIT  VALUE
              A property of the GPU, which the recorded rows are shown and replayed with.
 
-The last seven add rows, each once. The words that a row had are kept in the column `words`.
+The last eight add rows, each once. The words that a row had are kept in the column `words`.
 """
 import argparse
 import csv
+import fnmatch
 import io
 import itertools
 import pathlib
@@ -49,7 +52,7 @@ import re
 
 import records
 
-FIELDS = {"rename": 7, "moved": 11, "gone": 3, "part": 3, "counted": 4, "time": 5, "ratio": 4, "claimed": 5, "level": 6, "over": 5, "count": 5,
+FIELDS = {"rename": 7, "moved": 11, "gone": 3, "part": 3, "counted": 4, "time": 5, "time of": 6, "ratio": 4, "claimed": 5, "level": 6, "over": 5, "count": 5,
           "machine": 4}
 MARKER = re.compile(r"(?<=<!-- )(v|table:) (.*?)(?= -->)")
 NUMBERS = re.compile(r"(?<=<!-- numbers:).*?(?=-->)", re.S)
@@ -160,9 +163,10 @@ class Results:
     def following(self, row):
         """What a table adds behind a row: what it says in other words."""
         place = row["experiment"], row["case"]
-        for experiment, key, at, metric, factor in self.table["time"]:
-            if (experiment, key, metric) == (*place, row["metric"]) and at in ("*", row["at"]) \
-                    and row["kind"] in ("measured", "calibration"):
+        of_gpu = [line[1:] for line in self.table["time of"] if line[0] == row["gpu"]]
+        for experiment, key, at, metric, factor in self.table["time"] + of_gpu:
+            if (experiment, metric) == (row["experiment"], row["metric"]) and fnmatch.fnmatchcase(row["case"], key) \
+                    and at in ("*", row["at"]) and row["kind"] in ("measured", "calibration"):
                 yield {**row, "kind": "measured", "metric": "time", "unit": "ms", **times_of(row, factor)}
         for experiment, claim, key, metric, kind, unit, factor in self.figures_of_claims():
             if (experiment, claim, "claim") == (*place, row["kind"]):

@@ -33,7 +33,7 @@ TEST_CASE("keep_on_device: runs of steps can be joined") {
   const std::vector<unsigned> in = whole;
   step_on_host(whole.data(), whole.size(), 1);
   for (unsigned cut : {1u, 2u, 512u, 1008u}) {
-    parts = in;
+    std::copy(in.begin(), in.end(), parts.begin());
     step_on_host(parts.data() + cut, parts.size() - cut,
                  1);  // from zero, not from where it was cut
     for (unsigned k = cut; k < parts.size(); ++k)

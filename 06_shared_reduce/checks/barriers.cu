@@ -81,7 +81,8 @@ TEST_CASE("barriers: the shapes of the rows") {
         CHECK(s.rounds * s.steps == even.rounds * even.steps);
       }
     }
-  const Kind& full_1024 = kind_of(row_of(true, "full_1024", 4));
+  const Ref row = row_of(true, "full_1024", 4);
+  const Kind& full_1024 = kind_of(row);
   CHECK(missing(full_1024, &device).empty());
   device.prop.maxThreadsPerMultiProcessor = 1536;
   CHECK(!missing(full_1024, &device).empty());

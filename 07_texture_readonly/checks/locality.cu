@@ -1,86 +1,102 @@
 // Self-checks of locality.cu, compiled in its place where BUILD_TESTING is on.
 #include "../locality.cu"
 
-#include <doctest/doctest.h>
-
-#include <initializer_list>
-
-#include "../../common/checks/counts.hpp"
-#include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/plausible.hpp"
+#include "../../common/checks/standard.hpp"
 
 namespace {
 
-const char* const kernels_of[3][4] = {
-    {"read_rows", "read_rows_ldg", "fetch", "fetch"},
-    {"stencil_rows", "", "stencil_fetch", "stencil_fetch"},
-    {"interpolate_rows", "interpolate_rows_ldg", "interpolate_fetch", "interpolate_fetch"}};
+// ---- from texels to threads, by the walks' descriptions, where the kernels go the other way ----
 
-Row as_row(int number, int path) { return {number, path}; }
+/// A block and its thread.
+struct Taker {
+  unsigned tile, tid;
+};
 
-std::vector<CountedLaunch> counted_launches() {
-  constexpr unsigned n = 512;
-  std::vector<CountedLaunch> all;
-  for (const Row& r : rows_of(true)) {
-    const Walk& walk = r.way().walk;
-    const Layout layout{r.path == array_texture, n, 0};
-    const Cost cost = total_cost(walk, r.way().kind, path_of(r), layout, n, 0, walk.tiles(n));
-    CountedLaunch counted{kernels_of[int(r.way().kind)][r.path],
-                          std::string(walk.name) + "; " + path_names[r.path],
-                          {},
-                          [r] {
-                            Work work(n, even_stride(n));
-                            return wrong_after(work.task(r)) == 0;
-                          }};
-    if (is_texture(r.path))
-      counted.expected = fetch_counts(cost);
-    else
-      counted.expected = {expected_requests(true, cost.requests),
-                          expected_sectors(true, cost.sectors)};
-    all.push_back(counted);
+/// Who reads a texel, of walks that read each texel once.
+Taker taker_of(const std::string& walk, Texel p, unsigned n) {
+  const auto tile = [&](unsigned wide, unsigned high) {
+    return p.y / high * parts(n, wide) + p.x / wide;
+  };
+  if (walk == "row") return {p.y * parts(n, 2048) + p.x / 2048, p.x % 256};
+  if (walk == "column") return {p.y / 2048 * n + p.x, p.y % 256};
+  if (walk == "aside") return {tile(8, 256), p.y % 256};
+  if (walk == "8x4" || walk == "bilinear")
+    return {tile(32, 64), (p.y / 4 % 2 * 4 + p.x / 8 % 4) * 32 + p.y % 4 * 8 + p.x % 8};
+  if (walk == "4x8") return {tile(32, 64), p.x / 4 % 8 * 32 + p.y % 8 * 4 + p.x % 4};
+  if (walk == "16x16") return {tile(16, 128), p.y % 16 * 16 + p.x % 16};
+  if (walk == "stencil") return {tile(32, 64), p.y % 8 * 32 + p.x % 32};
+  const unsigned deep = (p.z / 32 * parts(n, 8) + p.y / 8) * parts(n, 8) + p.x / 8;
+  if (walk == "8x2x2") {
+    const unsigned warp = p.z / 2 % 2 * 4 + p.y / 2 % 4;
+    return {deep, warp * 32 + p.z % 2 * 16 + p.y % 2 * 8 + p.x % 8};
   }
-  return all;
+  if (walk == "4x4x2") {
+    const unsigned warp = p.z / 2 % 2 * 4 + p.y / 4 % 2 * 2 + p.x / 4 % 2;
+    return {deep, warp * 32 + p.z % 2 * 16 + p.y % 4 * 4 + p.x % 4};
+  }
+  REQUIRE(walk == "depth");
+  return {deep, p.x % 8 * 32 + p.z % 32};
 }
 
-/// An H200, as far as the model needs it.
-Device made_up() {
-  Device device;
-  device.number = -1;
-  device.sm_clock_khz = 1980000;
-  device.prop.major = 9;
-  device.prop.multiProcessorCount = 132;
-  device.prop.l2CacheSize = 60 << 20;
-  return device;
+const Case& case_of(std::string_view key, Texels texels = Texels::floats) {
+  for (const Case& c : cases)
+    if (c.key == key && c.texels == texels) return c;
+  throw std::logic_error("no walk " + std::string(key));
 }
-
-Readings always(double ms) { return Readings{std::vector<double>(15, ms)}; }
-
-bool close(double ratio, double factor) { return ratio < factor && ratio > 1 / factor; }
+Cost cost_of(const char* key, Path path, size_t stride = 8192, Texels texels = Texels::floats) {
+  const Case& c = case_of(key, texels);
+  const unsigned n = texels == Texels::volume ? 480 : 8192;
+  return cost_of(c.walk, c.kind, path, n, stride);
+}
 
 }  // namespace
 
-TEST_CASE("locality: every walk has each texel once, and its taker") {
-  for (const Case& way : cases)
-    for (const unsigned n : {1u, 31u, 257u, 600u}) {
-      CAPTURE(std::string(way.walk.name));
+TEST_CASE("locality: every walk reads each texel once, by the thread that is to, or four times") {
+  for (const Case& c : cases)
+    for (const unsigned n : {1u, 7u, 33u, 257u}) {
+      if (c.texels == Texels::volume && n > 33) continue;
+      CAPTURE(std::string(c.words));
       CAPTURE(n);
-      std::vector<int> reads(size_t(n) * n);
-      size_t mistaken = 0;
-      for (unsigned tile = 0; tile < way.walk.tiles(n); ++tile)
-        for (unsigned i = 0; i < tile_texels; ++i) {
-          const Texel p = way.walk.place(tile, i % threads, i / threads, n);
-          if (p.x >= n || p.y >= n) continue;
-          ++reads.at(size_t(p.y) * n + p.x);
-          if (!way.walk.taker) continue;  // any thread may read any texel
-          const Taker by = way.walk.taker(p, n);
+      const unsigned deep = c.walk.deep ? n : 1;
+      const bool any = c.walk.wide == 0, once = c.walk.reads == 1 && !any;
+      std::vector<unsigned> times(size_t(n) * n * deep);
+      size_t mistaken = 0, all = 0;
+      for (unsigned tile = 0; tile < c.walk.tiles(n); ++tile)
+        for (unsigned i = 0; i < tile_reads; ++i) {
+          const Texel p = c.walk.place(tile, i % threads, i / threads, n);
+          if (p.x >= n || p.y >= n || p.z >= deep) continue;
+          ++times[(size_t(p.z) * n + p.y) * n + p.x], ++all;
+          if (!once) continue;
+          const Taker by = taker_of(c.key, p, n);
           mistaken += by.tile != tile || by.tid != i % threads;
         }
       CHECK(mistaken == 0);
-      size_t all = 0;
-      for (const int times : reads) all += size_t(times);
-      CHECK(all == size_t(n) * n);
-      if (way.walk.taker) CHECK(std::count(reads.begin(), reads.end(), 1) == long(n * n));
+      if (any) CHECK(all == times.size());
+      if (once) CHECK(std::ranges::count(times, 1u) == long(times.size()));
+      if (c.walk.reads != 4) continue;
+      // four patches meet in each texel, but two at the image's left and upper edges, one in both
+      const unsigned wide = unsigned(std::string(c.key) == "overlap_8x4"   ? 8
+                                     : std::string(c.key) == "overlap_4x8" ? 4
+                                                                           : 16);
+      for (unsigned y = 0; y < n; ++y)
+        for (unsigned x = 0; x < n; ++x)
+          mistaken +=
+              times[size_t(y) * n + x] != (x < wide / 2 ? 1u : 2u) * (y < 16 / wide ? 1 : 2);
+      CHECK(mistaken == 0);
     }
+}
+
+TEST_CASE("locality: the lanes of a patch that overlaps") {
+  const auto place = [](const char* walk, unsigned tid, unsigned step) {
+    const Texel p = case_of(walk).walk.place(0, tid, step, 1000);
+    return std::vector<unsigned>{p.x, p.y};
+  };
+  using Place = std::vector<unsigned>;
+  CHECK(place("overlap_8x4", 31, 0) == Place{7, 3});
+  CHECK(place("overlap_8x4", 32, 0) == Place{4, 0});  // the next warp, half a patch on
+  CHECK(place("overlap_8x4", 0, 1) == Place{0, 2});
+  CHECK(place("overlap_4x8", 33, 2) == Place{3, 8});
+  CHECK(place("overlap_16x2", 16, 3) == Place{0, 4});
 }
 
 TEST_CASE("locality: each pass takes every tile once and by other blocks") {
@@ -104,249 +120,191 @@ TEST_CASE("locality: what is right at a place, by hand") {
   CHECK(sixteenfold(Kind::colour, 3, 4, 0, n) == 16 * (v(3, 4) % 16));
 }
 
-// The sectors of a request are those that were counted on an H200.
+// The sectors of loads and of arrays, by requests, are those that were counted on an H200.
 TEST_CASE("locality: what 32 texels cost, by hand") {
-  const unsigned n = 8192;
-  const double loads[] = {4, 32, 32, 4, 8, 4, 42, 24};
-  const double array[] = {8, 16, 16, 8, 8, 8, 120, 24};
-  const double even[] = {1, 32, 32, 4, 8, 2, 9, 16};
-  const double odd[] = {1, 8, 8, 1, 2, 2, 9, NAN};
-  const double to_l2[] = {1, 32, 4, 4, 4, 2, NAN, NAN};
-  for (int i = row; i <= bilinear; ++i) {
-    CAPTURE(std::string(cases[i].walk.name));
-    const Cost of_loads = cost_of(as_row(i, plain), n, even_stride(n));
-    CHECK(of_loads.sectors == doctest::Approx(loads[i]));
-    CHECK(of_loads.passes == doctest::Approx(even[i]));
-    CHECK(cost_of(as_row(i, array_texture), n, n).sectors == doctest::Approx(array[i]));
-    if (std::isfinite(odd[i]))
-      CHECK(cost_of(as_row(i, plain), n, odd_stride(n)).passes == doctest::Approx(odd[i]));
-    if (std::isfinite(to_l2[i])) CHECK(of_loads.to_l2 == doctest::Approx(to_l2[i]));
+  const struct {
+    const char* walk;
+    double loads, array;  // sectors
+    double even, odd;     // wavefronts
+    double to_l2;
+  } known[] = {{"row", 4, 8, 1, 1, 1},          {"column", 32, 16, 32, 8, 32},
+               {"aside", 32, 16, 32, 8, 4},     {"8x4", 4, 8, 4, 1, 4},
+               {"4x8", 8, 8, 8, 2, 4},          {"16x16", 4, 8, 2, 2, 2},
+               {"stencil", 42, 120, 9, 9, NAN}, {"bilinear", 24, 24, 16, NAN, NAN}};
+  for (const auto& k : known) {
+    CAPTURE(std::string(k.walk));
+    const Cost loads = cost_of(k.walk, Path::loads);
+    CHECK(loads.sectors == doctest::Approx(k.loads));
+    CHECK(loads.wavefronts == doctest::Approx(k.even));
+    CHECK(cost_of(k.walk, Path::array).sectors == doctest::Approx(k.array));
+    if (std::isfinite(k.odd))
+      CHECK(cost_of(k.walk, Path::loads, odd_stride(8192)).wavefronts == doctest::Approx(k.odd));
+    if (std::isfinite(k.to_l2)) CHECK(loads.to_l2 == doctest::Approx(k.to_l2));
   }
-  CHECK(cost_of(as_row(column, array_texture), n, n).to_l2 == 8);  // lines of 8 x 4 texels
-  CHECK(cost_of(as_row(column, pitched_texture), n, n).to_l2 == 32);
-  CHECK(cost_of(as_row(stencil, array_texture), n, n).fetches == 9 * 32);
-  CHECK(cost_of(as_row(bilinear, array_texture), n, n).fetches == 32);
-  CHECK(std::abs(cost_of(as_row(random_reads, plain), n, n).sectors - 32) < 0.1);  // two may meet
+  CHECK(cost_of("column", Path::array).to_l2 == 8);  // lines of 8 x 4 texels
+  CHECK(cost_of("column", Path::pitched).to_l2 == 32);
+  CHECK(cost_of("stencil", Path::array).fetches == 9 * 32);
+  CHECK(cost_of("bilinear", Path::array).fetches == 32);
+  CHECK(std::abs(cost_of("random", Path::loads).sectors - 32) < 0.1);  // two may meet
   CHECK(odd_stride(8192) / 8 % 2 == 1);
   CHECK(odd_stride(8193) == 8200);
   CHECK(even_stride(8193) == 8320);
 }
 
+// Four patches for 32 texels, every second of which begins in the middle of a sector of rows.
+TEST_CASE("locality: what 32 texels of overlapping patches cost, by hand") {
+  CHECK(cost_of("overlap_8x4", Path::loads).requests == 4);
+  CHECK(cost_of("overlap_8x4", Path::loads).sectors == 4 * (4 + 8) / 2.0);
+  CHECK(cost_of("overlap_8x4", Path::loads).wavefronts == 4 * 4);
+  CHECK(cost_of("overlap_8x4", Path::array).fetches == 4 * 32);
+  CHECK(cost_of("overlap_8x4", Path::array).sectors == 4 * 8);  // 4 lanes, half a sector
+  // 4 texels, each second patch at 2 and 6 of 8: the latter cross into the next sector
+  CHECK(cost_of("overlap_4x8", Path::loads).sectors == 4 * (8 * 3 + 16) / 4.0);
+  CHECK(cost_of("overlap_16x2", Path::loads).sectors == 4 * 4);
+  CHECK(cost_of("overlap_16x2", Path::loads).wavefronts == 4 * 2);
+}
+
+TEST_CASE("locality: what 32 texels of a volume cost, by hand") {
+  const auto cost = [](const char* walk, Path path) {
+    return cost_of(walk, path, 480, Texels::volume);
+  };
+  // rows and planes begin in the same bank
+  CHECK(cost("8x2x2", Path::ldg).wavefronts == 4);
+  CHECK(cost("4x4x2", Path::ldg).wavefronts == 8);
+  CHECK(cost("depth", Path::ldg).wavefronts == 32);
+  CHECK(cost("8x2x2", Path::ldg).sectors == 4);
+  CHECK(cost("4x4x2", Path::ldg).sectors == 8);
+  CHECK(cost("depth", Path::ldg).sectors == 32);
+  CHECK(cost("depth", Path::ldg).to_l2 == 4);      // eight warps share what comes
+  CHECK(cost("8x2x2", Path::array).sectors == 8);  // 4 x 2 x 1 texels of each of eight requests
+  CHECK(cost("depth", Path::array).sectors == 32);
+}
+
 TEST_CASE("locality: predictions, by hand") {
-  Device device = made_up();
+  Device device;
   device.sm_clock_khz = 1000000;
+  device.prop.major = 9;
   device.prop.multiProcessorCount = 100;  // 100 cycles in a nanosecond
   const Calibrated c{3000, 6000, 100, 160, 2000};
-  const auto gbs = [&](int number, int path, const Cost& cost, From from) {
-    return expected_gbs(as_row(number, path), cost, from, c, device);
+  const auto gbs = [&](const char* walk, Path path, const Cost& cost, bool in_l2) {
+    return predicted_gbs(case_of(walk), path, cost, in_l2, c, device);
   };
   Cost cost;
-  cost.passes = 1;
-  cost.to_l2 = 1;
-  CHECK(gbs(row, plain, cost, From::memory).gbs == doctest::Approx(3000));
-  CHECK(gbs(row, plain, cost, From::l2).gbs == doctest::Approx(6000));
-  CHECK(gbs(random_reads, plain, cost, From::memory).gbs == doctest::Approx(160));
-  cost.passes = 32;  // 0.32 ns
-  CHECK(gbs(row, plain, cost, From::l2).gbs == doctest::Approx(400));
-  CHECK(std::string(gbs(row, plain, cost, From::l2).limit) == "L1's banks");
+  cost.wavefronts = 1, cost.to_l2 = 1;
+  CHECK(gbs("row", Path::loads, cost, false).gbs == doctest::Approx(3000));
+  CHECK(gbs("row", Path::loads, cost, true).gbs == doctest::Approx(6000));
+  CHECK(gbs("random", Path::loads, cost, false).gbs == doctest::Approx(160));
+  CHECK(gbs("overlap_8x4", Path::loads, cost, false).gbs == doctest::Approx(3000 * 0.75));
+  cost.wavefronts = 32;  // 0.32 ns
+  CHECK(gbs("row", Path::loads, cost, true).gbs == doctest::Approx(400));
+  CHECK(std::string(gbs("row", Path::loads, cost, true).limit) == "L1's banks");
   cost.to_l2 = 64;  // 0.64 ns
-  CHECK(gbs(row, plain, cost, From::l2).gbs == doctest::Approx(200));
+  CHECK(gbs("row", Path::loads, cost, true).gbs == doctest::Approx(200));
   cost = {};
   cost.fetches = 32;  // 0.08 ns of four units each
-  CHECK(gbs(row, array_texture, cost, From::l2).gbs == doctest::Approx(1600));
+  CHECK(gbs("row", Path::array, cost, true).gbs == doctest::Approx(1600));
   device.prop.major = 6;  // of eight
-  CHECK(gbs(row, array_texture, cost, From::l2).gbs == doctest::Approx(3200));
-  CHECK(gbs(row, array_texture, cost, From::memory).gbs == doctest::Approx(2000));
+  CHECK(gbs("row", Path::array, cost, true).gbs == doctest::Approx(3200));
+  CHECK(gbs("row", Path::array, cost, false).gbs == doctest::Approx(2000));
   cost = {};
-  CHECK(gbs(stencil, plain, cost, From::l2).gbs == doctest::Approx(128 / 0.185));  // 74 / 4 cycles
+  CHECK(gbs("stencil", Path::loads, cost, true).gbs == doctest::Approx(128 / 0.185));  // 74 / 4
   device.sm_clock_khz = 0;
-  CHECK(std::isnan(gbs(stencil, plain, cost, From::l2).gbs));
+  CHECK(std::isnan(gbs("stencil", Path::loads, cost, true).gbs));
 }
 
-// GB/s of earlier kernels on an H200, whose blocks took 16 steps of 128 threads. Its plain
-// interpolation waited three times for eight loads, and its stencil issued more.
-TEST_CASE("locality: the model, and what was measured on an H200") {
-  const Device device = made_up();
-  const unsigned n = 12288;
-  struct Found {
-    int number, path;
-    double from_l2, from_memory;
+TEST_CASE("locality: what decides each part") {
+  const std::string holds = verdict_text(Verdict::holds);
+  const auto verdict = [](const std::string& part, const std::vector<Given>& given) {
+    return verdict_if(locality_experiment, part, given);
   };
-  Calibrated c{4016, 6245, NAN, 161.4, 2567};
-  c.requests_ns = 635 / 128.0 * cost_of(as_row(random_reads, plain), n, n).to_l2;
-  for (const Found& f : std::initializer_list<Found>{
-           Found{column, plain, 610.4, 572.4}, Found{column, array_texture, 2458, 1926},
-           Found{column, pitched_texture, 629, 586.3}, Found{column_aside, plain, 1021, 1021},
-           Found{column_aside, array_texture, 3928, 2665},
-           Found{column_aside, pitched_texture, 3918, 2410}, Found{p8x4, plain, 5443, 3692},
-           Found{p8x4, array_texture, 3979, 2585}, Found{p8x4, pitched_texture, 3980, 2566},
-           Found{row, array_texture, 3975, 2411}, Found{bilinear, plain, 1879, NAN},
-           Found{bilinear, array_texture, 3981, 2191}, Found{bilinear, pitched_texture, 3980, 2213},
-           Found{stencil, array_texture, 456.5, 424.3},
-           Found{stencil, pitched_texture, 455.9, 420.3},
-           Found{random_reads, array_texture, 635.5, 161.4},
-           Found{random_reads, pitched_texture, 635, 161.4}}) {
-    CAPTURE(as_row(f.number, f.path).name());
-    const Row r{f.number, f.path};
-    const Cost cost = cost_of(r, n, n);
-    CHECK(close(f.from_l2 / expected_gbs(r, cost, From::l2, c, device).gbs, 1.2));
-    const double beyond = f.from_memory / expected_gbs(r, cost, From::memory, c, device).gbs;
-    if (std::isfinite(f.from_memory)) CHECK(close(beyond, 1.35));
+  // each of the twelve pairs counts: nine of twelve are three quarters
+  std::vector<Given> patches;
+  for (const std::string where : {"memory", "odd"})
+    for (const std::string walk :
+         {"8x4", "4x8", "16x16", "overlap_8x4", "overlap_4x8", "overlap_16x2"}) {
+      if (patches.size() == 9) break;
+      patches.push_back({walk + "_loads_" + where, 1.5});
+    }
+  CHECK(verdict("07.3a", patches) == holds);
+  patches.pop_back();
+  CHECK(verdict("07.3a", patches) == verdict_text(Verdict::depends));
+  CHECK(verdict("07.3a", {{"8x4_array_memory", 1.5}}) == verdict_text(Verdict::does_not_hold));
+
+  CHECK(verdict("07.3b", {{"column_loads_memory", 2}, {"column_loads_odd", 2}}) == holds);
+  CHECK(verdict("07.3b", {{"column_loads_memory", 2}}) == verdict_text(Verdict::depends));
+  CHECK(verdict("07.3b", {{"column_loads_odd", 2}}) == verdict_text(Verdict::depends));
+
+  const std::string unseen = verdict_text(Verdict::not_judged);
+  for (const auto& [part, key] : {std::pair("07.6a", "interpolation"),
+                                  {"07.6b", "normalisation"},
+                                  {"07.6c", "plane"},
+                                  {"07.6d", "space"}}) {
+    CAPTURE(std::string(part));
+    const std::string name = key;
+    CHECK(verdict(part, {{name + "_ldg", 1.5}}) == holds);
+    CHECK(verdict(part, {{name + "_texture", 1.5}}) == unseen);
   }
+  CHECK(verdict("07.6e", {{"words_texture", 1.5}}) == holds);
+  CHECK(verdict("07.6e", {{"words_ldg", 1.5}}) == unseen);
 }
 
-TEST_CASE("locality: all rows of a made-up device but those that calibrate are predicted") {
-  const Device device = made_up();
+TEST_CASE("locality: of each kind the walk and the texture that lead are measured again") {
   std::string printed;
   Report report("locality", &printed);
-  const Run run{report, &device, {}};
-  Calibrated c;
-  size_t predicted = 0;
-  for (const From from : {From::l2, From::memory}) {
-    Results found{from, "somewhere", 2048, 2048, 4e9, rows_of(false), {}};
-    for (const Row& r : found.rows) {
-      const bool lone = r.number == random_reads && r.path == plain;
-      const bool fetched = r.number == row && r.path == pitched_texture;
-      found.times.push_back(always(lone ? 4 : fetched ? 2 : 1));
+  Results results;
+  const Run run{.report = report, .device = nullptr, .measuring = {}, .results = &results};
+  const std::vector<Setting> all = settings(run);
+  const auto given = [](const std::string& key) {
+    if (key == "4x8_ldg_memory") return 3.0;  // leads by 3 / 1.5
+    if (key == "4x8_array_memory") return 1.5;
+    if (key == "4x8_pitched_memory") return 2.0;
+    if (key == "row_ldg_memory") return 0.5;  // its faster texture takes twice as long
+    if (key == "8x4_ldg_colours_l2") return 1.2;
+    if (key == "8x4_array_colours_l2") return 1.1;
+    if (key == "depth_ldg_volume") return 1.3;
+    return 1.0;
+  };
+  for (const Setting& s : all)
+    for (const Reading& r : readings_of(s)) {
+      const double ms = given(r.ref.key);
+      results.keep(Measured{.ref = r.ref, .time = {.ms = {ms, ms, ms, 1}}});
     }
-    calibrate(c, found);
-    show(run, found, c, true);
-    for (const Row& r : found.rows) predicted += !calibrates(r, from);
-    CHECK(report.predictions().size() == predicted);
-  }
-  CHECK(predicted == 2 * 27 - 5);
-  CHECK(c.memory_gbs == doctest::Approx(4000));
-  CHECK(c.l2_gbs == doctest::Approx(4000));
-  CHECK(c.lone_gbs == doctest::Approx(1000));
-  CHECK(c.fetch_gbs == doctest::Approx(2000));
-  CHECK(c.requests_ns == doctest::Approx(250).epsilon(0.01));
-  for (const Prediction& p : report.predictions()) CHECK(std::isfinite(p.predicted));
-}
-
-TEST_CASE("locality: each claim compares the right pair, the right way round") {
-  Device device = made_up();
-  std::string printed;
-  Report report("locality", &printed);
-  const Run run{report, &device, {}};
-  Results found{From::memory, "here", 2048, 2048, 1, rows_of(true), {}};
-  for (const Row& r : found.rows) {
-    double ms = 1;
-    if (r.number == column && r.path == plain) ms = 3;
-    if (r.number == p8x4 && r.path == plain) ms = 0.5;  // loads read patches faster,
-    if (r.number == p4x8 && r.path == plain) ms = 0.5;
-    if (r.number == p16x16 && r.path == plain) ms = 0.5;
-    if (r.number == p4x8 && r.path == read_only) ms = 2;  // but __ldg does not
-    if (r.number == row && r.path == read_only) ms = 0.25;
-    if (r.path == pitched_texture) ms = 1.5;
-    found.times.push_back(always(ms));
-  }
-  Judged image = ratios_of(found);
-  judge_local(run, {image, image}, "");
-  CHECK(printed.find("07.3a  does not hold") != std::string::npos);
-  CHECK(printed.find("07.3b  holds") != std::string::npos);
-  CHECK(printed.find("here 3.00x faster") != std::string::npos);
-  Contest best = best_of(found, {p8x4, p4x8, p16x16}, false);
-  CHECK(best.faster.name() == "4 x 8, array");
-  CHECK(best.slower.name() == "4 x 8, __ldg");
-  best = best_of(found, {row, p8x4, p4x8, p16x16}, true);
-  CHECK(best.faster.name() == "row, __ldg");
-  CHECK(best.slower.name() == "row, array");  // the faster of both textures
-
-  printed.clear();
-  image.patches.assign(3, interval_of_median(std::vector<double>(15, 1.5)));
-  image.columns = interval_of_median(std::vector<double>(15, 0.9));
-  judge_local(run, {image}, "");
-  CHECK(printed.find("07.3a  holds") != std::string::npos);
-  CHECK(printed.find("07.3b  does not hold") != std::string::npos);
-  printed.clear();
-  Judged control = image;
-  control.columns = interval_of_median(std::vector<double>(15, 4.0));
-  judge_local(run, {image, control}, "");  // the control differs
-  CHECK(printed.find("07.3b  depends") != std::string::npos);
-  printed.clear();
-  judge_local(run, {}, "the image is small");
-  CHECK(printed.find("07.3a  not judged") != std::string::npos);
-  CHECK(printed.find("the image is small") != std::string::npos);
-}
-
-TEST_CASE("locality: images fit made-up GPUs, beyond the L2, and no texture is too large") {
-  check_on_made_up_devices([](const Run& run) {
-    const double n = fitting_side(run, 0);
-    const cudaDeviceProp& p = run.device->prop;
-    CHECK(n <= p.maxTexture2D[1]);
-    CHECK(n <= p.maxTexture2DLinear[1]);
-    CHECK(takes_odd_rows(*run.device));
-    return Needs{bytes_needed(n), 4 * n * n};
-  });
-}
-
-TEST_CASE("locality: sides of made-up devices") {
-  for (const size_t l2 : {size_t(4) << 20, size_t(24) << 20, size_t(60) << 20, size_t(126) << 20}) {
-    Device device = made_up();
-    device.prop.l2CacheSize = int(l2);
-    device.prop.totalGlobalMem = size_t(15) << 30;
-    std::string printed;
-    Report report("locality", &printed);
-    Run run{report, &device, {}};
-    for (const bool quick : {false, true}) {
-      run.quick = quick;
-      const double n = fitting_side(run, 0);
-      CHECK(beyond_l2(device, 4 * n * n));
-      CHECK(bytes_needed(n) < double(device.prop.totalGlobalMem));
-    }
-  }
-}
-
-TEST_CASE("locality: every walk is right on every path") {
-  if (skip_without_gpu()) return;
-  for (const unsigned n : {1u, 31u, 257u, 1000u})
-    for (const size_t stride : {even_stride(n), odd_stride(n)}) {
-      if (stride == odd_stride(n) && !takes_odd_rows(Device::current())) continue;
-      Work work(n, stride, 1 + n % 3);
-      for (const Row& r : rows_of(true)) {
-        CAPTURE(r.name());
-        CAPTURE(n);
-        CAPTURE(stride);
-        CHECK(wrong_after(work.task(r)) == 0);
-        CHECK(work.sums.canaries_stand(r.way().walk, n));
+  const auto best = [&](const char* id) {
+    for (const Contest& contest : contests)
+      if (std::string(contest.id) == id) {
+        const Best b = best_of(run, all, contest);
+        return std::string(b.walk) + "_" + key_of(b.texture) + "_" + b.setting.key;
       }
+    return std::string("none");
+  };
+  CHECK(best("07.6a") == "bilinear_array_memory");
+  CHECK(best("07.6b") == "8x4_pitched_colours_l2");
+  CHECK(best("07.6c") == "4x8_array_memory");
+  CHECK(best("07.6d") == "depth_array_volume");
+  CHECK(best("07.6e") == "row_array_memory");
+}
+
+TEST_CASE("locality: images and volumes of made-up devices are beyond their L2") {
+  for (const int l2 : {4 << 20, 24 << 20, 60 << 20, 126 << 20})
+    for (const bool quick : {false, true}) {
+      Device device;
+      device.number = -1;
+      device.prop.l2CacheSize = l2;
+      device.prop.totalGlobalMem = size_t(15) << 30;
+      std::string printed;
+      Report report("locality", &printed);
+      Run run{report, &device, {}};
+      run.quick = quick;
+      for (const Setting& s : settings(run))
+        CHECK(beyond_l2(device, s.bytes() / s.passes) != s.in_l2);
     }
 }
 
-TEST_CASE("locality: the check finds what is wrong") {
+TEST_CASE("locality: the check finds another walk's sums") {
   if (skip_without_gpu()) return;
-  Work work(257, even_stride(257));
-  const Task task = work.task({row, plain});
-  const size_t count = size_t(cases[row].walk.tiles(257)) * threads;
-  task.check.poison();
-  CHECK(task.check.wrong() == count);  // nothing was written
-  CHECK(wrong_after(task) == 0);
-  const Task aside_task = work.task({column_aside, plain});
-  const auto wrong = [&](Function<void()> launch) {
-    return wrong_after(Task{"", launch, task.check});
-  };
-  CHECK(wrong([&] { aside_task.launch(); }) > 257);  // another walk
-  CHECK(wrong([&] {
-          task.launch();
-          CUDA_CHECK(cudaMemsetAsync(work.sums.out.data() + 5, 0, sizeof(float)));
-        }) == 1);
+  const Shared work{Work({.n = 257, .stride = even_stride(257)})};
+  CHECK(wrong_after(task_of(work, "row", case_of("row"), Path::loads, 1)) == 0);
+  CHECK(case_of("aside").wrong(work->sums, case_of("aside"), 257) > 257);
 }
 
-TEST_CASE("locality: the model equals what was counted on an NVIDIA H200") {
-  compare_with_recorded_counts(counted_launches(), results_file("nvidia-h200-counters.csv"));
-}
-
-TEST_CASE("locality: counted sectors of this GPU equal the model") {
-  compare_with_counts_of_this_run(counted_launches());
-}
-
-TEST_CASE("locality: profile launches") {
-  if (skip_without_gpu()) return;
-  launch_counted(counted_launches());
-}
-
-TEST_CASE("locality: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  const Options by_default;
-  check_plausible([&](const Run& run) { locality(run, by_default); });
-}
+EXPERIMENT_CHECKS(locality)
