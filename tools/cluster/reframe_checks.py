@@ -21,7 +21,7 @@ import records
 # of each topic: the experiment that is run, and the rows that ReFrame reports, by their metric and place in a sweep
 WATCHED = {
     "01_memory_model": ("latency", "latency", ""),
-    "02_memory_management": ("transfer", "host to device", "16777216"),
+    "02_memory_management": ("transfer", "bandwidth", "16777216"),
     "03_access_patterns": ("structs", "time", ""),
     "04_bandwidth": ("peak", "rate", "4096"),
     "05_unified_memory": ("managed", "rate", ""),
