@@ -1,7 +1,9 @@
 // keep_on_device: what is not worth a journey. The guide leaves a step with little parallelism on
-// the GPU rather than fetch its data to the host. Look at a step that one block can do, between two
-// parallel kernels, over its bytes; then at what becomes of it where no parallelism is left at all.
-// The study's half, work of one operation a word, stands in keep_on_device_carried.cu.
+// the GPU rather than fetch its data to the host. Two things to look at:
+//   - A step that one block can do, between two parallel kernels, over its bytes.
+//   - The same where no parallelism is left at all: a single chain.
+// The study's half, work of one operation per word, stands in keep_on_device_carried.cu.
+//
 //   cmake -S 02_memory_management -B build/keep_on_device -DEXPERIMENTS=keep_on_device
 //   cmake --build build/keep_on_device && build/keep_on_device/02_memory_management
 //
@@ -11,12 +13,12 @@
 //   4  step_by_thread  a step of one chain only, by one thread
 //   5  scan_by_block   the same, by a block that finds the parallelism in it after all
 #include <algorithm>
-#include <cstdint>
 #include <numeric>
 
 #include "host_memory.hpp"
+#include "keep_on_device.hpp"
 
-void carried_work(const Run& run);  // keep_on_device_carried.cu
+using namespace samples;
 
 namespace {
 
@@ -137,264 +139,245 @@ void step_on_host(unsigned* x, size_t n, size_t chain_count) {
 
 // ---- the work ----
 
-/// The kernel before, a step, the kernel behind, and the host's wait for the end.
-struct Work {
+/// The words of the step, on the GPU and on the host.
+struct Words {
   static constexpr size_t canaries = 64;
 
   size_t n;
   DeviceBuffer<unsigned> x, out;
   PinnedBuffer<unsigned> host;
-  std::vector<unsigned> right[2];  ///< of the step, and of the one chain
 
-  explicit Work(size_t n)
-      : n(n),
-        x(n + canaries),
-        out(n + canaries),
-        host(n),
-        right{expected(n, chains), expected(n, 1)} {}
+  explicit Words(size_t n) : n(n), x(n + canaries), out(n + canaries), host(n) {}
 
-  void before() const { prepare<<<blocks(), 256>>>(x.data(), n); }
-  void behind() const {
-    finish<<<blocks(), 256>>>(out.data(), x.data(), n);
+  unsigned blocks() const { return unsigned(std::min<size_t>((n + 255) / 256, 1024)); }
+  void poison() {
+    x.poison();
+    out.poison();
+  }
+  size_t wrong(size_t chain_count) const {
+    const std::vector<unsigned> right = expected(n, chain_count), found = out.to_host();
+    size_t wrong = 0;
+    for (size_t i = 0; i < found.size(); ++i) wrong += found[i] != (i < n ? right[i] : ~0u);
+    return wrong;
+  }
+};
+
+// [round_trip]
+void round_trip(const Words& w, size_t chain_count) {
+  CUDA_CHECK(cudaMemcpy(w.host.data(), w.x.data(), 4 * w.n, cudaMemcpyDeviceToHost));
+  step_on_host(w.host.data(), w.n, chain_count);
+  CUDA_CHECK(cudaMemcpyAsync(w.x.data(), w.host.data(), 4 * w.n, cudaMemcpyHostToDevice));
+}
+// [/round_trip]
+
+/// A way to do the step.
+struct Way {
+  std::string_view key;
+  const char* words = "";
+  size_t chain_count = chains;
+  void (*step)(const Words&) = nullptr;
+  size_t most_bytes = SIZE_MAX;
+};
+const Way ways[] = {
+    {.key = name_of<step_by_block>(),
+     .words = "one block",
+     .step = [](const Words& w) { step_by_block<<<1, chains>>>(w.x.data(), w.n); }},
+    {.key = "round_trip",
+     .words = "round trip",
+     .step = [](const Words& w) { round_trip(w, chains); }},
+    {.key = name_of<step_by_thread>(),
+     .words = "one chain: one thread",
+     .chain_count = 1,
+     .step = [](const Words& w) { step_by_thread<<<1, 1>>>(w.x.data(), w.n); },
+     .most_bytes = 64 << 10},  // half a millisecond at its pace
+    {.key = name_of<scan_by_block>(),
+     .words = "one chain: scan by a block",
+     .chain_count = 1,
+     .step = [](const Words& w) { scan_by_block<<<1, chains>>>(w.x.data(), w.n); }},
+    {.key = "chain_round_trip",
+     .words = "one chain: round trip",
+     .chain_count = 1,
+     .step = [](const Words& w) { round_trip(w, 1); }},
+};
+
+/// The kernel before, the step, the kernel behind, and the host's wait for the end.
+Task task_of(const Ref& ref, const Shared<Words>& words, const Way& way) {
+  const auto all_three = [words, &way] {
+    const Words& w = *words;
+    prepare<<<w.blocks(), 256>>>(w.x.data(), w.n);
+    way.step(w);
+    finish<<<w.blocks(), 256>>>(w.out.data(), w.x.data(), w.n);
     CUDA_CHECK_LAUNCH();
     CUDA_CHECK(cudaDeviceSynchronize());
-  }
-  // [round_trip]
-  void journey(size_t chain_count) const {
-    CUDA_CHECK(cudaMemcpy(host.data(), x.data(), 4 * n, cudaMemcpyDeviceToHost));
-    step_on_host(host.data(), n, chain_count);
-    CUDA_CHECK(cudaMemcpyAsync(x.data(), host.data(), 4 * n, cudaMemcpyHostToDevice));
-  }
-  // [/round_trip]
+  };
+  return {
+      text(ref),
+      all_three,
+      {[words] { words->poison(); }, [words, &way] { return words->wrong(way.chain_count); }, ""},
+      true};
+}
 
-  Task by_block() {
-    return task("one block", chains, [this] {
-      before();
-      step_by_block<<<1, chains>>>(x.data(), n);
-      behind();
-    });
-  }
-  Task by_round_trip() {
-    return task("round trip", chains, [this] {
-      before();
-      journey(chains);
-      behind();
-    });
-  }
-  Task chain_by_thread() {
-    return task("one chain, one thread", 1, [this] {
-      before();
-      step_by_thread<<<1, 1>>>(x.data(), n);
-      behind();
-    });
-  }
-  Task chain_by_scan() {
-    return task("one chain, scan", 1, [this] {
-      before();
-      scan_by_block<<<1, chains>>>(x.data(), n);
-      behind();
-    });
-  }
-  Task chain_by_round_trip() {
-    return task("one chain, round trip", 1, [this] {
-      before();
-      journey(1);
-      behind();
-    });
-  }
-  /// The host's part alone, over words of its own.
-  Task host_step() {
-    Check check;
-    check.poison = [this] { std::iota(host.data(), host.data() + n, 1u); };
-    check.wrong = [this] {
-      size_t wrong = 0;  // the first of each chain stays, the second is stepped once
-      for (size_t i = 0; i < std::min<size_t>(n, 2 * chains); ++i) {
-        const unsigned b = unsigned(i) + 1;
-        wrong += host[i] != (i < chains ? b : b + factor * (b - chains));
-      }
-      return wrong;
-    };
-    return {"host's step", [this] { step_on_host(host.data(), n, chains); }, std::move(check),
-            true};
-  }
+/// The host's part alone, over words of its own.
+Task host_step(const Ref& ref, const Shared<Words>& words) {
+  const auto wrong = [words] {
+    size_t wrong = 0;  // the first of each chain stays, the second is stepped once
+    for (size_t i = 0; i < std::min<size_t>(words->n, 2 * chains); ++i) {
+      const unsigned b = unsigned(i) + 1;
+      wrong += words->host[i] != (i < chains ? b : b + factor * (b - chains));
+    }
+    return wrong;
+  };
+  unsigned* const x = words->host.data();
+  return {text(ref),
+          [words, x] { step_on_host(x, words->n, chains); },
+          {[words, x] { std::iota(x, x + words->n, 1u); }, wrong, ""},
+          true};
+}
 
- private:
-  unsigned blocks() const { return unsigned(std::min<size_t>((n + 255) / 256, 1024)); }
-  Task task(const char* name, size_t chain_count, const Function<void()>& go) {
-    Check check;
-    check.poison = [this] {
-      x.poison();
-      out.poison();
-    };
-    check.wrong = [this, chain_count] {
-      const std::vector<unsigned> found = out.to_host();
-      const std::vector<unsigned>& expected = right[chain_count == 1];
-      size_t wrong = 0;
-      for (size_t i = 0; i < found.size(); ++i) wrong += found[i] != (i < n ? expected[i] : ~0u);
-      return wrong;
-    };
-    return {std::string(name) + ", " + bytes_text(4.0 * double(n)), go, std::move(check), true};
-  }
-};
+// ---- prediction ----
 
-// ---- what to expect ----
-
-/// A way's time is what it takes for next to nothing, and its bytes over a rate of its own: two
-/// calibration rows, the smallest size and the largest.
+/// A way takes its time for next to nothing, and a rate's time for its bytes. Two rows give both:
+/// the smallest size and the largest.
 struct Line {
-  double at_nothing_us = NAN;
-  double us_a_byte = NAN;
-
-  Line() = default;
-  Line(double small_us, double small_bytes, double large_us, double large_bytes)
-      : at_nothing_us(small_us), us_a_byte((large_us - small_us) / (large_bytes - small_bytes)) {}
-  double us(double bytes) const { return at_nothing_us + bytes * us_a_byte; }
+  double at_nothing_ms, ms_per_byte;
+  Line(double small_ms, double small_bytes, double large_ms, double large_bytes)
+      : at_nothing_ms(small_ms), ms_per_byte((large_ms - small_ms) / (large_bytes - small_bytes)) {}
+  double ms(double bytes) const { return at_nothing_ms + bytes * ms_per_byte; }
 };
+
+/// Bytes of which the host changes any: the first word of each chain stays.
+double stepped_bytes(double bytes) { return std::max(0.0, bytes - 4.0 * chains); }
 
 // ---- the experiment ----
 
-std::vector<size_t> sizes_of(bool quick) {
-  if (quick) return {4, 4096, 65536, 1 << 20};
-  return {4, 1024, 4096, 16384, 65536, 1 << 18, 1 << 20, 1 << 22, 1 << 24};
-}
-
-constexpr size_t longest_thread =
-    65536;  // bytes: at its pace of about 150 MB/s, half a millisecond
-
-/// Times of all ways at one size.
-struct Times {
-  size_t bytes;
-  Readings block, trip, host, thread, scan, chain_trip;
-};
-
-Times measure(const Run& run, size_t bytes) {
-  Work work(bytes / 4);
-  Times times{bytes, {}, {}, {}, {}, {}, {}};
-  if (!run.device) return times;
-  std::vector<Task> tasks;
-  tasks.push_back(work.by_block());
-  tasks.push_back(work.by_round_trip());
-  tasks.push_back(work.chain_by_scan());
-  tasks.push_back(work.chain_by_round_trip());
-  if (bytes <= longest_thread) tasks.push_back(work.chain_by_thread());
-  const std::vector<Readings> found = run.time_in_turn(tasks);
-  times.block = found[0];
-  times.trip = found[1];
-  times.scan = found[2];
-  times.chain_trip = found[3];
-  if (bytes <= longest_thread) times.thread = found[4];
-  times.host = run.time(work.host_step());
-  return times;
-}
-
-/// Bytes of which the host changes any: the first word of each chain stays.
-double stepped_bytes(size_t bytes) {
-  return 4.0 * (double(bytes / 4) - double(std::min<size_t>(bytes / 4, chains)));
-}
-
-/// The host's step at the sizes that have one, predicted by the largest.
-void host_rows(Table& table, const std::vector<Times>& all) {
-  const Times& largest = all.back();
-  const double us_a_byte = largest.host.median() * 1e3 / stepped_bytes(largest.bytes);
-  for (const Times& times : all) {
-    const double bytes = stepped_bytes(times.bytes);
-    if (bytes == 0) continue;
-    const Statistics us = scaled(times.host.statistics(), 1e3);
-    const Cell cell = &times == &largest ? Cell(Calibration{us})
-                                         : Cell(Compared{bytes * us_a_byte, us, Model::host});
-    table.row({"host's step", "bytes", std::to_string(times.bytes)}, {cell, spread_text(us)});
-  }
-}
-
-/// One table: a row for each way and size, predicted between the smallest and the largest.
-void show(const Run& run, const std::vector<Times>& all) {
-  Table table(run.report, "way, bytes", {compared("us", "time", "us", 1), shown("spread")});
-  const auto rows = [&](const char* name, Readings Times::*way, size_t largest) {
-    size_t last = 0;
-    while (last + 1 < all.size() && all[last + 1].bytes <= largest) ++last;
-    const auto us = [&](size_t i) { return scaled((all[i].*way).statistics(), 1e3); };
-    const Line line(us(0).median, double(all[0].bytes), us(last).median, double(all[last].bytes));
-    for (size_t i = 0; i <= last; ++i) {
-      const Cell cell = i == 0 || i == last
-                            ? Cell(Calibration{us(i)})
-                            : Cell(Compared{line.us(double(all[i].bytes)), us(i), Model::latency});
-      table.row({name, "bytes", std::to_string(all[i].bytes)}, {cell, spread_text(us(i))});
-    }
-  };
-  rows("one block", &Times::block, SIZE_MAX);
-  rows("round trip", &Times::trip, SIZE_MAX);
-  host_rows(table, all);
-  rows("one chain: one thread", &Times::thread, longest_thread);
-  rows("one chain: scan", &Times::scan, SIZE_MAX);
-  rows("one chain: round trip", &Times::chain_trip, SIZE_MAX);
-  table.print();
-  run.report.note(
-      "each: kernel, step, kernel, wait; predicted: the smallest + bytes at the largest's rate; "
-      "the host's step: bytes of chains' second words and later");
-}
-
-/// "up to 16 MiB", "at no size", or which: those at which the interval lies above the bound.
-std::string where_better(const std::vector<Times>& all, Readings Times::*trip,
-                         Readings Times::*device) {
-  std::string sizes;
-  size_t better = 0, tried = 0;
-  for (const Times& times : all) {
-    if ((times.*device).ms.empty()) continue;
-    ++tried;
-    if (!(ratio(times.*trip, times.*device).low > least_effect)) continue;
-    ++better;
-    sizes += (sizes.empty() ? "" : ", ") + bytes_text(double(times.bytes));
-  }
-  if (better == 0) return "at no size";
-  return better == tried
-             ? "at every size up to " + sizes.substr(sizes.rfind(", ") + (better > 1 ? 2 : 1))
-             : "at " + sizes;
-}
-
-void judge(const Run& run, const std::vector<Times>& all) {
-  const Part part{"02.8", "a step with little parallelism is better left on the GPU than fetched",
-                  "better, no figure", "the guide"};
-  std::vector<Verdict> each;
-  Interval least;  // of all sizes
-  for (const Times& times : all) {
-    const Interval gain = ratio(times.trip, times.block);
-    each.push_back(::judge(beats(), gain));
-    const bool smaller = gain.measured() && !(least.value < gain.value);
-    if (smaller || !least.measured()) least = gain;  // one that was not measured says why
-  }
-  run.report.judged(part, judge_many(each), least,
-                    "one block beats the round trip " +
-                        where_better(all, &Times::trip, &Times::block) + "; at the least " +
-                        faster(least));
-  if (!least.measured()) return;
-  run.report.finding("02.8", "one chain only: a thread beats its round trip " +
-                                 where_better(all, &Times::chain_trip, &Times::thread) +
-                                 ", a scan by a block " +
-                                 where_better(all, &Times::chain_trip, &Times::scan));
-}
-
-/// Those of which two arrays fit on the GPU, and one in what the host may pin.
-std::vector<size_t> fitting_sizes(const Run& run, double pinned) {
-  std::vector<size_t> sizes = sizes_of(run.quick);
-  const double room = run.device ? std::min(pinned, run.memory_there() / 4) : INFINITY;
+/// Bytes: those of which two arrays fit on the GPU, and one in what the host may pin.
+std::vector<size_t> sizes_of(const Run& run) {
+  std::vector<size_t> sizes{4, 4 << 10, 64 << 10, 1 << 20};
+  if (run.full) sizes = {4, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20};
+  if (!run.quick) sizes.push_back(16 << 20);
+  const double room = std::min(pinnable_bytes(run), run.memory_there() / 4);
   while (sizes.size() > 2 && double(sizes.back()) > room) sizes.pop_back();
   return sizes;
 }
 
+std::vector<Shown> columns() {
+  const auto us = [](const Row&, double ms) { return 1e3 * ms; };
+  return {in_unit(compared("us", "duration", "us", 1), us), spread()};
+}
+
+/// The host's step alone, predicted from the largest size.
+void measure_host_step(const Run& run, const std::vector<size_t>& sizes) {
+  Sheet sheet(run, "the host's step alone, bytes", columns(), "bytes");
+  const Ref largest("host_step", double(sizes.back()));
+  for (const size_t bytes : sizes)
+    if (stepped_bytes(double(bytes)) > 0)
+      sheet.add({.ref = {"host_step", double(bytes)},
+                 .words = bytes_text(double(bytes)),
+                 .calibrates = bytes == sizes.back(),
+                 .model = Model::host});
+  sheet.measure(Timing::alone, [](const Row& row) {
+    return host_step(row.ref, Shared(Words(size_t(row.ref.at) / 4)));
+  });
+  sheet.predict([&](const Row& row) {
+    return sheet.ms(largest) * stepped_bytes(row.ref.at) / stepped_bytes(largest.at);
+  });
+  sheet.print({"a step counts the bytes of the chains' second words and later"});
+}
+
+/// All ways, in turn at each size.
+void measure_ways(const Run& run, const std::vector<size_t>& sizes) {
+  const auto last_of = [&](const Way& way) {
+    return *std::find_if(sizes.rbegin(), sizes.rend(),
+                         [&](size_t bytes) { return bytes <= way.most_bytes; });
+  };
+  std::vector<Sheet> sheets;
+  for (const size_t bytes : sizes) {
+    Sheet& sheet = sheets.emplace_back(run, bytes_text(double(bytes)), columns(), "bytes");
+    for (const Way& way : ways)
+      if (bytes <= way.most_bytes)
+        sheet.add({.ref = {way.key, double(bytes)},
+                   .words = way.words,
+                   .calibrates = bytes == sizes.front() || bytes == last_of(way),
+                   .model = Model::latency});
+    SharedByTasks words([bytes] { return Words(bytes / 4); });
+    sheet.measure(Timing::regrouped, [&](const Row& row) {
+      return task_of(row.ref, words(), *with_key(ways, row.ref));
+    });
+  }
+  for (Sheet& sheet : sheets) {
+    sheet.predict([&](const Row& row) {
+      const double small = double(sizes.front());
+      const double large = double(last_of(*with_key(ways, row.ref)));
+      const Line line(sheet.ms({row.ref.key, small}), small, sheet.ms({row.ref.key, large}), large);
+      return line.ms(row.ref.at);
+    });
+    sheet.print();
+  }
+  run.report.note(
+      "each: kernel, step, kernel, wait; the model: the time of 4 B, and the largest "
+      "size's time per byte");
+}
+
+void run_keep_on_device(const Run& run) {
+  const std::vector<size_t> sizes = sizes_of(run);
+  run.report.begin("keep_on_device", "a step over 4 B to " + bytes_text(double(sizes.back())) +
+                                         " between two kernels; then one operation per word");
+  measure_ways(run, sizes);
+  measure_host_step(run, sizes);
+  run_carried(run);
+}
+
+// ---- claims ----
+
+std::vector<Claim> claims(const Run& run) {
+  const std::vector<size_t> sizes = sizes_of(run);
+  Claim step{
+      .part = {"02.8", "a step with little parallelism is better left on the GPU than fetched",
+               "better, no figure", "the guide"},
+      .rule = beats(),
+      .here = "4 B to " + bytes_text(double(sizes.back()))};
+  for (const size_t bytes : sizes)
+    step.pairs.push_back(
+        {.slow = {"round_trip", double(bytes)}, .fast = {name_of<step_by_block>(), double(bytes)}});
+  const auto chain = [&](std::string_view way, size_t bytes) {
+    return Comparison{.slow = {"chain_round_trip", double(bytes)}, .fast = {way, double(bytes)}};
+  };
+  step.found = {chain(name_of<step_by_thread>(), sizes.front()),
+                chain(name_of<step_by_thread>(), 64 << 10),
+                chain(name_of<scan_by_block>(), sizes.front()),
+                chain(name_of<scan_by_block>(), sizes.back())};
+  return {step, carried_claim(run)};
+}
+
+// ---- what it declares ----
+
+Needs needs(const Run& run) {
+  const double words = double(sizes_of(run).back()) / 4 + Words::canaries;
+  return {.allocated = std::max(4 * 2 * words, carried_bytes(run))};
+}
+
+std::vector<Checked> tasks(size_t n) {
+  std::vector<Checked> all;
+  for (const Way& way : ways) {
+    const Shared words(Words{n});
+    all.push_back({.task = task_of(way.key, words, way), .elements = n, .change_one = [words, n] {
+                     unsigned word;
+                     device_memory::to_host(&word, words->out.data() + n - 1, 4);
+                     ++word;
+                     device_memory::to_device(words->out.data() + n - 1, &word, 4);
+                   }});
+  }
+  add_carried_tasks(all, n);
+  return all;
+}
+
 }  // namespace
 
-void keep_on_device(const Run& run) {
-  const std::vector<size_t> sizes = fitting_sizes(run, double(pinned_budget()));
-  run.report.begin("keep_on_device", "a step over 4 B to " + bytes_text(double(sizes.back())) +
-                                         " between two kernels; then one operation a word");
-  std::vector<Times> all;
-  Progress progress("keep_on_device", int(sizes.size()));
-  for (const size_t bytes : sizes) {
-    if (run.device) all.push_back(measure(run, bytes));
-    progress.step();
-  }
-  if (run.device) show(run, all);
-  if (!run.device) run.report.left_out("the step on the GPU and its round trip");
-  judge(run, all);
-  carried_work(run);
-}
+extern const Experiment keep_on_device_experiment{
+    .name = "keep_on_device",
+    .about = "a step of 1024 chains, and an addition: on the GPU, or fetched to the host",
+    .run = run_keep_on_device,
+    .claims = claims,
+    .needs = needs,
+    .tasks = tasks,
+};

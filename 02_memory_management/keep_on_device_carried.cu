@@ -1,6 +1,6 @@
-// keep_on_device's other half: work of one operation a word. A study of 2007 finds it of little use
-// to carry such work to the card: what the fast memory gains goes to the way there and back [BW].
-// Look at the host's own time, on all its cores, beside the card's with the way and without it.
+// keep_on_device's other half: work of one operation per word. A study of 2007 finds it of little
+// use to carry such work to the card: what the fast memory gains is lost on the way there and back
+// [BW]. Look at the host's own time, on all its cores, beside the card's with the way and without.
 //
 //   1  add_to_each  out = in + 1: the result returns
 //   2  sum_numbers  only a sum returns
@@ -11,8 +11,9 @@
 
 #include "host_crew.hpp"
 #include "host_memory.hpp"
+#include "keep_on_device.hpp"
 
-void carried_work(const Run& run);
+using namespace samples;
 
 namespace {
 
@@ -47,21 +48,45 @@ unsigned sum_of_numbers(size_t n) {
 
 // ---- the host ----
 
-/// The same arrays on the host, pageable until they are pinned, and its threads.
-struct HostWork {
+/// The arrays on the host, pageable unless they are registered, and its threads.
+struct Host {
   size_t n;
   std::unique_ptr<unsigned[]> in, out;
   Crew crew;
   std::vector<unsigned> sums;  ///< of each thread
   unsigned sum = 0;
+  std::optional<Registration> in_pinned, out_pinned;
 
-  explicit HostWork(size_t n) : n(n), in(new unsigned[n]), out(new unsigned[n]), sums(crew.size()) {
+  explicit Host(size_t n) : n(n), in(new unsigned[n]), out(new unsigned[n]), sums(crew.size()) {
+    if (device_memory::Pretence::stands()) return;
     crew.share_out(n, [this](size_t from, size_t to) {  // first touched by those who use it
       for (size_t i = from; i < to; ++i) in[i] = number_at(i);
     });
     spoil();
   }
+  void pin() {
+    if (device_memory::Pretence::stands()) return;
+    in_pinned.emplace(in.get(), 4 * n);
+    out_pinned.emplace(out.get(), 4 * n);
+  }
+
+  void add_on_one_core(size_t from, size_t to) {
+    for (size_t i = from; i < to; ++i) out[i] = in[i] + 1;
+  }
+  void add() {
+    crew.share_out(n, [this](size_t from, size_t to) { add_on_one_core(from, to); });
+  }
+  void add_up() {
+    crew.run([this](size_t c) {
+      const unsigned* const first = in.get() + n * c / crew.size();
+      const unsigned* const end = in.get() + n * (c + 1) / crew.size();
+      sums[c] = std::accumulate(first, end, 0u);
+    });
+    sum = std::accumulate(sums.begin(), sums.end(), 0u);
+  }
+
   void spoil() {
+    sum = ~sum_of_numbers(n);
     crew.share_out(
         n, [this](size_t from, size_t to) { std::fill(out.get() + from, out.get() + to, 0u); });
   }
@@ -73,269 +98,305 @@ struct HostWork {
     });
     return std::accumulate(sums.begin(), sums.end(), size_t(0));
   }
-  Check check() {
-    Check check;
-    check.poison = [this] { spoil(); };
-    check.wrong = [this] { return wrong(); };
-    return check;
-  }
-  Check check_sum() {
-    Check check;
-    check.poison = [this] { sum = ~sum_of_numbers(n); };
-    check.wrong = [this] { return size_t(sum != sum_of_numbers(n)); };
-    return check;
-  }
-  static void add_part(unsigned* to, const unsigned* from, size_t count) {
-    for (size_t i = 0; i < count; ++i) to[i] = from[i] + 1;
-  }
-  Task on_all_cores() {
-    const auto go = [this] {
-      crew.share_out(n, [this](size_t from, size_t to) {
-        add_part(out.get() + from, in.get() + from, to - from);
-      });
-    };
-    return {"the host's addition, all cores", go, check(), true};
-  }
-  Task on_one_core() {
-    return {"the host's addition, one core", [this] { add_part(out.get(), in.get(), n); }, check(),
-            true};
-  }
-  Task sum_on_all_cores() {
-    const auto go = [this] {
-      crew.run([this](size_t c) {
-        const unsigned* const first = in.get() + n * c / crew.size();
-        const unsigned* const end = in.get() + n * (c + 1) / crew.size();
-        sums[c] = std::accumulate(first, end, 0u);
-      });
-      sum = std::accumulate(sums.begin(), sums.end(), 0u);
-    };
-    return {"the host's sum, all cores", go, check_sum(), true};
-  }
 };
+/// Threads cannot be moved, and their owner is passed on.
+using SharedHost = Shared<std::unique_ptr<Host>>;
+std::unique_ptr<Host> host_of(size_t n, bool pinned) {
+  auto host = std::make_unique<Host>(n);
+  if (pinned) host->pin();
+  return host;
+}
 
 // ---- the card ----
 
-struct CardWork {
-  HostWork& host;
+/// The arrays of a host, and the same on the card.
+struct Card {
+  SharedHost host;
   size_t n;
   DeviceBuffer<unsigned> in, out, total;
 
-  explicit CardWork(HostWork& host) : host(host), n(host.n), in(n), out(n), total(1) {}
+  explicit Card(const SharedHost& host) : host(host), n((*host)->n), in(n), out(n), total(1) {}
 
+  void fetch(size_t words) const {
+    CUDA_CHECK(cudaMemcpy(in.data(), (*host)->in.get(), 4 * words, cudaMemcpyHostToDevice));
+  }
+  void bring_back(size_t words) const {
+    CUDA_CHECK(cudaMemcpy((*host)->out.get(), out.data(), 4 * words, cudaMemcpyDeviceToHost));
+  }
   void add() const { add_to_each<<<unsigned((n + 255) / 256), 256>>>(out.data(), in.data(), n); }
-  void sum() const {
+  void add_up() const {
     CUDA_CHECK(cudaMemsetAsync(total.data(), 0, sizeof(unsigned)));
     sum_numbers<<<1024, 256>>>(total.data(), in.data(), n);
   }
-  // [there_and_back]
-  Task there_and_back(const char* name) {
-    const auto go = [this] {
-      CUDA_CHECK(cudaMemcpy(in.data(), host.in.get(), 4 * n, cudaMemcpyHostToDevice));
-      add();
-      CUDA_CHECK(cudaMemcpy(host.out.get(), out.data(), 4 * n, cudaMemcpyDeviceToHost));
-    };
-    return {name, go, poisoned(host.check()), true};
-  }
-  // [/there_and_back]
-  Task carried_sum() {
-    const auto go = [this] {
-      CUDA_CHECK(cudaMemcpy(in.data(), host.in.get(), 4 * n, cudaMemcpyHostToDevice));
-      sum();
-      CUDA_CHECK(cudaMemcpy(&host.sum, total.data(), sizeof(unsigned), cudaMemcpyDeviceToHost));
-    };
-    return {"the sum, carried", go, poisoned(host.check_sum()), true};
-  }
-  /// Already on the card, where the results stay.
-  Task add_there() {
-    Check check;
-    check.poison = [this] {
-      CUDA_CHECK(cudaMemcpy(in.data(), host.in.get(), 4 * n, cudaMemcpyHostToDevice));
-      out.poison();
-    };
-    check.wrong = [this] {
-      host.spoil();
-      CUDA_CHECK(cudaMemcpy(host.out.get(), out.data(), 4 * n, cudaMemcpyDeviceToHost));
-      return host.wrong();
-    };
-    return {"the addition on the card", [this] { add(); }, std::move(check)};
-  }
-  Task sum_there() {
-    Check check;
-    check.poison = [this] {
-      CUDA_CHECK(cudaMemcpy(in.data(), host.in.get(), 4 * n, cudaMemcpyHostToDevice));
-      total.poison();
-    };
-    check.wrong = [this] { return size_t(total.to_host()[0] != sum_of_numbers(n)); };
-    return {"the sum on the card", [this] { sum(); }, std::move(check)};
-  }
-  /// A sixteenth of the way, for the rate: `there` or back.
-  Task part_of_the_way(bool there) {
-    const auto go = [this, there] {
-      const size_t bytes = 4 * n / 16;
-      if (there) CUDA_CHECK(cudaMemcpy(in.data(), host.in.get(), bytes, cudaMemcpyHostToDevice));
-      if (!there) CUDA_CHECK(cudaMemcpy(host.out.get(), out.data(), bytes, cudaMemcpyDeviceToHost));
-    };
-    return {"a sixteenth of the way", go, unchecked("the whole way is"), true};
-  }
-
- private:
-  /// Nothing that is on the card may be right before.
-  Check poisoned(const Check& on_host) {
-    Check check;
-    check.poison = [this, on_host] {
-      in.poison();
-      out.poison();
-      total.poison();
-      on_host.poison();
-    };
-    check.wrong = on_host.wrong;
-    return check;
+  void poison() {  // nothing that is on the card may be right before
+    in.poison();
+    out.poison();
+    total.poison();
+    (*host)->spoil();
   }
 };
 
-// ---- what to expect ----
+// [there_and_back]
+void add_there_and_back(const Card& card) {
+  card.fetch(card.n);
+  card.add();
+  card.bring_back(card.n);
+}
+// [/there_and_back]
+
+void add_up_there(const Card& card) {
+  card.fetch(card.n);
+  card.add_up();
+  CUDA_CHECK(
+      cudaMemcpy(&(*card.host)->sum, card.total.data(), sizeof(unsigned), cudaMemcpyDeviceToHost));
+}
+
+// ---- tasks ----
+
+Check check_sum(const SharedHost& host) {
+  return {[host] { (*host)->sum = ~sum_of_numbers((*host)->n); },
+          [host] { return size_t((*host)->sum != sum_of_numbers((*host)->n)); }, ""};
+}
+Check check_result(const SharedHost& host) {
+  return {[host] { (*host)->spoil(); }, [host] { return (*host)->wrong(); }, ""};
+}
+
+Task add_on_all_cores(const Ref& ref, const SharedHost& host) {
+  return {text(ref), [host] { (*host)->add(); }, check_result(host), true};
+}
+Task add_on_one_core(const Ref& ref, const SharedHost& host) {
+  return {text(ref), [host] { (*host)->add_on_one_core(0, (*host)->n); }, check_result(host), true};
+}
+Task sum_on_all_cores(const Ref& ref, const SharedHost& host) {
+  return {text(ref), [host] { (*host)->add_up(); }, check_sum(host), true};
+}
+
+Task carried_addition(const Ref& ref, const Shared<Card>& card) {
+  return {text(ref),
+          [card] { add_there_and_back(*card); },
+          {[card] { card->poison(); }, [card] { return (*card->host)->wrong(); }, ""},
+          true};
+}
+Task carried_sum(const Ref& ref, const Shared<Card>& card) {
+  return {text(ref),
+          [card] { add_up_there(*card); },
+          {[card] { card->poison(); }, check_sum(card->host).wrong, ""},
+          true};
+}
+
+/// Already on the card, where the results stay.
+Task addition_on_card(const Ref& ref, const Shared<Card>& card) {
+  const auto wrong = [card] {
+    (*card->host)->spoil();
+    card->bring_back(card->n);
+    return (*card->host)->wrong();
+  };
+  const auto poison = [card] {
+    card->fetch(card->n);
+    card->out.poison();
+  };
+  return {text(ref), [card] { card->add(); }, {poison, wrong, ""}};
+}
+Task sum_on_card(const Ref& ref, const Shared<Card>& card) {
+  const auto wrong = [card] { return size_t(card->total.to_host()[0] != sum_of_numbers(card->n)); };
+  const auto poison = [card] {
+    card->fetch(card->n);
+    card->total.poison();
+  };
+  return {text(ref), [card] { card->add_up(); }, {poison, wrong, ""}};
+}
+
+/// A sixteenth of the way, for the link's rate: there or back.
+Task part_of_the_way(const Ref& ref, const Shared<Card>& card, bool there) {
+  const auto go = [card, there] {
+    there ? card->fetch(card->n / 16) : card->bring_back(card->n / 16);
+  };
+  return {text(ref), go, unchecked("the whole way is"), true};
+}
+
+// ---- prediction ----
 
 /// The way there and back, and the work on the card.
 double carried_ms(double there_ms, double work_ms, double back_ms) {
   return there_ms + work_ms + back_ms;
 }
 
-/// Additions read a word, fetch the line that is written, and take it back, where a sum only reads.
-constexpr double addition_over_sum = 3;
+/// An addition reads as many words as a sum, and writes as many. (A processor that fetched each
+/// line before it writes it would move a third as many again: those measured here do not.)
+constexpr double addition_over_sum = 2;
 
 // ---- the experiment ----
-
-std::vector<Column> columns() {
-  return {compared("ms", "time", "ms", 3), shown("spread"), measured("GB/s", "rate", "GB/s", 1)};
-}
-
-struct Found {
-  Readings host, carried, host_sum, carried_sum, on_card;
-};
-
-void add_row(Table& table, const std::string& name, double bytes, const Readings& times,
-             const Cell& cell) {
-  const Statistics ms = times.statistics();
-  table.row({name}, {cell, spread_text(ms), gigabytes_per_second(bytes, ms)});
-}
-
-Cell predicted(double ms, const Readings& times, Model model) {
-  return Compared{ms, times.statistics(), model};
-}
-
-/// The way there and back, by the rate of a sixteenth of it; milliseconds.
-struct Way {
-  double there = NAN, back = NAN;
-};
-Way measure_way(const Run& run, CardWork& card, Table& table, const char* name) {
-  Run alone = run;
-  alone.measuring.repeats = run.measuring.typed ? run.measuring.repeats : 10;
-  const Readings there = time_alone(alone.measuring, card.part_of_the_way(true));
-  const Readings back = time_alone(alone.measuring, card.part_of_the_way(false));
-  const double bytes = 4.0 * double(card.n / 16);
-  add_row(table, std::string(name) + ", a sixteenth there", bytes, there,
-          Calibration{there.statistics()});
-  add_row(table, std::string(name) + ", a sixteenth back", bytes, back,
-          Calibration{back.statistics()});
-  return {16 * there.median(), 16 * back.median()};
-}
-
-Found measure_carried(const Run& run, HostWork& host, Table& table) {
-  const double bytes = 4.0 * double(host.n);
-  CardWork card(host);
-  const Readings add_there = run.time(card.add_there());
-  const Readings sum_there = run.time(card.sum_there());
-  add_row(table, "already on the card", 2 * bytes, add_there, Calibration{add_there.statistics()});
-  add_row(table, "sum, already on the card", bytes, sum_there, Calibration{sum_there.statistics()});
-
-  const Way slow = measure_way(run, card, table, "pageable");
-  const Readings pageable = run.time(card.there_and_back("there and back, pageable"));
-  add_row(table, "carried from pageable memory", 2 * bytes, pageable,
-          predicted(carried_ms(slow.there, add_there.median(), slow.back), pageable, Model::host));
-
-  std::optional<Registration> in, out;
-  try {
-    in.emplace(host.in.get(), 4 * host.n);
-    out.emplace(host.out.get(), 4 * host.n);
-  } catch (const CudaError& refused) {
-    run.report.left_out("carrying from pinned memory", refused.what());
-    Found found{
-        run.time(host.on_all_cores()), {}, run.time(host.sum_on_all_cores()), {}, add_there};
-    return found;
-  }
-  const Way way = measure_way(run, card, table, "pinned");
-  Run all = run;  // fifteen rounds of some 20 ms each
-  if (!run.measuring.typed && !run.quick) all.measuring.budget_ms = 500;
-  std::vector<Task> tasks;
-  tasks.push_back(host.on_all_cores());
-  tasks.push_back(card.there_and_back("there and back, pinned"));
-  tasks.push_back(host.sum_on_all_cores());
-  tasks.push_back(card.carried_sum());
-  const std::vector<Readings> times = all.time_in_turn(tasks);
-  require_right(is_pinned(host.in.get()) && is_pinned(host.out.get()),
-                "carried from pinned memory, which is pinned no more");
-  add_row(table, "carried from pinned memory", 2 * bytes, times[1],
-          predicted(carried_ms(way.there, add_there.median(), way.back), times[1], Model::traffic));
-  add_row(table, "sum, carried from pinned memory", bytes, times[3],
-          predicted(carried_ms(way.there, sum_there.median(), 0), times[3], Model::traffic));
-  const double link = link_gbs(run.device->prop);
-  require_possible("there and back", 2 * gigabytes_per_second(bytes, times[1].statistics()).median,
-                   link);
-  return {times[0], times[1], times[2], times[3], add_there};
-}
 
 /// Bytes of the host's last cache; 0 if it is not told.
 double host_cache() { return std::max(0.0, double(sysconf(_SC_LEVEL3_CACHE_SIZE))); }
 
-/// Words of each array: 256 MiB, or as much as the host's last cache has, so that neither stays.
-size_t most_words(const Run& run) {
-  if (run.quick) return size_t(1) << 22;
-  size_t n = size_t(1) << 26;
-  while (4.0 * double(n) < host_cache() && n < size_t(1) << 28) n *= 2;
+/// Words of each array at the most: 256 MiB, or as much as the host's last cache has, so that
+/// neither stays there.
+size_t most_words(const Run& run, double cache) {
+  size_t n = size_t(1) << (run.quick ? 22 : 26);
+  while (!run.quick && 4.0 * double(n) < cache && n < size_t(1) << 28) n *= 2;
   return n;
 }
 
-void judge(const Run& run, const Found& found, double bytes) {
-  const Part part{"02.10", "work of one operation a word is not worth carrying to the card",
-                  "not much sense, no figure", "8800 GTX"};
-  if (run.device && bytes < host_cache())
-    return run.report.not_judged(
-        part, "the host's cache of " + bytes_text(host_cache()) + " may keep the arrays");
-  if (run.device && found.carried.ms.empty())
-    return run.report.not_judged(part, "the system refuses to pin the arrays");
-  const Interval loss = run.device ? ratio(found.carried, found.host) : Interval{};
-  run.report.judge(part, beats(), loss,
-                   "carried there and back it is " + slower(loss, "on the host's cores"));
-  if (!loss.measured()) return;
-  const Interval sum = ratio(found.carried_sum, found.host_sum);
-  run.report.finding("02.10", "a sum, of which nothing returns, is " + slower(sum) +
-                                  "; on the card alone the addition takes " +
-                                  times(found.on_card.median() / found.host.median()) +
-                                  " the host's time");
+/// Two arrays of so many words fit on the GPU, and in what the host may pin.
+size_t fitting_words(const Run& run, double cache) {
+  const bool here = !run.device || run.device->number >= 0;
+  const double room = std::min(run.memory_there(), here ? double(pinned_budget()) : INFINITY);
+  return fitting_size("keep_on_device", 0, most_words(run, cache), room,
+                      [](size_t n) { return 8.0 * double(n); });
+}
+
+/// Words of each array. The host decides them: a replay takes those that were recorded.
+size_t ask_words(const Run& run) {
+  const Statistics words = ask_host(run, "host", "words per array", "", [&run] {
+    return single(double(fitting_words(run, host_cache())));
+  });
+  return std::isnan(words.median) ? fitting_words(run, 0) : size_t(words.median);
+}
+
+/// Whether the system lets the sample pin memory that exists; why not, else nothing.
+std::string why_no_pinning(const Run& run) {
+  const Statistics granted = ask(run, "registration", "granted", "", [] {
+    std::vector<unsigned> some(1024);
+    try {
+      const Registration brief(some.data(), 4 * some.size());
+      return single(1);
+    } catch (const CudaError&) {
+      return single(0);
+    }
+  });
+  return granted.median == 0 ? "the system refuses to pin the arrays" : "";
+}
+
+std::vector<Shown> columns() {
+  return {milliseconds(3), spread(), in_unit(measured("GB/s", "rate", "GB/s", 1), gbs_of)};
 }
 
 }  // namespace
 
-void carried_work(const Run& run) {
-  const double there =
-      run.device ? std::min(double(pinned_budget()), run.memory_there()) : pinned_budget();
-  const size_t n = fitting_size("keep_on_device", 0, most_words(run), there,
-                                [](size_t words) { return 8.0 * double(words); });
+void run_carried(const Run& run) {
+  const size_t n = ask_words(run);
+  ask_host(run, "host", "last cache", "bytes", [] { return single(host_cache()); });
   const double bytes = 4.0 * double(n);
-  HostWork host(n);
-  Table table(run.report, "one operation a word, " + bytes_text(bytes), columns());
-  Found found;
-  if (run.device) found = measure_carried(run, host, table);
-  if (!run.device) found.host_sum = run.time(host.sum_on_all_cores());
-  if (!run.device) found.host = run.time(host.on_all_cores());
-  add_row(table, "host's sum, all cores", bytes, found.host_sum,
-          Calibration{found.host_sum.statistics()});
-  add_row(table, "host, all cores", 2 * bytes, found.host,
-          predicted(addition_over_sum * found.host_sum.median(), found.host, Model::host));
-  const Readings one = run.time(host.on_one_core());
-  add_row(table, "host, one core", 2 * bytes, one, predicted(NAN, one, Model::host));
-  table.print();
-  run.report.note("the host's " + std::to_string(host.crew.size()) +
-                  " threads exist before the clock starts");
-  judge(run, found, bytes);
+  const std::string no_pinning = why_no_pinning(run);
+
+  Sheet parts(run, "one operation per word, " + bytes_text(bytes), columns());
+  parts.add({.ref = name_of<add_to_each>(),
+             .words = "already on the card",
+             .bytes = 2 * bytes,
+             .calibrates = true});
+  parts.add({.ref = name_of<sum_numbers>(),
+             .words = "sum, already on the card",
+             .bytes = bytes,
+             .calibrates = true});
+  parts.add({.ref = "pageable_there_and_back",
+             .words = "carried from pageable memory",
+             .bytes = 2 * bytes});
+  parts.add(
+      {.ref = "add_on_one_core", .words = "host, one core", .bytes = 2 * bytes, .on_host = true});
+  {
+    SharedByTasks host([n] { return host_of(n, false); });
+    SharedByTasks card([&] { return Card(host()); });
+    parts.measure(Timing::alone, [&](const Row& row) {
+      const std::string& key = row.ref.key;
+      if (key == name_of<add_to_each>()) return addition_on_card(row.ref, card());
+      if (key == name_of<sum_numbers>()) return sum_on_card(row.ref, card());
+      if (key == "pageable_there_and_back") return carried_addition(row.ref, card());
+      return add_on_one_core(row.ref, host());
+    });
+  }
+  parts.print();
+
+  Sheet judged(run, "the same from pinned memory, and on the host", columns());
+  for (const char* key : {"sixteenth_there", "sixteenth_back"})
+    judged.add({.ref = key,
+                .words = key == std::string("sixteenth_there") ? "pinned, a sixteenth there"
+                                                               : "pinned, a sixteenth back",
+                .bytes = bytes / 16,
+                .calibrates = true,
+                .missing = no_pinning});
+  judged.add({.ref = "carried_addition",
+              .words = "carried from pinned memory",
+              .bytes = 2 * bytes,
+              .missing = no_pinning});
+  judged.add({.ref = "add_on_all_cores",
+              .words = "host, all cores",
+              .bytes = 2 * bytes,
+              .on_host = true,
+              .model = Model::host});
+  judged.add({.ref = "carried_sum",
+              .words = "sum, carried from pinned memory",
+              .bytes = bytes,
+              .missing = no_pinning});
+  judged.add({.ref = "sum_on_all_cores",
+              .words = "host's sum, all cores",
+              .bytes = bytes,
+              .calibrates = true,
+              .on_host = true});
+  SharedByTasks host([&] { return host_of(n, run.device && no_pinning.empty()); });
+  SharedByTasks card([&] { return Card(host()); });
+  judged.measure(Timing::regrouped, [&](const Row& row) {
+    const std::string& key = row.ref.key;
+    if (key == "carried_addition") return carried_addition(row.ref, card());
+    if (key == "carried_sum") return carried_sum(row.ref, card());
+    if (key == "add_on_all_cores") return add_on_all_cores(row.ref, host());
+    if (key != "sum_on_all_cores")
+      return part_of_the_way(row.ref, card(), key == "sixteenth_there");
+    return sum_on_all_cores(row.ref, host());
+  });
+  judged.predict([&](const Row& row) {
+    const double there = 16 * judged.ms("sixteenth_there"), back = 16 * judged.ms("sixteenth_back");
+    if (row.ref.key == "carried_addition")
+      return carried_ms(there, judged.ms(name_of<add_to_each>()), back);
+    if (row.ref.key == "carried_sum")
+      return carried_ms(there, judged.ms(name_of<sum_numbers>()), 0);
+    return addition_over_sum * judged.ms("sum_on_all_cores");
+  });
+  judged.print();
+  if (run.device && run.device->number >= 0 && no_pinning.empty())
+    require_possible("there and back", 2 * bytes * 1e-6 / judged.ms("carried_addition"),
+                     link_gbs(run.device->prop));
+  run.report.note("the host's threads, one per core, exist before the clock starts");
+}
+
+Claim carried_claim(const Run& run) {
+  const double cache = run.results->value("host", "last cache").value.median;
+  const double bytes = (*run.results)("carried_sum").bytes;
+  return {.part = {"02.10", "work of one operation per word is not worth carrying to the card",
+                   "not much sense, no figure", "8800 GTX"},
+          .rule = beats(),
+          .pairs = {{.slow = "carried_addition", .fast = "add_on_all_cores"}},
+          .unless = run.device && bytes < cache
+                        ? "the host's cache of " + bytes_text(cache) + " may keep the arrays"
+                        : std::string(),
+          .found = {{.slow = "carried_sum", .fast = "sum_on_all_cores"}}};
+}
+
+double carried_bytes(const Run& run) {
+  return 8.0 * double(fitting_words(run, 0));  // a host with a larger cache takes what fits
+}
+
+void add_carried_tasks(std::vector<Checked>& all, size_t n) {
+  const SharedHost host(host_of(n, false));
+  const Shared card(Card{host});
+  const auto result = [&](const Task& task) {
+    all.push_back(
+        {.task = task, .elements = n, .change_one = [host, card] {
+           ++(*host)->out[0];
+           CUDA_CHECK(cudaMemcpy(card->out.data(), (*host)->out.get(), 4, cudaMemcpyHostToDevice));
+         }});
+  };
+  const auto sum = [&](const Task& task) {
+    all.push_back({.task = task, .elements = 1, .change_one = [host, card] {
+                     const unsigned other = ++(*host)->sum;
+                     CUDA_CHECK(cudaMemcpy(card->total.data(), &other, 4, cudaMemcpyHostToDevice));
+                   }});
+  };
+  result(carried_addition("carried_addition", card));
+  result(addition_on_card(name_of<add_to_each>(), card));
+  result(add_on_all_cores("add_on_all_cores", host));
+  result(add_on_one_core("add_on_one_core", host));
+  sum(carried_sum("carried_sum", card));
+  sum(sum_on_card(name_of<sum_numbers>(), card));
+  sum(sum_on_all_cores("sum_on_all_cores", host));
 }

@@ -7,7 +7,7 @@
 [[gnu::weak]] extern const samples::Experiment allocation_experiment;
 [[gnu::weak]] extern const samples::Experiment transfer_experiment;
 [[gnu::weak]] extern const samples::Experiment batching_experiment;
-[[gnu::weak]] void keep_on_device(const Run&);
+[[gnu::weak]] extern const samples::Experiment keep_on_device_experiment;
 [[gnu::weak]] void zero_copy(const Run&);
 [[gnu::weak]] void pitch(const Run&);
 [[gnu::weak]] void overlap(const Run&, const Options&);
@@ -24,9 +24,7 @@ int main(int argc, char** argv) {
                listed(&allocation_experiment),
                listed(&transfer_experiment),
                listed(&batching_experiment),
-               {"keep_on_device",
-                "a step of 1024 chains, and an addition: on the GPU, or fetched to the host",
-                &keep_on_device},
+               listed(&keep_on_device_experiment),
                {"zero_copy", "kernels that read host memory where it is, over size and re-reads",
                 &zero_copy},
                {"pitch", "rows of odd widths, packed and pitched", &pitch},

@@ -1,20 +1,7 @@
 // Self-checks of keep_on_device.cu, compiled in its place where BUILD_TESTING is on.
 #include "../keep_on_device.cu"
 
-#include <doctest/doctest.h>
-
-#include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/plausible.hpp"
-
-TEST_CASE("keep_on_device: sizes fit made-up GPUs, and hosts that have less to pin") {
-  for (const double host : {double(INFINITY), 1e6})
-    check_on_made_up_devices([host](const Run& run) {
-      const std::vector<size_t> sizes = fitting_sizes(run, host);
-      CHECK(sizes.size() >= 2);
-      CHECK(double(sizes.back()) <= host);
-      return Needs{2.0 * double(sizes.back())};
-    });
-}
+#include "../../common/checks/standard.hpp"
 
 TEST_CASE("keep_on_device: the host steps each chain as if it were alone") {
   for (const size_t n : {1, 2, 1023, 1024, 1025, 5000})
@@ -43,53 +30,39 @@ TEST_CASE("keep_on_device: runs of steps can be joined") {
 
 TEST_CASE("keep_on_device: predictions, by hand") {
   const Line line(10, 0, 110, 1000);
-  CHECK(line.us(500) == doctest::Approx(60));
+  CHECK(line.ms(500) == doctest::Approx(60));
   CHECK(stepped_bytes(4) == 0);
   CHECK(stepped_bytes(4 * chains) == 0);
   CHECK(stepped_bytes(4 * chains + 8) == 8);
 }
 
-TEST_CASE("keep_on_device: 02.8 goes by the block, size by size") {
-  const auto always = [](double ms) { return Readings{std::vector<double>(15, ms)}; };
-  const auto at = [&](size_t bytes, double block, double trip) {
-    return Times{bytes, always(block), always(trip), {}, {}, always(1), always(2)};
+TEST_CASE("keep_on_device: what decides each part") {
+  const auto verdict = [](const char* part, const std::vector<Given>& given) {
+    return verdict_if(keep_on_device_experiment, part, given);
   };
-  Device device;
-  device.number = -1;
-  std::string printed;
-  Report report("keep_on_device", &printed);
-  const Run run{report, &device, {}};
-  judge(run, {at(4, 1, 2), at(1024, 1, 1.5), at(4096, 2, 3), at(16384, 4, 3)});
-  CHECK(printed.find("02.8   holds  ") != std::string::npos);  // three of four
-  CHECK(printed.find("at 4 B, 1.00 KiB, 4.00 KiB") == std::string::npos);
-  CHECK(printed.find("at 4 B, 1 KiB, 4 KiB; at the least 1.33x slower") != std::string::npos);
-  printed.clear();
-  judge(run, {at(4, 1, 2), at(1024, 1, 1.5)});
-  CHECK(printed.find("at every size up to 1 KiB") != std::string::npos);
-  printed.clear();
-  judge(run, {at(4, 2, 1), at(1024, 2, 1.5)});
-  CHECK(printed.find("02.8   does not hold") != std::string::npos);
-  CHECK(printed.find("at no size") != std::string::npos);
+  const double k = 1024, m = k * k;
+  // the way at these sizes takes half as long as the other rows
+  const auto faster = [](const char* way, const std::vector<double>& sizes) {
+    std::vector<Given> given;
+    for (const double at : sizes) given.push_back({{way, at}, 0.5});
+    return given;
+  };
+  const std::vector<double> all{4, 4 * k, 64 * k, m, 16 * m};
+  CHECK(verdict("02.8", faster("step_by_block", all)) == verdict_text(Verdict::holds));
+  CHECK(verdict("02.8", faster("round_trip", all)) == verdict_text(Verdict::does_not_hold));
+  CHECK(verdict("02.8", faster("scan_by_block", all)) == verdict_text(Verdict::too_close));
+  CHECK(verdict("02.8", faster("chain_round_trip", all)) == verdict_text(Verdict::too_close));
+  std::vector<Given> mixed = faster("step_by_block", {4, 4 * k});
+  for (const Given& given : faster("round_trip", {64 * k, m})) mixed.push_back(given);
+  CHECK(verdict("02.8", mixed) == verdict_text(Verdict::depends));
+
+  CHECK(verdict("02.10", {{"carried_addition", 2}}) == verdict_text(Verdict::holds));
+  CHECK(verdict("02.10", {{"add_on_all_cores", 2}}) == verdict_text(Verdict::does_not_hold));
+  for (const char* other : {"carried_sum", "sum_on_all_cores", "add_on_one_core"})
+    CHECK(verdict("02.10", {{other, 2}}) == verdict_text(Verdict::too_close));
+  const Given large_cache{"host", 1e15, "last cache"};
+  CHECK(verdict("02.10", {{"carried_addition", 2}, large_cache}) ==
+        verdict_text(Verdict::not_judged));
 }
 
-TEST_CASE("keep_on_device: every way steps right at awkward sizes") {
-  if (skip_without_gpu()) return;
-  for (const size_t n : {1, 2, 31, 33, 1023, 1024, 1025, 4097, 8192, 65537, 1048583}) {
-    CAPTURE(n);
-    Work work(n);
-    const Task ways[] = {work.by_block(), work.by_round_trip(), work.chain_by_thread(),
-                         work.chain_by_scan(), work.chain_by_round_trip()};
-    for (const Task& task : ways) {
-      CAPTURE(task.name);
-      CHECK(wrong_after(task) == 0);
-    }
-    Task idle = ways[0];
-    idle.launch = [] {};
-    CHECK(wrong_after(idle) == n);
-  }
-}
-
-TEST_CASE("keep_on_device: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  check_plausible([](const Run& run) { keep_on_device(run); });
-}
+EXPERIMENT_CHECKS(keep_on_device)

@@ -13,48 +13,29 @@ TEST_CASE("keep_on_device: the numbers' sum, by a loop") {
 
 TEST_CASE("keep_on_device: the host adds and sums every word once") {
   for (const size_t n : {1, 15, 17, 65537}) {
-    HostWork host(n);
-    CHECK(host.wrong() == n);
-    const Task tasks[] = {host.on_all_cores(), host.on_one_core(), host.sum_on_all_cores()};
-    for (const Task& task : tasks) {
-      CAPTURE(task.name);
+    const SharedHost host(host_of(n, false));
+    CHECK((*host)->wrong() == n);
+    for (const auto& task : {add_on_all_cores("", host), add_on_one_core("", host)}) {
       CHECK(wrong_after(task) == 0);
+      (*host)->out[n - 1] = 0;
+      CHECK((*host)->wrong() == 1);
     }
-    host.out[n - 1] = 0;
-    CHECK(host.wrong() == 1);
+    const Task sum = sum_on_all_cores("", host);
+    CHECK(wrong_after(sum) == 0);
+    ++(*host)->sum;
+    CHECK(sum.check.wrong() == 1);
   }
 }
 
-TEST_CASE("keep_on_device: 02.10 goes by the way there and back") {
-  CHECK(carried_ms(4, 1, 3) == 8);
-  Device device;
-  device.number = -1;
-  std::string printed;
-  Report report("keep_on_device", &printed);
-  const Run run{report, &device, {}};
-  const auto always = [](double ms) { return Readings{std::vector<double>(15, ms)}; };
-  judge(run, {always(4), always(10), always(4), always(2), always(1)}, 1e15);
-  CHECK(printed.find("02.10  holds  ") != std::string::npos);
-  CHECK(printed.find("2.00x faster") != std::string::npos);  // the sum
-  printed.clear();
-  judge(run, {always(10), always(4), always(4), always(8), always(1)}, 1e15);
-  CHECK(printed.find("02.10  does not hold") != std::string::npos);
-}
+TEST_CASE("keep_on_device: what is carried, by hand") { CHECK(carried_ms(4, 1, 3) == 8); }
 
-TEST_CASE("keep_on_device: what is carried is right at awkward sizes") {
+TEST_CASE("keep_on_device: a task that does nothing is found") {
   if (skip_without_gpu()) return;
-  for (const size_t n : {1, 31, 33, 65537, 1000003}) {
-    CAPTURE(n);
-    HostWork host(n);
-    CardWork card(host);
-    const Task tasks[] = {card.there_and_back("there and back"), card.carried_sum(),
-                          card.add_there(), card.sum_there()};
-    for (const Task& task : tasks) {
-      CAPTURE(task.name);
-      CHECK(wrong_after(task) == 0);
-      Task idle = task;
-      idle.launch = [] {};
-      CHECK(wrong_after(idle) > 0);
-    }
+  std::vector<Checked> all;
+  add_carried_tasks(all, 1009);
+  for (Checked& each : all) {
+    CAPTURE(each.task.name);
+    each.task.launch = [] {};
+    CHECK(wrong_after(each.task) == each.elements);
   }
 }

@@ -15,7 +15,7 @@
 extern const samples::Experiment allocation_experiment;
 extern const samples::Experiment transfer_experiment;
 extern const samples::Experiment batching_experiment;
-void keep_on_device(const Run&);
+extern const samples::Experiment keep_on_device_experiment;
 void zero_copy(const Run&);
 void pitch(const Run&);
 void overlap(const Run&, const Options&);
@@ -56,7 +56,7 @@ TEST_CASE("leaks: every experiment gives back what it took" * doctest::test_suit
       {"allocation", declared(allocation_experiment)},
       {"transfer", declared(transfer_experiment)},
       {"batching", declared(batching_experiment)},
-      {"keep_on_device", keep_on_device},
+      {"keep_on_device", declared(keep_on_device_experiment)},
       {"zero_copy", zero_copy},
       {"pitch", pitch},
       {"overlap", [&](const Run& run) { overlap(run, options); }},
