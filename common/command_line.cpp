@@ -83,10 +83,10 @@ class CommandLine {
       valued_.insert(name);
     };
     auto is_switch = options.add_options();
-    is_switch("list", "print the experiments' names, one a line, and end");
+    is_switch("list", "print the experiments' names, one per line, and end");
     is_switch("h,help", "print this and end");
     has_value("", "device", "number of the GPU", "N (default: 0)");
-    has_value("", "repeats", "exactly N timed repeats a row, however long they take",
+    has_value("", "repeats", "exactly N timed repeats per row, however long they take",
               "N (default: up to 20 within 250 ms; 18 of what is compared)");
     is_switch("quick", "fewer repeats and smaller sizes: at most 4 s instead of 20 s");
     is_switch("full", "fine sweeps instead of coarse ones");
