@@ -108,7 +108,7 @@ class Flush {
   DeviceBuffer<unsigned char> filler_;
 };
 
-// ---- the other files of `latency` ----
+// ---- latency_halves.cu ----
 
 /// Cycles of a load that finds its line in the L2, where another multiprocessor's read has left it.
 struct Distances {
@@ -118,8 +118,5 @@ struct Distances {
   int same_side = 0, other_side = 0;
 };
 Distances measure_halves(const Device& device, unsigned reads);
-
-/// All multiprocessors read shared memory, and all read global memory, in turn; judges 01.10b.
-void measure_bandwidth(const Run& run);
 
 }  // namespace chase

@@ -1,83 +1,75 @@
 // latency: how long does a load take to answer? The lectures put registers, shared memory, L1 and
-// hits in the constant and read-only caches at about a cycle, global memory at 200-800 [PR]; the
-// wiki has an order [LC]; Dr. Dobb's has global memory 100-150 times slower than shared memory
-// [DD]. Here one thread follows a ring in which the answer of each load is the address of the next.
-// Look at the gap between those "about a cycle" and what such a thread waits, and at the footprints
-// at which the curve rises: there the ring no longer fits L1, then the L2.
+// hits in the constant and read-only caches at about a cycle, global memory at 200-800 [PR]. The
+// wiki has an order [LC]. Dr. Dobb's has global memory 100-150 times slower than shared memory
+// [DD]. Here one thread follows a ring: the answer of each load is the address of the next.
+// Two things to look at:
+//   - What such a thread waits, beside "about a cycle".
+//   - The footprints at which the curve rises: the ring no longer fits L1, then the L2.
+//
 //   cmake -S 01_memory_model -B build/latency -DEXPERIMENTS=latency
 //   cmake --build build/latency && build/latency/01_memory_model
 //
-//   1  chase_register   no memory: a multiply-add needs the result of the one before
-//   2  chase_shared     a ring in shared memory
-//   3  chase_local      a ring in the thread's own array
-//   4  chase_constant   a ring in constant memory that its cache holds
-//   5  chase_l1         global memory through L1; also the curve over the footprint
-//   6  chase_read_only  the same by what __ldg() compiles to
-//   7  chase_texture    a ring of texels
-//   8  chase_l2         global memory past L1: the L2 answers, or memory
-//   9  chase_cluster    the shared memory of another block of the cluster (9.0 and later)
 // latency_halves.cu: near and far in the L2; latency_bandwidth.cu: what the whole GPU reads.
+#include "latency.hpp"
+
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
+#include <optional>
 
 #include "chase.cuh"
+
+using namespace samples;
 
 namespace {
 
 using chase::Answer, chase::slot_at, chase::slot_bytes;
 
-constexpr unsigned unroll = 32;     // loads in a turn of the loop, behind which its branch hides
-constexpr unsigned mads = 256;      // multiply-adds in a turn: they are shorter
+// ---- kernels: one thread goes round, and times its loads ----
+
 constexpr unsigned untimed = 2048;  // steps before those that are timed: once round a small ring
 
-// ---- kernels: one thread goes `untimed`, then `timed` steps. Each clock is read while the load
-// before it is still under way, so that exactly `timed` answers lie between the two. Loads that
-// leave the multiprocessor are timed in nanoseconds, too: around what the cycles are counted of
-// ----
+// [walk]
+// Goes `untimed`, then `timed` steps. Each step needs the answer of the step before, so that no two
+// loads overlap. Each clock is read while the load before it is still under way: exactly `timed`
+// answers lie between the two. The loop's branch hides behind `unroll` steps.
+template <unsigned unroll = 32, class Address, class Step>
+__device__ void walk(Answer* answer, Address at, Address first, unsigned timed, Step step) {
+  unsigned steps = untimed;
+  long long start = 0;
+  unsigned long long start_ns = 0;
+#pragma unroll 1
+  for (int pass = 0; pass < 2; ++pass) {  // the second pass is timed
+    start_ns = timer_ns();
+    start = clock64();
+#pragma unroll 1
+    for (unsigned i = 0; i < steps; i += unroll)
+#pragma unroll
+      for (unsigned u = 0; u < unroll; ++u) step(at);
+    steps = timed;
+  }
+  const long long cycles = clock64() - start;
+  *answer = {cycles, at - first, timer_ns() - start_ns};
+}
+// [/walk]
 
 // No memory: each multiply-add needs the register that the one before wrote. threadIdx.x, here and
 // below, is 0, but not to the compiler: what it knows to be the same in all lanes it would move to
 // the uniform registers, which are another path.
 __global__ void chase_register(Answer* answer, unsigned factor, unsigned addend, unsigned timed) {
-  unsigned x = threadIdx.x;
-  unsigned steps = untimed;
-  long long start = 0;
-#pragma unroll 1
-  for (int pass = 0; pass < 2; ++pass) {
-    start = clock64();
-#pragma unroll 1
-    for (unsigned i = 0; i < steps; i += mads)
-#pragma unroll
-      for (unsigned u = 0; u < mads; ++u)
-        asm volatile("mad.lo.u32 %0, %0, %1, %2;" : "+r"(x) : "r"(factor), "r"(addend));
-    steps = timed;
-  }
-  *answer = {clock64() - start, x};
+  walk<256>(answer, threadIdx.x, 0u, timed, [=](unsigned& x) {
+    asm volatile("mad.lo.u32 %0, %0, %1, %2;" : "+r"(x) : "r"(factor), "r"(addend));
+  });
 }
 
 // [chase_shared]
-// The ring holds addresses in shared memory, as the load takes them. Each answer is the next
-// address: no two loads overlap.
+// The ring holds addresses in shared memory, as the load takes them.
 __global__ void chase_shared(Answer* answer, const unsigned* next, unsigned slots, unsigned timed) {
   extern __shared__ unsigned ring[];
   const unsigned first = unsigned(__cvta_generic_to_shared(ring));
   for (unsigned slot = 0; slot < slots; ++slot) ring[slot] = first + 4 * next[slot];
-
-  unsigned address = first + 4 * threadIdx.x;
-  unsigned steps = untimed;
-  long long start = 0;
-#pragma unroll 1
-  for (int pass = 0; pass < 2; ++pass) {  // the second pass is timed
-    start = clock64();
-#pragma unroll 1
-    for (unsigned i = 0; i < steps; i += unroll)
-#pragma unroll
-      for (unsigned u = 0; u < unroll; ++u)
-        asm volatile("ld.shared.u32 %0, [%0];" : "+r"(address)::"memory");
-    steps = timed;
-  }
-  *answer = {clock64() - start, address - first};
+  walk(answer, first + 4 * threadIdx.x, first, timed, [](unsigned& address) {
+    asm volatile("ld.shared.u32 %0, [%0];" : "+r"(address)::"memory");
+  });
 }
 // [/chase_shared]
 
@@ -88,21 +80,9 @@ __global__ void chase_local(Answer* answer, const unsigned* next, unsigned slots
   unsigned ring[local_words];
   const unsigned first = unsigned(__cvta_generic_to_local(ring));
   for (unsigned slot = 0; slot < slots; ++slot) ring[slot] = first + 4 * next[slot];
-
-  unsigned address = first + 4 * threadIdx.x;
-  unsigned steps = untimed;
-  long long start = 0;
-#pragma unroll 1
-  for (int pass = 0; pass < 2; ++pass) {
-    start = clock64();
-#pragma unroll 1
-    for (unsigned i = 0; i < steps; i += unroll)
-#pragma unroll
-      for (unsigned u = 0; u < unroll; ++u)
-        asm volatile("ld.local.u32 %0, [%0];" : "+r"(address)::"memory");
-    steps = timed;
-  }
-  *answer = {clock64() - start, address - first};
+  walk(answer, first + 4 * threadIdx.x, first, timed, [](unsigned& address) {
+    asm volatile("ld.local.u32 %0, [%0];" : "+r"(address)::"memory");
+  });
 }
 
 constexpr unsigned constant_words = 256;  // 1 KiB, which the constant cache holds
@@ -110,143 +90,61 @@ __constant__ unsigned constant_ring[constant_words];
 
 // The ring holds offsets in bytes: the load itself adds where the table begins.
 __global__ void chase_constant(Answer* answer, unsigned timed) {
-  unsigned offset = 4 * threadIdx.x;
-  unsigned steps = untimed;
-  long long start = 0;
-#pragma unroll 1
-  for (int pass = 0; pass < 2; ++pass) {
-    start = clock64();
-#pragma unroll 1
-    for (unsigned i = 0; i < steps; i += unroll)
-#pragma unroll
-      for (unsigned u = 0; u < unroll; ++u)
-        offset = *reinterpret_cast<const unsigned*>(reinterpret_cast<const char*>(constant_ring) +
-                                                    offset);
-    steps = timed;
-  }
-  *answer = {clock64() - start, offset};
-}
-
-// [chase_l1]
-// First the whole block reads the ring twice in the walk's order, and leaves L1, the L2 and the
-// translation of addresses as one finds them who has always gone round. Then its first thread goes
-// round. Each slot holds the address of the next; the load may find it in L1.
-__global__ void chase_l1(Answer* answer, size_t ring, unsigned slots, unsigned timed) {
-  size_t seen = 0;
-#pragma unroll 1
-  for (int pass = 0; pass < 2; ++pass)
-#pragma unroll 1
-    for (unsigned k = threadIdx.x; k < slots; k += blockDim.x) {
-      size_t address = ring + slot_bytes * size_t(slot_at(k, slots));
-      asm volatile("ld.global.u64 %0, [%0];" : "+l"(address)::"memory");
-      seen ^= address;
-    }
-  if (__syncthreads_or(seen == 1)) return;  // never: addresses of slots are even
-  if (threadIdx.x != 0) return;
-
-  size_t address = ring + slot_bytes * size_t(slot_at(0, slots));
-  unsigned steps = untimed;
-  long long start = 0;
-  unsigned long long start_ns = 0;
-#pragma unroll 1
-  for (int pass = 0; pass < 2; ++pass) {
-    start_ns = timer_ns();
-    start = clock64();
-#pragma unroll 1
-    for (unsigned i = 0; i < steps; i += unroll)
-#pragma unroll
-      for (unsigned u = 0; u < unroll; ++u)
-        asm volatile("ld.global.u64 %0, [%0];" : "+l"(address)::"memory");
-    steps = timed;
-  }
-  const long long cycles = clock64() - start;
-  *answer = {cycles, address - ring, timer_ns() - start_ns};
-}
-// [/chase_l1]
-
-// The same by the instruction of __ldg(), which reads through the cache for data that no one
-// writes.
-__global__ void chase_read_only(Answer* answer, size_t ring, unsigned slots, unsigned timed) {
-  size_t seen = 0;
-#pragma unroll 1
-  for (int pass = 0; pass < 2; ++pass)
-#pragma unroll 1
-    for (unsigned k = threadIdx.x; k < slots; k += blockDim.x) {
-      size_t address = ring + slot_bytes * size_t(slot_at(k, slots));
-      asm volatile("ld.global.nc.u64 %0, [%0];" : "+l"(address)::"memory");
-      seen ^= address;
-    }
-  if (__syncthreads_or(seen == 1)) return;
-  if (threadIdx.x != 0) return;
-
-  size_t address = ring + slot_bytes * size_t(slot_at(0, slots));
-  unsigned steps = untimed;
-  long long start = 0;
-#pragma unroll 1
-  for (int pass = 0; pass < 2; ++pass) {
-    start = clock64();
-#pragma unroll 1
-    for (unsigned i = 0; i < steps; i += unroll)
-#pragma unroll
-      for (unsigned u = 0; u < unroll; ++u)
-        asm volatile("ld.global.nc.u64 %0, [%0];" : "+l"(address)::"memory");
-    steps = timed;
-  }
-  *answer = {clock64() - start, address - ring};
+  walk(answer, 4 * threadIdx.x, 0u, timed, [](unsigned& offset) {
+    const char* const table = reinterpret_cast<const char*>(constant_ring);
+    offset = *reinterpret_cast<const unsigned*>(table + offset);
+  });
 }
 
 // A texel's value is the index of the next texel, which is what the fetch takes.
 __global__ void chase_texture(Answer* answer, cudaTextureObject_t texels, unsigned timed) {
-  unsigned index = threadIdx.x;
-  unsigned steps = untimed;
-  long long start = 0;
-#pragma unroll 1
-  for (int pass = 0; pass < 2; ++pass) {
-    start = clock64();
-#pragma unroll 1
-    for (unsigned i = 0; i < steps; i += unroll)
-#pragma unroll
-      for (unsigned u = 0; u < unroll; ++u)
-        asm volatile("{ .reg .b32 y, z, w; tex.1d.v4.u32.s32 {%0, y, z, w}, [%1, {%0}]; }"
-                     : "+r"(index)
-                     : "l"(texels));
-    steps = timed;
-  }
-  *answer = {clock64() - start, index};
+  walk(answer, threadIdx.x, 0u, timed, [=](unsigned& index) {
+    asm volatile("{ .reg .b32 y, z, w; tex.1d.v4.u32.s32 {%0, y, z, w}, [%1, {%0}]; }"
+                 : "+r"(index)
+                 : "l"(texels));
+  });
 }
 
-// As chase_l1, but past L1: the L2 answers, or memory where the ring is larger.
-__global__ void chase_l2(Answer* answer, size_t ring, unsigned slots, unsigned timed) {
+// First the whole block reads the ring twice in the walk's order, and leaves L1, the L2 and the
+// translation of addresses as one finds them who has always gone round. Then its first thread goes
+// round. Each slot holds the address of the next.
+template <class Load>
+__device__ void chase_global(Answer* answer, size_t ring, unsigned slots, unsigned timed,
+                             Load load) {
   size_t seen = 0;
 #pragma unroll 1
   for (int pass = 0; pass < 2; ++pass)
 #pragma unroll 1
     for (unsigned k = threadIdx.x; k < slots; k += blockDim.x) {
       size_t address = ring + slot_bytes * size_t(slot_at(k, slots));
-      asm volatile("ld.global.cg.u64 %0, [%0];" : "+l"(address)::"memory");
+      load(address);
       seen ^= address;
     }
-  if (__syncthreads_or(seen == 1)) return;
+  if (__syncthreads_or(seen == 1)) return;  // never: addresses of slots are even
   if (threadIdx.x != 0) return;
-
-  size_t address = ring + slot_bytes * size_t(slot_at(0, slots));
-  unsigned steps = untimed;
-  long long start = 0;
-  unsigned long long start_ns = 0;
-#pragma unroll 1
-  for (int pass = 0; pass < 2; ++pass) {
-    start_ns = timer_ns();
-    start = clock64();
-#pragma unroll 1
-    for (unsigned i = 0; i < steps; i += unroll)
-#pragma unroll
-      for (unsigned u = 0; u < unroll; ++u)
-        asm volatile("ld.global.cg.u64 %0, [%0];" : "+l"(address)::"memory");
-    steps = timed;
-  }
-  const long long cycles = clock64() - start;
-  *answer = {cycles, address - ring, timer_ns() - start_ns};
+  walk(answer, ring + slot_bytes * size_t(slot_at(0, slots)), ring, timed, load);
 }
+
+// [chase_global]
+// Through L1; also the curve over the footprint.
+__global__ void chase_l1(Answer* answer, size_t ring, unsigned slots, unsigned timed) {
+  chase_global(answer, ring, slots, timed, [](size_t& address) {
+    asm volatile("ld.global.u64 %0, [%0];" : "+l"(address)::"memory");
+  });
+}
+// By the instruction of __ldg(), which reads through the cache for data that no one writes.
+__global__ void chase_read_only(Answer* answer, size_t ring, unsigned slots, unsigned timed) {
+  chase_global(answer, ring, slots, timed, [](size_t& address) {
+    asm volatile("ld.global.nc.u64 %0, [%0];" : "+l"(address)::"memory");
+  });
+}
+// Past L1: the L2 answers, or memory where the ring is larger.
+__global__ void chase_l2(Answer* answer, size_t ring, unsigned slots, unsigned timed) {
+  chase_global(answer, ring, slots, timed, [](size_t& address) {
+    asm volatile("ld.global.cg.u64 %0, [%0];" : "+l"(address)::"memory");
+  });
+}
+// [/chase_global]
 
 // [chase_cluster]
 // A cluster of two blocks on two multiprocessors. Block 1 fills a ring in its own shared memory,
@@ -262,40 +160,21 @@ __global__ void chase_cluster([[maybe_unused]] Answer* answer,
   if (blockIdx.x == 1)
     for (unsigned slot = 0; slot < slots; ++slot) ring[slot] = first + 4 * next[slot];
   asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");  // it is filled
-
-  if (blockIdx.x == 0) {
-    unsigned address = first + 4 * threadIdx.x;
-    unsigned steps = untimed;
-    long long start = 0;
-    unsigned long long start_ns = 0;
-#pragma unroll 1
-    for (int pass = 0; pass < 2; ++pass) {
-      start_ns = timer_ns();
-      start = clock64();
-#pragma unroll 1
-      for (unsigned i = 0; i < steps; i += unroll)
-#pragma unroll
-        for (unsigned u = 0; u < unroll; ++u)
-          asm volatile("ld.shared::cluster.u32 %0, [%0];" : "+r"(address)::"memory");
-      steps = timed;
-    }
-    const long long cycles = clock64() - start;
-    *answer = {cycles, address - first, timer_ns() - start_ns};
-  }
+  if (blockIdx.x == 0)
+    walk(answer, first + 4 * threadIdx.x, first, timed, [](unsigned& address) {
+      asm volatile("ld.shared::cluster.u32 %0, [%0];" : "+r"(address)::"memory");
+    });
   asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");  // block 1 stays
 #endif
 }
 // [/chase_cluster]
 
-// ---- the story in order: a function a space ----
+// ---- a chase in each memory ----
 
-/// A ring, or what takes its place.
+/// A ring, or what takes its place, and where a walk on it ends.
 struct Chase {
-  std::string name;
-  double bytes;      ///< of the ring; 0: there is none
-  const char* then;  ///< cycles in the lectures
   Function<void(Answer*, unsigned timed)> launch;
-  Function<unsigned long long(unsigned steps)> end;  ///< where it stands after so many steps
+  Function<unsigned long long(unsigned steps)> end;
 };
 
 /// The slot in which a walk that begins in slot 0 stands after `steps`.
@@ -312,58 +191,46 @@ Chase in_register() {
     for (unsigned k = 0; k < steps; ++k) x = x * factor + addend;
     return (unsigned long long)x;
   };
-  return {"register", 0, "1",
-          [](Answer* answer, unsigned timed) {
+  return {[](Answer* answer, unsigned timed) {
             chase_register<<<1, 1>>>(answer, factor, addend, timed);
           },
           end};
 }
 
-Chase in_shared(unsigned slots) {
-  const std::vector<unsigned> next = chase::next_slots(slots);
-  return {"shared", 4.0 * slots, "~1",
-          [slots, on_device = DeviceBuffer<unsigned>(next)](Answer* answer, unsigned timed) {
-            chase_shared<<<1, 1, 4 * slots>>>(answer, on_device.data(), slots, timed);
-          },
-          [next](unsigned steps) { return 4 * slot_after(next, steps); }};
-}
+using WordKernel = void (*)(Answer*, const unsigned* next, unsigned slots, unsigned timed);
 
-Chase in_local(unsigned slots) {
+/// A ring that the kernel fills itself, in shared memory or its own array. Of two blocks one
+/// follows the ring of the other, in a cluster.
+Chase in_words(WordKernel kernel, unsigned slots, unsigned shared_bytes, unsigned blocks = 1) {
   const std::vector<unsigned> next = chase::next_slots(slots);
-  return {"local, in L1", 4.0 * slots, "-",
-          [slots, on_device = DeviceBuffer<unsigned>(next)](Answer* answer, unsigned timed) {
-            chase_local<<<1, 1>>>(answer, on_device.data(), slots, timed);
-          },
-          [next](unsigned steps) { return 4 * slot_after(next, steps); }};
+  auto launch = [=, on_device = DeviceBuffer<unsigned>(next)](Answer* answer, unsigned timed) {
+    cudaLaunchAttribute cluster{};
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim = {blocks, 1, 1};
+    cudaLaunchConfig_t config{};
+    config.gridDim = blocks;
+    config.blockDim = 1;
+    config.dynamicSmemBytes = shared_bytes;
+    config.attrs = &cluster;
+    config.numAttrs = blocks > 1;
+    const unsigned* const next_of = on_device.data();
+    CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, answer, next_of, slots, timed));
+  };
+  return {std::move(launch), [next](unsigned steps) { return 4 * slot_after(next, steps); }};
 }
+Chase in_shared(unsigned slots) { return in_words(chase_shared, slots, 4 * slots); }
+Chase in_local(unsigned slots) { return in_words(chase_local, slots, 0); }
+Chase in_cluster(unsigned slots) { return in_words(chase_cluster, slots, 4 * slots, 2); }
 
 Chase in_constant(unsigned slots) {
   const std::vector<unsigned> next = chase::next_slots(slots);
   std::vector<unsigned> offsets;
   for (const unsigned slot : next) offsets.push_back(4 * slot);
-  return {"constant, hit", 4.0 * slots, "~1",
-          [offsets](Answer* answer, unsigned timed) {
+  return {[offsets](Answer* answer, unsigned timed) {
             CUDA_CHECK(cudaMemcpyToSymbol(constant_ring, offsets.data(), 4 * offsets.size()));
             chase_constant<<<1, 1>>>(answer, timed);
           },
           [next](unsigned steps) { return 4 * slot_after(next, steps); }};
-}
-
-using GlobalKernel = void (*)(Answer*, size_t ring, unsigned slots, unsigned timed);
-
-/// A ring in the first `slots` slots of memory that must be kept, and linked, by the caller.
-Chase in_global(const std::string& name, const char* then, GlobalKernel kernel, size_t ring,
-                unsigned slots) {
-  // where shared memory and L1 are one array, all that may be L1 shall be
-  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                  cudaSharedmemCarveoutMaxL1));
-  return {name, double(slots) * slot_bytes, then,
-          [kernel, ring, slots](Answer* answer, unsigned timed) {
-            kernel<<<1, 1024>>>(answer, ring, slots, timed);
-          },
-          [slots](unsigned steps) {
-            return (unsigned long long)slot_bytes * slot_at(steps % slots, slots);
-          }};
 }
 
 /// A texture of linear memory. Asks the runtime for itself, so that one that is gone is found.
@@ -396,11 +263,26 @@ class Texture {
 
 Chase in_texture(unsigned slots) {
   const std::vector<unsigned> next = chase::next_slots(slots);
-  return {"texture, hit", 4.0 * slots, "1",
-          [texture = Texture(next)](Answer* answer, unsigned timed) {
+  return {[texture = Texture(next)](Answer* answer, unsigned timed) {
             chase_texture<<<1, 1>>>(answer, texture.object(), timed);
           },
           [next](unsigned steps) { return slot_after(next, steps); }};
+}
+
+using GlobalKernel = void (*)(Answer*, size_t ring, unsigned slots, unsigned timed);
+
+/// A ring in the first `slots` slots of memory that the caller keeps.
+Chase in_global(GlobalKernel kernel, const DeviceBuffer<char>& memory, unsigned slots) {
+  // where shared memory and L1 are one array, all that may be L1 shall be
+  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                  cudaSharedmemCarveoutMaxL1));
+  const size_t ring = chase::linked(memory, slots);
+  return {[kernel, ring, slots](Answer* answer, unsigned timed) {
+            kernel<<<1, 1024>>>(answer, ring, slots, timed);
+          },
+          [slots](unsigned steps) {
+            return (unsigned long long)slot_bytes * slot_at(steps % slots, slots);
+          }};
 }
 
 /// Why blocks cannot read each other's shared memory here; empty if they can.
@@ -411,39 +293,18 @@ std::string no_clusters(const Device& device) {
   return attributes.ptxVersion < 90 ? "this build is for older GPUs, which have no clusters" : "";
 }
 
-Chase in_cluster(unsigned slots) {
-  const std::vector<unsigned> next = chase::next_slots(slots);
-  return {"shared, another block's", 4.0 * slots, "-",
-          [slots, on_device = DeviceBuffer<unsigned>(next)](Answer* answer, unsigned timed) {
-            cudaLaunchAttribute cluster{};
-            cluster.id = cudaLaunchAttributeClusterDimension;
-            cluster.val.clusterDim = {2, 1, 1};
-            cudaLaunchConfig_t config{};
-            config.gridDim = 2;
-            config.blockDim = 1;
-            config.dynamicSmemBytes = 4 * slots;
-            config.attrs = &cluster;
-            config.numAttrs = 1;
-            const unsigned* next_of = on_device.data();
-            CUDA_CHECK(cudaLaunchKernelEx(&config, chase_cluster, answer, next_of, slots, timed));
-          },
-          [next](unsigned steps) { return 4 * slot_after(next, steps); }};
-}
-
-// ---- measuring ----
-
 /// Launches a chase once. Throws unless it ends where the ring leads.
 chase::Load load_of(const Chase& chase, DeviceBuffer<Answer>& answer, unsigned timed) {
   answer.poison();
   chase.launch(answer.data(), timed);
   CUDA_CHECK_LAUNCH();
   const Answer found = answer.to_host()[0];
-  require_right(found.end == chase.end(untimed + timed), chase.name + ": ended elsewhere");
-  require_right(found.cycles > 0, chase.name + ": took no time");
-  return {double(found.cycles) / timed, found.ns ? exact_ns(found.ns) / timed : NAN};
+  require_right(found.end == chase.end(untimed + timed), "a walk ended elsewhere");
+  require_right(found.cycles > 0, "a walk took no time");
+  return {double(found.cycles) / timed, exact_ns(found.ns) / timed};
 }
 
-// ---- what to expect ----
+// ---- prediction ----
 
 /// The guide on arithmetic: "typically 4 clock cycles" from 7.0 on, about 6 on 5.x and 6.x.
 double dependent_arithmetic_cycles(int major) { return major >= 7 ? 4 : 6; }
@@ -454,9 +315,9 @@ double l1_bytes(const cudaDeviceProp& prop) {
   return prop.major >= 7 ? double(prop.sharedMemPerMultiprocessor) : 24 * 1024.0;
 }
 
-/// The share of loads that miss when a ring is gone round again and again in a cache that evicts at
-/// random. Between two visits of a slot ring / slot x m others have come in, and each left it there
-/// with 1 - slot / cache: so 1 - m = exp(-m x ring / cache).
+/// The share m of loads that miss when a ring is gone round again and again in a cache that evicts
+/// at random. Between two visits of a slot, ring / slot x m others have come in. Each of them left
+/// the slot there with probability 1 - slot / cache. So 1 - m = exp(-m x ring / cache).
 double missed(double ring, double cache) {
   if (ring <= cache) return 0;
   double low = 1e-9, high = 1;  // m = 0 always solves it; the other solution is wanted
@@ -487,20 +348,11 @@ Capacity capacity_of(const Device& device, bool two_halves) {
   return {l1_bytes(device.prop), two_halves ? l2 / 2 : l2};
 }
 
-// ---- the experiment ----
-
-enum Place { reg, shared, local, constant_hit, l1, read_only, texture, near_l2, dram, cluster };
+// ---- sizes ----
 
 constexpr unsigned small_slots = 32;     // 2 KiB, which every L1 holds
 constexpr unsigned shared_slots = 1024;  // 4 KiB
 constexpr unsigned texel_slots = 512;    // 2 KiB
-
-/// The smallest power of two beyond the L2, or as much as there is.
-size_t dram_ring_bytes(const Device& device, size_t there) {
-  size_t bytes = 1 << 20;
-  while (!beyond_l2(device, double(bytes))) bytes *= 2;
-  return std::min(bytes, there);
-}
 
 /// Bytes of the largest ring, if all fits.
 size_t wanted_ring(const Run& run) {
@@ -511,87 +363,17 @@ size_t wanted_ring(const Run& run) {
 double beside_the_ring(const Device& device) {
   return 2.0 * double(device.l2_bytes()) + (16 << 20);
 }
-/// Bytes of the largest ring.
 size_t largest_ring(const Run& run) {
   const double others = beside_the_ring(*run.device);
   const size_t fitting = fitting_size("latency", 0, wanted_ring(run), run.memory_there(),
                                       [&](size_t n) { return 1.1 * double(n) + others; });
   return std::max<size_t>(fitting / slot_bytes * slot_bytes, slot_bytes);
 }
-
-/// Each at its Place; the cluster's is missing where there are none.
-std::vector<Chase> all_chases(const Device& device, const DeviceBuffer<char>& small,
-                              const DeviceBuffer<char>& medium, const DeviceBuffer<char>& large) {
-  const auto slots = [](double bytes) { return unsigned(bytes / slot_bytes); };
-  const unsigned medium_slots = slots(double(medium.bytes()));
-  const unsigned large_slots = slots(double(dram_ring_bytes(device, large.bytes())));
-  const size_t in_small = chase::linked(small, small_slots);
-  const size_t in_medium = chase::linked(medium, medium_slots);
-  const size_t in_large = chase::linked(large, large_slots);
-  std::vector<Chase> all(cluster);  // the places before it
-  all[reg] = in_register();
-  all[shared] = in_shared(shared_slots);
-  all[local] = in_local(local_words);
-  all[constant_hit] = in_constant(constant_words);
-  all[l1] = in_global("L1", "1", chase_l1, in_small, small_slots);
-  all[read_only] = in_global("read-only, hit", "1", chase_read_only, in_small, small_slots);
-  all[texture] = in_texture(texel_slots);
-  all[near_l2] = in_global("L2, near", "-", chase_l2, in_medium, medium_slots);
-  all[dram] = in_global("DRAM", "200-800", chase_l2, in_large, large_slots);
-  if (no_clusters(device).empty()) all.push_back(in_cluster(shared_slots));
-  return all;
-}
-
-/// What is known of a place before it is measured; not a number: nothing is.
-double predicted_of(Place place, const Calibrated& c, int major) {
-  if (place == reg) return dependent_arithmetic_cycles(major);
-  if (place == local || place == read_only) return c.l1;  // the same cache
-  return NAN;
-}
-
-void show_places(const Run& run, const std::vector<Chase>& chases,
-                 const std::vector<Readings>& cycles, const std::vector<Readings>& ns,
-                 const chase::Distances& halves) {
-  const Calibrated c{cycles[l1].median(), cycles[near_l2].median(), cycles[dram].median()};
-  Table table(run.report, "memory",
-              {shown("footprint"), compared("cycles", "latency", "cycles", 1),
-               measured("ns", "time of a load", "ns", 1), shown("lectures")});
-  const auto add = [&](const std::string& name, double bytes, const Cell& cell,
-                       const Statistics& in_ns, const char* then) {
-    table.row({name}, {bytes > 0 ? bytes_text(bytes) : "-", cell, in_ns, then});
-  };
-  for (size_t i = 0; i < chases.size(); ++i) {
-    const Statistics s = cycles[i].statistics();
-    const Place place = Place(i);
-    const bool calibrates = place == l1 || place == near_l2 || place == dram;
-    const double expected = predicted_of(place, c, run.device->prop.major);
-    const Cell cell =
-        calibrates ? Cell(Calibration{s}) : Cell(Compared{expected, s, Model::traffic});
-    const bool leaves = place == near_l2 || place == dram || place == cluster;
-    const Statistics in_ns = leaves ? statistics_in_ns(ns[i]) : Statistics{};
-    add(chases[i].name, chases[i].bytes, cell, in_ns, chases[i].then);
-  }
-  add("L2, first read after a neighbour's", chases[near_l2].bytes,
-      Compared{c.l2, halves.near, Model::traffic}, halves.near_ns, "-");
-  if (halves.far.repeats)
-    add("L2, far", chases[near_l2].bytes, Compared{NAN, halves.far}, halves.far_ns, "-");
-  table.print();
-  run.report.note("ns: by the GPU's timer, of loads that leave the multiprocessor");
-  run.report.note(
-      halves.far.repeats
-          ? "far: lines that one of " + std::to_string(halves.other_side) +
-                " multiprocessors on the L2's other side read before; on this side are " +
-                std::to_string(halves.same_side)
-          : "this L2 has no far half: whichever multiprocessor read a line before, it is as near");
-}
-
-/// What the text says, where nothing can be measured.
-void show_lectures(const Run& run) {
-  Table table(run.report, "memory", {shown("cycles in the lectures")});
-  table.row({"register, L1, read-only hit"}, {"1"});
-  table.row({"shared, constant hit"}, {"~1"});
-  table.row({"global"}, {"200-800"});
-  table.print();
+/// The smallest power of two beyond the L2, or as much as there is.
+size_t dram_ring_bytes(const Device& device, size_t there) {
+  size_t bytes = 1 << 20;
+  while (!beyond_l2(device, double(bytes))) bytes *= 2;
+  return std::min(bytes, there);
 }
 
 /// Footprints from 1 KiB on.
@@ -604,33 +386,257 @@ std::vector<size_t> footprints(const Run& run, size_t most) {
   return sizes;
 }
 
-/// The curve, through L1.
-void measure_curve(const Run& run, const DeviceBuffer<char>& memory, const Capacity& holds,
-                   const Calibrated& c, unsigned timed) {
-  constexpr int launches = 5;  // of one ring: they differ by 1%
-  Table curve(run.report, "bytes",
-              {shown("footprint"), compared("cycles", "latency", "cycles", 1), shown("spread"),
-               measured("ns", "time of a load", "ns", 1), shown("")});
-  const std::vector<size_t> sizes = footprints(run, memory.bytes());
+unsigned slots_of(size_t bytes) { return unsigned(bytes / slot_bytes); }
+
+// ---- the places ----
+
+/// Memory for the rings in global memory.
+struct Rings {
+  DeviceBuffer<char> small, medium, large;
+  explicit Rings(const Run& run)
+      : small(size_t(small_slots) * slot_bytes),
+        medium(chase::l2_ring_bytes(run.device->l2_bytes())),
+        large(largest_ring(run)) {}
+};
+
+struct Place {
+  const char* key = "";
+  const char* words = "";
+  const char* lectures = "-";  ///< cycles
+  Chase (*chase)(const Run&, const Rings&) = nullptr;
+  double (*footprint)(const Run&) = nullptr;  ///< bytes
+  bool leaves = false;                        ///< the multiprocessor: timed in ns, too
+  bool calibrates = false;                    ///< the curve's model
+};
+const Place places[] = {
+    {.key = "chase_register",
+     .words = "register",
+     .lectures = "1",
+     .chase = [](const Run&, const Rings&) { return in_register(); }},
+    {.key = "chase_shared",
+     .words = "shared",
+     .lectures = "~1",
+     .chase = [](const Run&, const Rings&) { return in_shared(shared_slots); },
+     .footprint = [](const Run&) { return 4.0 * shared_slots; }},
+    {.key = "chase_local",
+     .words = "local, in L1",
+     .chase = [](const Run&, const Rings&) { return in_local(local_words); },
+     .footprint = [](const Run&) { return 4.0 * local_words; }},
+    {.key = "chase_constant",
+     .words = "constant, hit",
+     .lectures = "~1",
+     .chase = [](const Run&, const Rings&) { return in_constant(constant_words); },
+     .footprint = [](const Run&) { return 4.0 * constant_words; }},
+    {.key = "chase_l1",
+     .words = "L1",
+     .lectures = "1",
+     .chase = [](const Run&, const Rings& r) { return in_global(chase_l1, r.small, small_slots); },
+     .footprint = [](const Run&) { return double(small_slots) * slot_bytes; },
+     .calibrates = true},
+    {.key = "chase_read_only",
+     .words = "read-only, hit",
+     .lectures = "1",
+     .chase = [](const Run&,
+                 const Rings& r) { return in_global(chase_read_only, r.small, small_slots); },
+     .footprint = [](const Run&) { return double(small_slots) * slot_bytes; }},
+    {.key = "chase_texture",
+     .words = "texture, hit",
+     .lectures = "1",
+     .chase = [](const Run&, const Rings&) { return in_texture(texel_slots); },
+     .footprint = [](const Run&) { return 4.0 * texel_slots; }},
+    {.key = "chase_l2",
+     .words = "L2, near",
+     .chase =
+         [](const Run&, const Rings& r) {
+           return in_global(chase_l2, r.medium, slots_of(r.medium.bytes()));
+         },
+     .footprint =
+         [](const Run& run) { return double(chase::l2_ring_bytes(run.device->l2_bytes())); },
+     .leaves = true,
+     .calibrates = true},
+    {.key = "chase_dram",
+     .words = "DRAM",
+     .lectures = "200-800",
+     .chase =
+         [](const Run& run, const Rings& r) {
+           return in_global(chase_l2, r.large,
+                            slots_of(dram_ring_bytes(*run.device, r.large.bytes())));
+         },
+     .footprint =
+         [](const Run& run) { return double(dram_ring_bytes(*run.device, largest_ring(run))); },
+     .leaves = true,
+     .calibrates = true},
+    {.key = "chase_cluster",
+     .words = "shared, another block's",
+     .chase = [](const Run&, const Rings&) { return in_cluster(shared_slots); },
+     .footprint = [](const Run&) { return 4.0 * shared_slots; },
+     .leaves = true},
+};
+
+// ---- measuring ----
+
+const char* const latency = "latency";
+const char* const in_ns = "time of a load";
+
+std::string over(const char* fast) { return std::string("latency over that of ") + fast; }
+
+/// Launch by launch, all places in turn; nothing of a place that this GPU does not have.
+struct OfPlaces {
+  std::vector<Readings> cycles, ns;
+
+  const Readings& cycles_of(const char* key) const {
+    return cycles[size_t(with_key(places, key) - places)];
+  }
+  Statistics ratio_of(const char* slow, const char* fast) const {
+    const Interval r = ratio(cycles_of(slow), cycles_of(fast));
+    return {r.value, r.low, r.high, r.pairs};
+  }
+};
+
+OfPlaces measure_in_turn(const Run& run, const Rings& rings, unsigned timed) {
+  std::vector<Chase> chases;
+  for (const Place& p : places)
+    if (p.key != std::string("chase_cluster") || no_clusters(*run.device).empty())
+      chases.push_back(p.chase(run, rings));
   DeviceBuffer<Answer> answer(1);
+  std::vector<chase::Counting> in_turn;
+  for (const Chase& each : chases) in_turn.push_back([&] { return load_of(each, answer, timed); });
+  OfPlaces found;
+  found.cycles = chase::cycles_in_turn(run.measuring, in_turn, found.ns);
+  found.cycles.resize(std::size(places));
+  found.ns.resize(std::size(places));
+  return found;
+}
+
+/// Loads of one ring through L1, launch by launch.
+struct OfRing {
+  Readings cycles, ns;
+};
+OfRing measure_ring(const DeviceBuffer<char>& memory, size_t bytes, unsigned timed) {
+  constexpr int launches = 5;  // they differ by 1%
+  const Chase ring = in_global(chase_l1, memory, slots_of(bytes));
+  DeviceBuffer<Answer> answer(1);
+  OfRing found;
+  for (int k = 0; k < launches; ++k) {
+    const chase::Load load = load_of(ring, answer, timed);
+    found.cycles.ms.push_back(load.cycles);
+    found.ns.ms.push_back(load.ns);
+  }
+  return found;
+}
+
+/// What one call measures and several numbers are taken from, measured when the first is asked for.
+template <class T>
+struct Once {
+  Function<T()> measure;
+  std::optional<T> found = {};
+  const T& operator()() {
+    if (!found) found = measure();
+    return *found;
+  }
+};
+
+// ---- the experiment ----
+
+double cycles_of(const Run& run, const Ref& ref) {
+  return run.results->value(ref, latency).value.median;
+}
+
+/// What is known of a place before it is measured; not a number: nothing is.
+double predicted_of(const Run& run, const std::string& key) {
+  if (key == "chase_register" && run.device)
+    return dependent_arithmetic_cycles(run.device->prop.major);
+  const bool through_l1 = key == "chase_local" || key == "chase_read_only";
+  return through_l1 ? cycles_of(run, "chase_l1") : double(NAN);
+}
+
+Column cycles_column() { return compared("cycles", latency, "cycles", 1); }
+Column ns_column() { return measured("ns", in_ns, "ns", 1); }
+
+/// Slow and fast: what 01.1d, 01.10a and 01.2 compare.
+const std::pair<const char*, const char*> compared_places[] = {
+    {"chase_dram", "chase_l1"},        {"chase_dram", "chase_read_only"},
+    {"chase_dram", "chase_constant"},  {"chase_dram", "chase_shared"},
+    {"chase_local", "chase_shared"},   {"chase_l1", "chase_shared"},
+    {"chase_shared", "chase_register"}};
+
+void measure_places(const Run& run, Once<OfPlaces> found) {
+  for (size_t i = 0; i < std::size(places); ++i) {
+    ask_for_table(run, places[i].key, latency, "cycles",
+                  [&] { return found().cycles[i].statistics(); });
+    if (places[i].leaves)
+      ask_for_table(run, places[i].key, in_ns, "ns",
+                    [&] { return statistics_in_ns(found().ns[i]); });
+  }
+  for (const auto& [slow, fast] : compared_places)
+    ask(run, slow, over(fast), "x", [&] { return found().ratio_of(slow, fast); });
+
+  Table table(
+      run.report, "memory",
+      {shown("footprint"), cycles_column(), shown("spread"), ns_column(), shown("lectures")});
+  for (const Place& p : places) {
+    const Statistics s = run.results->value(p.key, latency).value;
+    const Cell cycles = p.calibrates ? Cell(Calibration{s})
+                                     : Cell(Compared{predicted_of(run, p.key), s, Model::traffic});
+    const Statistics ns = p.leaves ? run.results->value(p.key, in_ns).value : Statistics{};
+    table.row({p.key, "", "", p.words},
+              {run.device && p.footprint ? bytes_text(p.footprint(run)) : "-", cycles,
+               spread_text(s), ns, p.lectures});
+  }
+  table.print();
+  run.report.note("ns: by the GPU's timer, of loads that leave the multiprocessor");
+}
+
+/// First reads of a line that another multiprocessor has read into the L2. Returns whether some of
+/// them are far.
+bool measure_sides(const Run& run, Once<chase::Distances> found) {
+  Table table(run.report, "first read of a line in the L2",
+              {cycles_column(), shown("spread"), ns_column()});
+  const auto row = [&](const char* key, const char* words, Statistics chase::Distances::*cycles,
+                       Statistics chase::Distances::*ns, double predicted) {
+    const Statistics s =
+        ask_for_table(run, key, latency, "cycles", [&] { return found().*cycles; });
+    table.row({key, "", "", words},
+              {Compared{predicted, s, Model::traffic}, spread_text(s),
+               ask_for_table(run, key, in_ns, "ns", [&] { return found().*ns; })});
+    return s.repeats > 0;
+  };
+  row("read_first_near", "near", &chase::Distances::near, &chase::Distances::near_ns,
+      cycles_of(run, "chase_l2"));
+  const bool far =
+      row("read_first_far", "far", &chase::Distances::far, &chase::Distances::far_ns, NAN);
+  table.print();
+  const Statistics other = ask(run, "read_first_far", "multiprocessors on the other side", "",
+                               [&] { return single(found().other_side); });
+  if (far && other.repeats > 0)
+    run.report.note(
+        "far: a multiprocessor on the L2's other side read the line before; there are " +
+        fixed(other.median, 0));
+  if (!far && run.device)
+    run.report.note("this L2 has no far half: whichever multiprocessor read a line, it is as near");
+  return far;
+}
+
+/// The curve, through L1.
+void measure_curve(const Run& run, const Capacity& holds,
+                   const Function<OfRing(size_t bytes)>& measure) {
+  const Calibrated c{cycles_of(run, "chase_l1"), cycles_of(run, "chase_l2"),
+                     cycles_of(run, "chase_dram")};
+  const std::vector<size_t> sizes = footprints(run, largest_ring(run));
+  Table curve(run.report, "footprint", {cycles_column(), shown("spread"), ns_column(), shown("")});
   Progress progress("latency, footprints", int(sizes.size()));
   for (const size_t size : sizes) {
-    const unsigned slots = unsigned(size / slot_bytes);
-    const Chase ring = in_global("curve", "", chase_l1, chase::linked(memory, slots), slots);
-    Readings cycles, ns;
-    for (int k = 0; k < launches; ++k) {
-      const chase::Load load = load_of(ring, answer, timed);
-      cycles.ms.push_back(load.cycles);
-      ns.ms.push_back(load.ns);
-    }
-    const Statistics s = cycles.statistics();
-    const Statistics in_ns =
-        ring.bytes > holds.l1 ? statistics_in_ns(ns) : Statistics{};  // some loads leave it
-    const double expected = predicted_cycles(ring.bytes, holds, c);
+    const Ref row("chase_l1", double(size));
+    Once<OfRing> found{[&] { return measure(size); }};
+    const Statistics s =
+        ask_for_table(run, row, latency, "cycles", [&] { return found().cycles.statistics(); });
+    Statistics ns;
+    if (double(size) > holds.l1)  // some loads leave the multiprocessor
+      ns = ask_for_table(run, row, in_ns, "ns", [&] { return statistics_in_ns(found().ns); });
     // that caches evict at random was found on 9.0 only
     const Model model = run.device->prop.major == 9 ? Model::traffic : Model::host;
-    curve.row({"load", "footprint", std::to_string(size)},
-              {bytes_text(ring.bytes), Compared{expected, s, model}, spread_text(s), in_ns,
+    curve.row({row.key, "footprint", at_text(row), bytes_text(double(size))},
+              {Compared{predicted_cycles(double(size), holds, c), s, model}, spread_text(s), ns,
                bar(s.median / c.dram)});
     progress.step();
   }
@@ -639,92 +645,86 @@ void measure_curve(const Run& run, const DeviceBuffer<char>& memory, const Capac
                   bytes_text(holds.l2) + ", and both evict at random");
 }
 
-/// The slowest of some places.
-Place slowest(const std::vector<Readings>& cycles, std::initializer_list<Place> places) {
-  Place found = *places.begin();
-  for (const Place place : places)
-    if (cycles[place].median() > cycles[found].median()) found = place;
-  return found;
-}
-
-/// `cycles`: of the places up to `dram`. `past_l2`: whether DRAM's ring is beyond the L2.
-void judge(const Run& run, const std::vector<Readings>& cycles, bool past_l2) {
-  const auto level_of = [&](Place place) { return interval_of_median(cycles[place].ms); };
-  const auto in_memory = [&](const Interval& r) {
-    return past_l2 ? r : not_measured("too little memory is free for a ring beyond the L2");
-  };
-  const bool there = !cycles[dram].ms.empty();
-  const auto text = [&](Place place) { return fixed(cycles[place].median(), 1); };
-
-  const Place worst = slowest(cycles, {shared, l1, constant_hit, read_only});
-  run.report.judge({"01.1a", "shared memory, L1, constant and read-only hits take about a cycle",
-                    "~1", "lectures"},
-                   at_most(2), there ? level_of(worst) : Interval{},
-                   "shared " + text(shared) + ", L1 " + text(l1) + ", constant " +
-                       text(constant_hit) + ", read-only " + text(read_only) + " cycles",
-                   "cycles");
-  const Interval memory = there ? in_memory(level_of(dram)) : Interval{};
-  run.report.judge({"01.1b", "global memory takes 200-800 cycles", "200-800", "lectures"},
-                   from_to(200, 800), memory, range_text(memory, 0) + " cycles", "cycles");
-  run.report.judge({"01.1c", "global memory takes 200-300 cycles", "200-300", "8800 GTX", g80},
-                   from_to(200, 300), memory, range_text(memory, 0) + " cycles", "cycles");
-  const Interval lower = there ? in_memory(ratio(cycles[dram], cycles[worst])) : Interval{};
-  run.report.judge({"01.1d", "on-chip memories have much lower latency than global memory",
-                    "~1 against 200-800", "lectures"},
-                   much_beats(), lower, "global memory is " + slower(lower, "the slowest of them"));
-
-  // local and global memory at their fastest, out of L1: further out the order is plain
-  const Place next = cycles[local].median() < cycles[l1].median() ? local : l1;
-  const Interval first = there ? ratio(cycles[shared], cycles[reg]) : Interval{};
-  const Interval second = there ? ratio(cycles[next], cycles[shared]) : Interval{};
-  const Interval closer = second.value < first.value ? second : first;
-  run.report.judge({"01.2", "registers are fastest, then shared memory, then local and global",
-                    "the order", "wiki"},
-                   beats(), closer,
-                   "a multiply-add " + text(reg) + " cycles, shared " + text(shared) +
-                       ", local and global out of L1 " + text(local) + " and " + text(l1));
-
-  const Interval apart = there ? in_memory(ratio(cycles[dram], cycles[shared])) : Interval{};
-  run.report.judge({"01.10a", "global memory is 100-150 times slower than shared, in latency",
-                    "100-150x slower", "Dr. Dobb's"},
-                   beats(100, 150), apart, slower(apart));
-}
-
-void measure(const Run& run, size_t bytes) {
-  const Device& device = *run.device;
+void run_latency(const Run& run) {
+  run.report.begin("latency", "one thread, each load's address is the answer of the load before");
   const unsigned timed = run.quick ? 4096 : 16384;
-  const DeviceBuffer<char> small(size_t(small_slots) * slot_bytes);
-  const DeviceBuffer<char> medium(chase::l2_ring_bytes(device.l2_bytes()));
-  const DeviceBuffer<char> large(bytes);
-  const std::vector<Chase> chases = all_chases(device, small, medium, large);
+  Once<Rings> rings{[&] { return Rings(run); }};
+  measure_places(run, {[&] { return measure_in_turn(run, rings(), timed); }});
+  const bool two_halves =
+      measure_sides(run, {[&] { return chase::measure_halves(*run.device, timed / 2); }});
+  if (run.device) {
+    const size_t largest = largest_ring(run);
+    if (largest < wanted_ring(run)) run.report.note("rings end at " + bytes_text(double(largest)));
+    measure_curve(run, capacity_of(*run.device, two_halves),
+                  [&](size_t bytes) { return measure_ring(rings().large, bytes, timed); });
+    if (run.device->number >= 0 && !no_clusters(*run.device).empty())
+      run.report.left_out("the shared memory of another block", no_clusters(*run.device));
+  }
+  rings.found.reset();
+  run_bandwidth(run);
+}
 
-  DeviceBuffer<Answer> answer(1);
-  std::vector<chase::Counting> in_turn;
-  for (const Chase& each : chases) in_turn.push_back([&] { return load_of(each, answer, timed); });
-  std::vector<Readings> ns;
-  const std::vector<Readings> cycles = chase::cycles_in_turn(run.measuring, in_turn, ns);
-  const chase::Distances halves = chase::measure_halves(device, timed / 2);
-  show_places(run, chases, cycles, ns, halves);
-  if (chases.size() <= cluster)
-    run.report.left_out("the shared memory of another block", no_clusters(device));
+// ---- claims ----
 
-  const Calibrated c{cycles[l1].median(), cycles[near_l2].median(), cycles[dram].median()};
-  measure_curve(run, large, capacity_of(device, halves.far.repeats > 0), c, timed);
-  judge(run, cycles, beyond_l2(device, chases[dram].bytes));
+std::vector<Claim> claims(const Run& run) {
+  const auto cycles = [](const char* key) { return Level{.ref = key, .metric = latency}; };
+  const auto times = [](const char* slow, const char* fast) {
+    return Level{.ref = slow, .metric = over(fast)};
+  };
+  const bool past_l2 =
+      !run.device ||
+      beyond_l2(*run.device, double(dram_ring_bytes(*run.device, largest_ring(run))));
+  const char* const too_small = past_l2 ? "" : "too little memory is free for a ring beyond the L2";
+  return {{.part = {"01.1a", "shared memory, L1, constant and read-only hits take about a cycle",
+                    "~1", "lectures"},
+           .rule = at_most(2),
+           .levels = {cycles("chase_shared"), cycles("chase_l1"), cycles("chase_constant"),
+                      cycles("chase_read_only")}},
+          {.part = {"01.1b", "global memory takes 200-800 cycles", "200-800", "lectures"},
+           .rule = from_to(200, 800),
+           .levels = {cycles("chase_dram")},
+           .unless = too_small},
+          {.part = {"01.1c", "global memory takes 200-300 cycles", "200-300", "8800 GTX", g80},
+           .rule = from_to(200, 300),
+           .levels = {cycles("chase_dram")},
+           .unless = too_small},
+          {.part = {"01.1d", "on-chip memories have much lower latency than global memory",
+                    "~1 against 200-800", "lectures"},
+           .rule = much_beats(),
+           .levels = {times("chase_dram", "chase_l1"), times("chase_dram", "chase_read_only"),
+                      times("chase_dram", "chase_constant"), times("chase_dram", "chase_shared")},
+           .unless = too_small},
+          // local and global memory at their fastest, out of L1: further out the order is plain
+          {.part = {"01.2", "registers are fastest, then shared memory, then local and global",
+                    "the order", "wiki"},
+           .rule = beats(),
+           .levels = {times("chase_local", "chase_shared"), times("chase_l1", "chase_shared"),
+                      times("chase_shared", "chase_register")}},
+          {.part = {"01.10a", "global memory is 100-150 times slower than shared, in latency",
+                    "100-150x slower", "Dr. Dobb's"},
+           .rule = beats(100, 150),
+           .levels = {times("chase_dram", "chase_shared")},
+           .unless = too_small},
+          bandwidth_claim(run)};
+}
+
+// ---- what it declares ----
+
+Needs needs(const Run& run) {
+  const double ring = double(largest_ring(run));
+  const Needs bandwidth = bandwidth_needs(run);
+  return {
+      .allocated = std::max(1.1 * ring + beside_the_ring(*run.device), bandwidth.allocated),
+      .touched = std::min(double(dram_ring_bytes(*run.device, size_t(ring))), bandwidth.touched)};
 }
 
 }  // namespace
 
-void latency(const Run& run) {
-  run.report.begin("latency", "one thread, each load's address is the answer of the load before");
-  if (run.device) {
-    const size_t bytes = largest_ring(run);
-    if (bytes < wanted_ring(run)) run.report.note("rings end at " + bytes_text(double(bytes)));
-    measure(run, bytes);
-  } else {
-    show_lectures(run);
-    run.report.left_out("cycles of every space, the curve over the footprint, bandwidths");
-    judge(run, std::vector<Readings>(cluster), true);
-  }
-  chase::measure_bandwidth(run);
-}
+extern const Experiment latency_experiment{
+    .name = "latency",
+    .about = "cycles until a load answers, in every memory space",
+    .run = run_latency,
+    .claims = claims,
+    .needs = needs,
+    .tasks = bandwidth_tasks,
+};

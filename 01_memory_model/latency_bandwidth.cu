@@ -5,7 +5,10 @@
 //   2  read_global  every warp reads 512 neighbouring bytes of global memory, then the next
 #include <algorithm>
 
-#include "chase.cuh"
+#include "../common/checked.cuh"
+#include "latency.hpp"
+
+using namespace samples;
 
 namespace {
 
@@ -70,26 +73,17 @@ __global__ void __launch_bounds__(block_threads, blocks_at_once)
 
 // ---- what is right ----
 
-/// Word i: without pattern, so that no two words stand in for two others.
-__host__ __device__ unsigned word_at(size_t i) {
-  unsigned x = unsigned(i) ^ unsigned(i >> 32) * 0x9e3779b1u;
-  x = (x ^ x >> 16) * 0x85ebca6bu;
-  x = (x ^ x >> 13) * 0xc2b2ae35u;
-  return x ^ x >> 16;
-}
-
-__global__ void fill(unsigned* words, size_t n) {
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
-    words[i] = word_at(i);
-}
+/// Word i of what is read.
+struct Word {
+  __device__ unsigned operator()(size_t i) const { return scrambled(i); }
+};
 
 /// Hands every word of global memory to the thread that has to read it: from words to threads,
 /// where the kernel goes from threads to words.
 __global__ void add_to_readers(unsigned* right, unsigned readers, size_t words) {
   const size_t threads = size_t(gridDim.x) * blockDim.x;
   for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < words; i += threads)
-    atomicAdd(&right[i / 4 % readers], word_at(i));
+    atomicAdd(&right[i / 4 % readers], scrambled(i));
 }
 
 /// What every thread of a block sums up in shared memory.
@@ -99,64 +93,61 @@ std::vector<unsigned> shared_sums(unsigned blocks, unsigned turns) {
     for (unsigned thread = 0; thread < block_threads; ++thread) {
       unsigned once = 0;
       for (unsigned word = 4 * thread; word < 4 * (thread + loads_a_turn); ++word)
-        once += word_at(word);
+        once += scrambled(word);
       sums.push_back(once * turns);
     }
   return sums;
 }
 
+struct IsSum {
+  const unsigned* right;
+  __device__ bool operator()(size_t thread, unsigned found) const { return found == right[thread]; }
+};
+
 /// What both kernels read, and what their threads find.
 struct Memory {
-  static constexpr size_t canaries = 64;  ///< behind the sums
-
   unsigned blocks;
   DeviceBuffer<unsigned> words;
-  DeviceBuffer<unsigned> sums{size_t(blocks) * block_threads + canaries};
-  DeviceBuffer<unsigned> right{size_t(blocks) * block_threads};
+  Output<unsigned> sums;
+  DeviceBuffer<unsigned> right;
 
   /// `quads`: of 16 bytes, at least as many as fill a block's shared memory.
-  Memory(unsigned blocks, size_t quads) : blocks(blocks), words(4 * quads) {
-    fill<<<1024, 256>>>(words.data(), words.size());
-    CUDA_CHECK_LAUNCH();
-  }
-  const uint4* quads() const { return reinterpret_cast<const uint4*>(words.data()); }
-  double bytes() const { return double(words.bytes()); }
+  Memory(unsigned blocks, size_t quads)
+      : blocks(blocks),
+        words(filled<unsigned>(4 * quads, Word{})),
+        sums(threads()),
+        right(threads()) {}
   unsigned threads() const { return blocks * block_threads; }
+  const uint4* quads() const { return reinterpret_cast<const uint4*>(words.data()); }
 
-  /// Sums that are not these; nothing behind them may have been written.
-  size_t wrong(std::vector<unsigned> expected) const {
-    expected.resize(sums.size(), ~0u);  // as poisoned
-    const std::vector<unsigned> found = sums.to_host();
-    size_t wrong = 0;
-    for (size_t t = 0; t < found.size(); ++t) wrong += found[t] != expected[t];
-    return wrong;
+  size_t wrong_from_shared(unsigned turns) {
+    right.copy_from(shared_sums(blocks, turns));
+    return sums.wrong(IsSum{right.data()});
   }
-  std::vector<unsigned> global_sums() {
+  size_t wrong_from_global() {
     CUDA_CHECK(cudaMemset(right.data(), 0, right.bytes()));
     add_to_readers<<<1024, 256>>>(right.data(), threads(), words.size());
     CUDA_CHECK_LAUNCH();
-    return right.to_host();
-  }
-  Task shared_task(unsigned turns) {
-    Check check;
-    check.poison = [this] { sums.poison(); };
-    check.wrong = [this, turns] { return wrong(shared_sums(blocks, turns)); };
-    return {"read_shared",
-            [this, turns] { read_shared<<<blocks, block_threads>>>(sums.data(), quads(), turns); },
-            std::move(check)};
-  }
-  Task global_task() {
-    Check check;
-    check.poison = [this] { sums.poison(); };
-    check.wrong = [this] { return wrong(global_sums()); };
-    return {
-        "read_global",
-        [this] { read_global<<<blocks, block_threads>>>(sums.data(), quads(), words.size() / 4); },
-        std::move(check)};
+    return sums.wrong(IsSum{right.data()});
   }
 };
 
-// ---- what to expect ----
+Task shared_task(const Shared<Memory>& m, unsigned turns) {
+  return {
+      std::string(name_of<read_shared>()),
+      [m, turns] { read_shared<<<m->blocks, block_threads>>>(m->sums.data(), m->quads(), turns); },
+      {[m] { m->sums.poison(); }, [m, turns] { return m->wrong_from_shared(turns); }, ""}};
+}
+Task global_task(const Shared<Memory>& m) {
+  return {std::string(name_of<read_global>()),
+          [m] {
+            read_global<<<m->blocks, block_threads>>>(m->sums.data(), m->quads(),
+                                                      m->words.size() / 4);
+          },
+          {[m] { m->sums.poison(); }, [m] { return m->wrong_from_global(); }, ""}};
+}
+
+// ---- prediction ----
 
 /// Bytes that the loads of a launch take out of shared memory.
 double bytes_from_shared(double threads, double turns) {
@@ -174,50 +165,67 @@ double interface_gbs(const Device& device) {
   return device.theoretical_gbs > 0 ? device.theoretical_gbs : NAN;
 }
 
-// ---- the experiment ----
-
-/// How many times as many bytes a second as from global memory.
-Interval times_as_fast(const Readings& shared, double shared_bytes, const Readings& global,
-                       double global_bytes) {
-  return scaled(ratio(global, shared), shared_bytes / global_bytes);
-}
+// ---- the table ----
 
 /// Bytes of the array in global memory: beyond the L2, or what fits.
 size_t global_bytes(const Run& run) {
   size_t wanted = size_t(256) << 20;
-  while (!beyond_l2(*run.device, double(wanted))) wanted *= 2;
-  return fitting_size("latency", 0, wanted, run.memory_there(),
-                      [](size_t n) { return 1.1 * double(n); });
+  while (run.device && !beyond_l2(*run.device, double(wanted))) wanted *= 2;
+  const size_t bytes = fitting_size("latency", 0, wanted, run.memory_there(),
+                                    [](size_t n) { return 1.1 * double(n); });
+  return std::max(bytes / sizeof(uint4), size_t(tile_words)) * sizeof(uint4);
 }
 
-void judge_bandwidth(const Run& run, const Interval& r) {
-  run.report.judge({"01.10b", "global memory is 100-150 times slower than shared, in bandwidth",
-                    "100-150x slower", "Dr. Dobb's"},
-                   beats(100, 150), r, slower(r) + ", all multiprocessors reading");
+unsigned blocks_of(const Run& run) {
+  return run.device ? 2 * unsigned(run.device->prop.multiProcessorCount) : 2;
 }
 
 }  // namespace
 
-void chase::measure_bandwidth(const Run& run) {
-  if (!run.device) return judge_bandwidth(run, {});
-  const Device& device = *run.device;
-  const size_t bytes = global_bytes(run);
+void run_bandwidth(const Run& run) {
   constexpr unsigned turns = 512;  // 0.5 ms on 9.0, beside which filling the tile hardly counts
-  Memory memory(2 * unsigned(device.prop.multiProcessorCount),
-                std::max<size_t>(bytes / sizeof(uint4), tile_words));
-  const std::vector<Readings> times =
-      run.time_in_turn({memory.shared_task(turns), memory.global_task()});
+  const double from_shared = bytes_from_shared(double(blocks_of(run)) * block_threads, turns);
+  Sheet sheet(run, "all multiprocessors read", {gigabytes_per_second(), spread()});
+  sheet.add({.ref = name_of<read_shared>(), .words = "shared", .bytes = from_shared});
+  sheet.add({.ref = name_of<read_global>(), .words = "global", .bytes = double(global_bytes(run))});
+  SharedByTasks memory(
+      [&run] { return Memory(blocks_of(run), global_bytes(run) / sizeof(uint4)); });
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    return row.ref.key == name_of<read_shared>() ? shared_task(memory(), turns)
+                                                 : global_task(memory());
+  });
+  sheet.predict(
+      [&](const Row& row) {
+        if (!run.device) return double(NAN);
+        const bool shared = row.ref.key == name_of<read_shared>();
+        return row.bytes * 1e-6 / (shared ? banks_gbs(*run.device) : interface_gbs(*run.device));
+      },
+      Basis::from_device);
+  sheet.print({"predicted: 32 banks of 4 bytes per cycle; the memory's clock and width"});
+}
 
-  const double from_shared = bytes_from_shared(memory.threads(), turns);
-  const Statistics shared = gigabytes_per_second(from_shared, times[0].statistics());
-  const Statistics global = gigabytes_per_second(memory.bytes(), times[1].statistics());
-  Table table(run.report, "all multiprocessors read",
-              {compared("GB/s", "bandwidth", "GB/s", 0), shown("spread")});
-  table.row({"shared"}, {Compared{banks_gbs(device), shared}, spread_text(shared)});
-  table.row({"global"}, {Compared{interface_gbs(device), global}, spread_text(global)});
-  table.print();
-  run.report.note("predicted: 32 banks of 4 bytes a cycle; the memory's clock and width");
-  const bool past_l2 = beyond_l2(device, memory.bytes());
-  judge_bandwidth(run, past_l2 ? times_as_fast(times[0], from_shared, times[1], memory.bytes())
-                               : not_measured("too little memory is free to read beyond the L2"));
+Claim bandwidth_claim(const Run& run) {
+  const bool past_l2 = !run.device || beyond_l2(*run.device, double(global_bytes(run)));
+  return {
+      .part = {"01.10b", "global memory is 100-150 times slower than shared, in bandwidth",
+               "100-150x slower", "Dr. Dobb's"},
+      .rule = beats(100, 150),
+      .pairs = {{.slow = name_of<read_global>(), .fast = name_of<read_shared>(), .per_byte = true}},
+      .here = "all multiprocessors reading",
+      .unless = past_l2 ? "" : "too little memory is free to read beyond the L2"};
+}
+
+Needs bandwidth_needs(const Run& run) {
+  const double bytes = double(global_bytes(run));
+  return {.allocated = bytes + 8.0 * blocks_of(run) * block_threads, .touched = bytes};
+}
+
+std::vector<Checked> bandwidth_tasks(size_t n) {
+  const Shared memory(Memory(3, n + tile_words));
+  std::vector<Checked> all;
+  for (const Task& task : {shared_task(memory, 31), global_task(memory)})
+    all.push_back({.task = task, .elements = memory->threads(), .change_one = [memory] {
+                     memory->sums.change(7);
+                   }});
+  return all;
 }

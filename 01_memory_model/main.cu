@@ -9,7 +9,7 @@
 [[gnu::weak]] void registers(const Run&);
 [[gnu::weak]] void local_arrays(const Run&);
 [[gnu::weak]] void constant(const Run&);
-[[gnu::weak]] void latency(const Run&);
+[[gnu::weak]] extern const samples::Experiment latency_experiment;
 [[gnu::weak]] void carveout(const Run&);
 [[gnu::weak]] void timing(const Run&);
 
@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
                {"registers", "register budgets, spills, and how many blocks fit", &registers},
                {"local_arrays", "which arrays live in local memory", &local_arrays},
                {"constant", "broadcast and serialised constant reads, hits and misses", &constant},
-               {"latency", "cycles until a load answers, in every memory space", &latency},
+               listed(&latency_experiment),
                {"carveout", "how much of L1 shared memory takes", &carveout},
                {"timing", "six ways to time a kernel, and what each measures", &timing},
            }},

@@ -20,13 +20,13 @@ FOUND = ("measured", "calibration", "counted", "predicted")  # in this order: wh
 
 # name, what it is, sizes by `device`, latencies by `latency`, cases whose bandwidth it is; each the first that is there
 MEMORIES = [
-    ("registers", "of a thread; latency: of a multiply-add", ["register file, a multiprocessor"], ["register"], []),
-    ("shared memory", "of a block", ["shared memory, a multiprocessor"], ["shared"], ["shared"]),
-    ("L1", "global, local, read-only", ["L1 and read-only cache, a multiprocessor"], ["L1"], ["L1"]),
-    ("texture path", "through L1, filtered", [], ["texture, hit"], ["texture"]),
-    ("constant cache", "a word for all lanes", ["constant cache, a multiprocessor"], ["constant, hit"], ["constant"]),
-    ("L2", "for all multiprocessors", ["L2 cache"], ["L2, near", "L2"], ["L2"]),
-    ("device memory", "global, local, constant, textures", ["device memory"], ["DRAM"], ["device memory", "global"]),
+    ("registers", "of a thread; latency: of a multiply-add", ["register file, a multiprocessor"], ["chase_register"], []),
+    ("shared memory", "of a block", ["shared memory, a multiprocessor"], ["chase_shared"], ["read_shared"]),
+    ("L1", "global, local, read-only", ["L1 and read-only cache, a multiprocessor"], ["chase_l1"], ["L1"]),
+    ("texture path", "through L1, filtered", [], ["chase_texture"], ["texture"]),
+    ("constant cache", "a word for all lanes", ["constant cache, a multiprocessor"], ["chase_constant"], ["constant"]),
+    ("L2", "for all multiprocessors", ["L2 cache"], ["chase_l2"], ["L2"]),
+    ("device memory", "global, local, constant, textures", ["device memory"], ["chase_dram"], ["device memory", "read_global"]),
     ("host memory", "over the link", ["host memory"], ["host"], ["host memory", "host"]),
 ]
 

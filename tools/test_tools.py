@@ -930,11 +930,11 @@ class Memories(InFolder):
     def found(self):
         return [self.size("multiprocessors", 7, ""), self.size("register file, a multiprocessor", 256, "KiB"),
                 self.size("constant cache, a multiprocessor", 8, "KiB", kind="predicted"),
-                self.size("L2 cache", 3072, "KiB"), self.of_latency("L1", "latency", "cycles", 31.6, kind="calibration"),
-                self.of_latency("load", "latency", "cycles", 99, at="1024", parameter="footprint"),
-                self.of_latency("shared", "bandwidth", "GB/s", 1234, kind="predicted"),
-                self.of_latency("shared", "bandwidth", "GB/s", 1100),
-                self.of_latency("global", "bandwidth", "GB/s", 432)]
+                self.size("L2 cache", 3072, "KiB"), self.of_latency("chase_l1", "latency", "cycles", 31.6, kind="calibration"),
+                self.of_latency("chase_l1", "latency", "cycles", 99, at="1024", parameter="footprint"),
+                self.of_latency("read_shared", "bandwidth", "GB/s", 1234, kind="predicted"),
+                self.of_latency("read_shared", "bandwidth", "GB/s", 1100),
+                self.of_latency("read_global", "bandwidth", "GB/s", 432)]
 
     def test_the_list_has_what_the_file_has(self):
         done = run("draw_memories.py", self.save("r.csv", *self.found()), "--list")

@@ -1,10 +1,8 @@
 // Self-checks of latency.cu, compiled in its place where BUILD_TESTING is on.
 #include "../latency.cu"
 
-#include <doctest/doctest.h>
-
 #include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/plausible.hpp"
+#include "../../common/checks/standard.hpp"
 
 namespace {
 
@@ -59,9 +57,6 @@ TEST_CASE("latency: predictions, by hand") {
   CHECK(predicted_cycles(1e6, {1, 1}, c) == doctest::Approx(660));
   CHECK(dependent_arithmetic_cycles(9) == 4);
   CHECK(dependent_arithmetic_cycles(6) == 6);
-  CHECK(predicted_of(local, c, 9) == 30);
-  CHECK(predicted_of(read_only, c, 9) == 30);
-  CHECK(std::isnan(predicted_of(texture, c, 9)));
 }
 
 // Recorded on one H200, whose L2 of 60 MiB has two halves.
@@ -103,82 +98,68 @@ TEST_CASE("latency: rings of made-up devices") {
   }
 }
 
-TEST_CASE("latency: rings fit made-up GPUs, and the largest is beyond the L2") {
-  check_on_made_up_devices([](const Run& run) {
+TEST_CASE("latency: footprints of made-up GPUs end with the largest ring") {
+  std::string printed;
+  Report report("latency", &printed);
+  for (const Device& device : made_up_devices()) {
+    const Run run{report, &device, {}};
     const size_t bytes = largest_ring(run);
     CHECK(bytes % slot_bytes == 0);
     CHECK(footprints(run, bytes).back() == bytes);
-    const double from_memory = double(dram_ring_bytes(*run.device, bytes));
-    return Needs{1.1 * double(bytes) + beside_the_ring(*run.device), from_memory};
-  });
+  }
 }
 
-TEST_CASE("latency: each claim compares the text's pair, the right way round") {
-  const Device device = made_up(9, 228 << 10, 60 << 20);
-  std::string printed;
-  Report report("latency", &printed);
-  const Run run{report, &device, {}};
-  const auto verdicts = [&](std::initializer_list<double> cycles, bool past_l2 = true) {
-    std::vector<Readings> places;
-    for (const double each : cycles) places.push_back({std::vector<double>(15, each)});
-    printed.clear();
-    judge(run, places, past_l2);
-  };
-  const auto says = [&](const char* line) { return printed.find(line) != std::string::npos; };
-  verdicts({0.5, 1, 1.2, 1.1, 1.2, 1.2, 90, 150, 250});  // register, shared ... texture, L2, DRAM
-  for (const char* line : {"01.1a  holds  ", "01.1b  holds  ", "01.1c  holds  ", "01.1d  holds  ",
-                           "01.2   holds  ", "01.10a holds, stronger"})
-    CHECK(says(line));
-  verdicts({4, 23, 29, 28, 32, 32, 88, 280, 659});
-  for (const char* line : {"01.1a  does not hold", "01.1b  holds  ", "01.1c  no longer",
-                           "01.1d  holds  ", "01.2   holds  ", "01.10a holds, weaker"})
-    CHECK(says(line));
-  CHECK(says("28.7x slower"));
-  CHECK(says("20.6x slower"));
-  verdicts({4, 40, 29, 28, 32, 32, 88, 280, 30});  // local before shared, memory before L1
-  for (const char* line : {"01.1b  does not hold", "01.1d  does not hold", "01.2   does not hold",
-                           "01.10a does not hold"})
-    CHECK(says(line));
-  verdicts({30, 23, 29, 28, 32, 32, 88, 280, 659}, false);
-  CHECK(says("01.2   does not hold"));  // registers slower than shared memory
-  for (const char* line :
-       {"01.1b  not judged", "01.1c  not judged", "01.1d  not judged", "01.10a not judged"})
-    CHECK(says(line));
+TEST_CASE("latency: the ratio of two places, the right way round") {
+  OfPlaces found;
+  for (size_t i = 0; i < std::size(places); ++i)
+    found.cycles.push_back({std::vector<double>(15, double(i + 1))});
+  REQUIRE(places[1].key == std::string("chase_shared"));
+  REQUIRE(places[8].key == std::string("chase_dram"));
+  CHECK(found.ratio_of("chase_dram", "chase_shared").median == doctest::Approx(4.5));
+  CHECK(found.ratio_of("chase_shared", "chase_dram").median == doctest::Approx(2.0 / 9));
+  found.cycles[8].ms.clear();  // a place that this GPU does not have
+  found.cycles[1].ms.clear();
+  CHECK(std::isnan(found.ratio_of("chase_dram", "chase_shared").median));
 }
 
-TEST_CASE("latency: the rows of a made-up device that are predicted") {
-  const Device device = made_up(9, 228 << 10, 60 << 20);
-  std::string printed;
-  Report report("latency", &printed);
-  const Run run{report, &device, {}};
-  std::vector<Chase> chases;
-  std::vector<Readings> cycles, ns;
-  for (const double each : {4.0, 23.0, 29.0, 28.0, 32.0, 32.0, 88.0, 280.0, 659.0, 190.0}) {
-    chases.push_back({std::to_string(each), 1024, "-", {}, {}});
-    cycles.push_back({std::vector<double>(15, each)});
-    ns.push_back({std::vector<double>(15, each / 2)});  // as at 2 GHz
-  }
-  chase::Distances halves;
-  halves.near = {279, 279, 279, 66};
-  halves.far = {457, 457, 457, 66};
-  halves.far_ns = {228, 228, 229, 66};
-  show_places(run, chases, cycles, ns, halves);
-  const std::string csv = report.csv("2026-01-01");
-  const auto timed = [&](double cycles_of_row) {
-    return csv.find(std::to_string(cycles_of_row) + ",,,measured,time of a load,ns,") !=
-           std::string::npos;
+TEST_CASE("latency: what decides each part") {
+  const auto verdict = [](const char* part, const std::vector<Given>& given) {
+    return verdict_if(latency_experiment, part, given);
   };
-  for (const double outside : {280.0, 659.0, 190.0}) CHECK(timed(outside));
-  for (const double inside : {4.0, 23.0, 29.0, 28.0, 32.0, 88.0}) CHECK_FALSE(timed(inside));
-  CHECK(csv.find("\"L2, far\",,,measured,time of a load,ns,228,228,229,66,") != std::string::npos);
-  for (size_t line = 0; line < printed.size(); line = printed.find('\n', line) + 1)
-    CHECK(printed.find('\n', line) - line <= 100);
-  REQUIRE(report.predictions().size() == 4);
-  const double expected[][2] = {{4, 4}, {32, 29}, {32, 32}, {280, 279}};
-  for (size_t i = 0; i < 4; ++i) {
-    CHECK(report.predictions()[i].predicted == expected[i][0]);
-    CHECK(report.predictions()[i].measured == expected[i][1]);
-  }
+  const auto cycles = [](const char* key, double value) { return Given{key, value, "latency"}; };
+  const auto times = [](const char* slow, const char* fast, double value) {
+    return Given{slow, value, "latency over that of " + std::string(fast)};
+  };
+  const char *const holds = verdict_text(Verdict::holds), *const does_not =
+                                                              verdict_text(Verdict::does_not_hold);
+  CHECK(verdict("01.1a", {}) == holds);
+  CHECK(verdict("01.1a", {cycles("chase_local", 30), cycles("chase_texture", 88)}) == holds);
+  CHECK(verdict("01.1a", {cycles("chase_shared", 23), cycles("chase_l1", 32),
+                          cycles("chase_constant", 28), cycles("chase_read_only", 32)}) ==
+        does_not);
+  CHECK(verdict("01.1a", {cycles("chase_shared", 23), cycles("chase_l1", 32)}) ==
+        verdict_text(Verdict::depends));
+  CHECK(verdict("01.1b", {cycles("chase_dram", 659)}) == holds);
+  CHECK(verdict("01.1b", {cycles("chase_l2", 659)}) == does_not);
+  CHECK(verdict("01.1c", {cycles("chase_dram", 250)}) == holds);
+  CHECK(verdict("01.1c", {cycles("chase_dram", 659)}) == verdict_text(Verdict::no_longer));
+  CHECK(verdict("01.1d",
+                {times("chase_dram", "chase_l1", 20), times("chase_dram", "chase_read_only", 20),
+                 times("chase_dram", "chase_constant", 20),
+                 times("chase_dram", "chase_shared", 20)}) == holds);
+  CHECK(verdict("01.1d", {}) == does_not);
+  CHECK(verdict("01.2",
+                {times("chase_local", "chase_shared", 1.3), times("chase_l1", "chase_shared", 1.3),
+                 times("chase_shared", "chase_register", 5)}) == holds);
+  CHECK(verdict("01.2", {times("chase_shared", "chase_register", 5)}) ==
+        verdict_text(Verdict::depends));
+  CHECK(verdict("01.2", {}) == does_not);
+  CHECK(verdict("01.10a", {times("chase_dram", "chase_shared", 28)}) ==
+        verdict_text(Verdict::holds_weaker));
+  CHECK(verdict("01.10a", {times("chase_dram", "chase_l1", 28)}) == does_not);
+  // the rows have as many bytes as 200 blocks read, and as the memory beyond an L2 of 1 MiB
+  CHECK(verdict("01.10b", {{"read_shared", 1}, {"read_global", 10}}).starts_with("holds"));
+  CHECK(verdict("01.10b", {{"read_shared", 1e4}, {"read_global", 1}}) == does_not);
 }
 
 TEST_CASE("latency: a launch too short for the timer has no nanoseconds") {
@@ -195,7 +176,7 @@ TEST_CASE("latency: the GPU's timer and its clock agree") {
   constexpr unsigned slots = 4096;
   const DeviceBuffer<char> memory(size_t(slots) * slot_bytes);
   DeviceBuffer<Answer> answer(1);
-  const Chase ring = in_global("L2", "", chase_l2, chase::linked(memory, slots), slots);
+  const Chase ring = in_global(chase_l2, memory, slots);
   const chase::Load load = load_of(ring, answer, 16384);
   CAPTURE(load.cycles);
   CAPTURE(load.ns);
@@ -210,20 +191,17 @@ TEST_CASE("latency: every chase ends where the ring leads") {
   DeviceBuffer<Answer> answer(1);
   for (const unsigned slots : {1u, 2u, 31u, 97u, 256u}) {
     const DeviceBuffer<char> memory(size_t(slots) * slot_bytes);
-    const size_t ring = chase::linked(memory, slots);
     std::vector<Chase> chases;
     chases.push_back(in_register());
     chases.push_back(in_shared(slots));
     chases.push_back(in_local(slots));
     chases.push_back(in_constant(slots));
     chases.push_back(in_texture(slots));
-    chases.push_back(in_global("L1", "", chase_l1, ring, slots));
-    chases.push_back(in_global("read-only", "", chase_read_only, ring, slots));
-    chases.push_back(in_global("L2", "", chase_l2, ring, slots));
+    for (const GlobalKernel kernel : {chase_l1, chase_read_only, chase_l2})
+      chases.push_back(in_global(kernel, memory, slots));
     if (no_clusters(device).empty()) chases.push_back(in_cluster(slots));
     for (const Chase& chase : chases)
       for (const unsigned timed : {256u, 768u, 1024u}) {
-        CAPTURE(chase.name);
         CAPTURE(slots);
         CHECK(load_of(chase, answer, timed).cycles > 0);  // throws if it ends elsewhere
         CHECK_THROWS_AS(
@@ -242,7 +220,7 @@ TEST_CASE("latency: a ring of more slots than link() has threads") {
   constexpr unsigned slots = 300007;
   const DeviceBuffer<char> memory(size_t(slots) * slot_bytes);
   DeviceBuffer<Answer> answer(1);
-  const Chase ring = in_global("L2", "", chase_l2, chase::linked(memory, slots), slots);
+  const Chase ring = in_global(chase_l2, memory, slots);
   CHECK(load_of(ring, answer, 300032).cycles > 0);  // all of its slots
 }
 
@@ -255,7 +233,4 @@ TEST_CASE("latency: the texture lives as long as its chase") {
   CHECK(load_of(chase, answer, 256).cycles > 0);  // throws if it went round the other
 }
 
-TEST_CASE("latency: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  check_plausible([](const Run& run) { latency(run); });
-}
+EXPERIMENT_CHECKS(latency)
