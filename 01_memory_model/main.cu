@@ -6,7 +6,7 @@
 [[gnu::weak]] void device(const Run&);
 [[gnu::weak]] void symbols(const Run&);
 [[gnu::weak]] void pointers(const Run&);
-[[gnu::weak]] void registers(const Run&);
+[[gnu::weak]] extern const samples::Experiment registers_experiment;
 [[gnu::weak]] void local_arrays(const Run&);
 [[gnu::weak]] void constant(const Run&);
 [[gnu::weak]] extern const samples::Experiment latency_experiment;
@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
                 &symbols},
                {"pointers", "one pointer to every space, and memory that both sides dereference",
                 &pointers},
-               {"registers", "register budgets, spills, and how many blocks fit", &registers},
+               listed(&registers_experiment),
                {"local_arrays", "which arrays live in local memory", &local_arrays},
                {"constant", "broadcast and serialised constant reads, hits and misses", &constant},
                listed(&latency_experiment),

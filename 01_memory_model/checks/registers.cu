@@ -1,18 +1,15 @@
 // Self-checks of registers.cu, compiled in its place where BUILD_TESTING is on.
 #include "../registers.cu"
 
-#include <doctest/doctest.h>
-
 #include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/plausible.hpp"
+#include "../../common/checks/standard.hpp"
 
-TEST_CASE("registers: made-up GPUs hold the windows, and the blocks that launch bounds ask for") {
-  check_on_made_up_devices([](const Run& run) {
-    const Multiprocessor has = multiprocessor_of(run.device->prop);
+TEST_CASE("registers: made-up GPUs hold the blocks that launch bounds ask for") {
+  for (const Device& device : made_up_devices()) {
+    const Multiprocessor has = multiprocessor_of(device.prop);
     CHECK(resident_blocks(has, 64) >= 8);
     CHECK(resident_blocks(has, 255) >= 1);
-    return Needs{8.0 * double(windows_of(run))};
-  });
+  }
 }
 
 TEST_CASE("registers: rolling from window to window gives the hash of each window") {
@@ -44,6 +41,8 @@ TEST_CASE("registers: predicted blocks are those of the occupancy tables") {
   CHECK(resident_blocks(text_gpus, 255) == 2);         // the most registers that a thread can have
   CHECK(resident_blocks({65536, 1024, 16}, 32) == 8);  // compute capability 7.5: half the threads
   CHECK(resident_blocks({65536, 2048, 8}, 32) == 8);
+  CHECK(resident_blocks({65536, 2048, 32, 100 << 10}, 32, 9216) == 10);  // 10 KiB of each block
+  CHECK(resident_blocks({65536, 2048, 32, 228 << 10}, 64, 9216) == 8);
 }
 
 TEST_CASE("registers: predicted times, by hand") {
@@ -57,78 +56,58 @@ TEST_CASE("registers: predicted times, by hand") {
       std::isnan(predicted_ms(16, {2, INFINITY})));  // nothing was spilled in the row of constants
 }
 
-TEST_CASE("registers: the budgets, and which kernel is the tightest") {
+TEST_CASE("registers: every budget is its kernel's") {
   const std::vector<Budget> budgets = all_budgets();
-  CHECK((budgets[in_registers].kernel == hash_bounded));
-  CHECK(budgets[spilling].registers == 65536 / (8 * threads));
-  CHECK((budgets.back().kernel == hash_unsaid));
-  CHECK(tightest({{90, 0, 5}, {64, 160, 8}, {128, 0, 4}}) == 1);
-  CHECK(tightest({{90, 0, 5}}) == 0);
-}
-
-TEST_CASE("registers: each claim takes the right pair, the right way round") {
-  Device device;
-  device.number = -1;
-  std::string printed;
-  Report report("registers", &printed);
-  const Run run{report, &device, {}};
-  const auto says = [&](const Compiled& wide, const Compiled& tight, double slowdown) {
-    printed.clear();
-    judge(run, wide, tight, interval_of_median(std::vector<double>(15, slowdown)));
-    return printed;
+  const auto kernel_of = [&](const Ref& ref) {
+    for (const Budget& budget : budgets)
+      if (same(budget.ref, ref)) return budget.kernel;
+    return Kernel(nullptr);
   };
-  CHECK(says({91, 0, 5}, {32, 352, 16}, 13).find("01.3   holds") != std::string::npos);
-  CHECK(printed.find("13.0x slower") != std::string::npos);
-  CHECK(printed.find("01.4   holds") != std::string::npos);
-  CHECK(says({91, 0, 5}, {32, 352, 16}, 0.9).find("01.3   does not hold") != std::string::npos);
-  CHECK(says({91, 0, 5}, {32, 0, 5}, 13).find("nothing is spilled") != std::string::npos);
-  CHECK(printed.find("01.4   does not hold") != std::string::npos);
-  CHECK(says({91, 8, 5}, {32, 352, 16}, 13).find("does not optimise") != std::string::npos);
-}
-
-TEST_CASE("registers: every budget gives the same hashes, and no thread too many writes") {
-  if (skip_without_gpu()) return;
-  for (const size_t n : {1, 31, 127, 129, 1009, 40007}) {
-    CAPTURE(n);
-    Windows windows(n, 37);
-    for (const Budget& budget : all_budgets()) {
-      CAPTURE(budget.name);
-      CAPTURE(budget.at);
-      CHECK(wrong_after(windows.task(budget)) == 0);
-    }
+  CHECK((kernel_of(in_registers) == hash_bounded));
+  CHECK((kernel_of(spilling) == hash_resident<8>));
+  CHECK((kernel_of("hash_unsaid") == hash_unsaid));
+  for (const Budget& budget : budgets) {
+    if (budget.ref.key == "hash_resident" || budget.ref.key == "hash_to_shared")
+      CHECK(budget.registers == std::min(255, 65536 / int(budget.ref.at) / threads));
+    if (budget.ref.key == "hash_within") CHECK(budget.registers == int(budget.ref.at));
   }
 }
 
-TEST_CASE("registers: the check finds a wrong hash and a result too many") {
-  if (skip_without_gpu()) return;
-  Windows windows(129, 5);
-  const Task task = windows.task(all_budgets()[0]);
-  task.check.poison();
-  CHECK(task.check.wrong() == 129);
-  REQUIRE(wrong_after(task) == 0);
-  std::vector<unsigned> out = windows.out.to_host();
-  out[128] ^= 1;
-  out[129] = 0;
-  windows.out.copy_from(out);
-  CHECK(task.check.wrong() == 2);
+TEST_CASE("registers: what decides each part") {
+  const auto verdict = [](const char* part, std::vector<Given> given) {
+    given.push_back({in_registers, 91, registers_used});  // of the others each takes one register
+    given.push_back({in_registers, 0, local_memory});
+    return verdict_if(registers_experiment, part, given);
+  };
+  const char *const holds = verdict_text(Verdict::holds), *const does_not =
+                                                              verdict_text(Verdict::does_not_hold);
+  const Ref tight("hash_resident", 2);  // the first that has fewer registers
+  CHECK(verdict("01.3", {{tight, 13}}) == holds);
+  CHECK(verdict("01.3", {{in_registers, 13}}) == does_not);
+  CHECK(verdict("01.3", {{spilling, 13}}) == does_not);
+  CHECK(verdict("01.3", {{tight, 13}, {tight, 0, local_memory}}) == does_not);
+  CHECK(verdict("01.4", {{tight, 16, resident}, {in_registers, 5, resident}}) == holds);
+  CHECK(verdict("01.4", {{tight, 5, resident}, {in_registers, 5, resident}}) == does_not);
+  CHECK(verdict("01.4", {{spilling, 16, resident}, {in_registers, 5, resident}}) == does_not);
+  // the widest budget spills, too
+  CHECK(verdict_if(registers_experiment, "01.3", {{tight, 13}}) ==
+        verdict_text(Verdict::not_judged));
 }
 
 TEST_CASE("registers: no kernel exceeds its budget and as many blocks fit as predicted") {
   if (skip_without_gpu()) return;
   const Multiprocessor has = multiprocessor_of(Device::current().prop);
   for (const Budget& budget : all_budgets()) {
-    CAPTURE(budget.name);
-    CAPTURE(budget.at);
+    CAPTURE(text(budget.ref));
     const Compiled compiled = compiled_of(budget.kernel);
-    CHECK(compiled.blocks == resident_blocks(has, compiled.registers));
-    if (budget.name == flag_name) continue;  // lost where the driver compiles for this GPU itself
+    CHECK(compiled.blocks == resident_blocks(has, compiled.registers, compiled.shared_bytes));
+    if (budget.ref.key == "hash_unsaid")
+      continue;  // lost where the driver compiles for this GPU itself
     if (budget.registers) CHECK(compiled.registers <= budget.registers);
     // 80 hashes and nowhere else to be
     if (budget.registers && budget.registers < hashes) CHECK(compiled.local_bytes > 0);
+    if (budget.ref.key == "hash_resident") CHECK(compiled.shared_bytes == 0);
   }
 }
 
-TEST_CASE("registers: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  check_plausible([](const Run& run) { registers(run); });
-}
+EXPERIMENT_CHECKS(registers)
