@@ -80,7 +80,9 @@ __global__ void __maxnreg__(registers)
 }
 #endif
 
-#if CUDART_VERSION >= 13000
+// ptxas refuses the pragma where it compiles function by function: with -rdc=true and with -G.
+#if CUDART_VERSION >= 13000 && !defined(__CUDACC_RDC__) && !defined(__CUDACC_DEBUG__)
+#define CAN_SPILL_TO_SHARED
 // [hash_to_shared]
 // As hash_resident, but what does not fit may go to shared memory first.
 template <int blocks>
@@ -125,7 +127,7 @@ std::vector<Budget> all_budgets() {
                           resident(hash_resident<4>, 4, 128),
                           resident(hash_resident<6>, 6, 85),
                           resident(hash_resident<8>, 8, 64)};
-#if CUDART_VERSION >= 13000
+#ifdef CAN_SPILL_TO_SHARED
   const auto to_shared = [](Kernel kernel, int blocks, int registers) {
     return Budget{{"hash_to_shared", double(blocks)},
                   kernel,
