@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "chase.cuh"
 
@@ -524,17 +523,6 @@ OfRing measure_ring(const DeviceBuffer<char>& memory, size_t bytes, unsigned tim
   }
   return found;
 }
-
-/// What one call measures and several numbers are taken from, measured when the first is asked for.
-template <class T>
-struct Once {
-  Function<T()> measure;
-  std::optional<T> found = {};
-  const T& operator()() {
-    if (!found) found = measure();
-    return *found;
-  }
-};
 
 // ---- the experiment ----
 

@@ -11,7 +11,7 @@
 [[gnu::weak]] void constant(const Run&);
 [[gnu::weak]] extern const samples::Experiment latency_experiment;
 [[gnu::weak]] void carveout(const Run&);
-[[gnu::weak]] void timing(const Run&);
+[[gnu::weak]] extern const samples::Experiment timing_experiment;
 
 int main(int argc, char** argv) {
   return run_sample(
@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
                {"constant", "broadcast and serialised constant reads, hits and misses", &constant},
                listed(&latency_experiment),
                {"carveout", "how much of L1 shared memory takes", &carveout},
-               {"timing", "six ways to time a kernel, and what each measures", &timing},
+               listed(&timing_experiment),
            }},
       argc, argv);
 }

@@ -3,6 +3,8 @@
 // compare it.
 #pragma once
 
+#include <optional>
+
 #include "machine.hpp"
 
 namespace samples {
@@ -46,6 +48,18 @@ Statistics ask_for_table(const Run& run, const Ref& ref, const std::string& metr
                          const std::string& unit, const Function<Statistics()>& how);
 /// A number without a spread: a count, an attribute.
 Statistics single(double value);
+
+/// What one call measures and several questions are answered from: measured when the first of them
+/// is asked, never where all answers were recorded.
+template <class T>
+struct Once {
+  Function<T()> measure;
+  std::optional<T> found = {};
+  const T& operator()() {
+    if (!found) found = measure();
+    return *found;
+  }
+};
 
 /// One row of a sheet; only `ref` is required.
 struct Row {
