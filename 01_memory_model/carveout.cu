@@ -1,17 +1,20 @@
 // carveout: since Volta one array of each multiprocessor is both shared memory and L1, and "the
 // amount of shared memory is configurable at runtime" [PR]; the wiki still has "the same 64 KB"
 // [LC]. Here one thread goes round rings in L1, after shared memory was given more and more of the
-// array. Look at how the largest ring that L1 holds shrinks, and at who has the last word: the
-// hint, or the block that needs shared memory.
+// array. Two things to look at:
+//   - How the largest ring that L1 holds shrinks.
+//   - Who has the last word: the hint, or the block that needs shared memory.
+//
 //   cmake -S 01_memory_model -B build/carveout -DEXPERIMENTS=carveout
 //   cmake --build build/carveout && build/carveout/01_memory_model
 //
 //   1  chase_split  one thread goes round a ring in global memory, through L1
 #include <algorithm>
-#include <initializer_list>
 
-#include "../common/report.hpp"
+#include "../common/experiment.hpp"
 #include "chase.cuh"
+
+using namespace samples;
 
 namespace {
 
@@ -58,7 +61,7 @@ __global__ void chase_split(Answer* answer, size_t ring, unsigned slots, unsigne
 
 constexpr unsigned block_threads = 1024;
 
-// ---- what to expect ----
+// ---- prediction ----
 
 /// How an array is split: all of it, and the amounts that shared memory may have. By the tables
 /// "technical specifications per compute capability" and "shared memory" of NVIDIA's programming
@@ -104,7 +107,7 @@ class L1 {
  public:
   explicit L1(int most_kib) : memory_(size_t(most_kib) << 10) {}
 
-  /// Cycles a load of a ring of so many KiB. Throws unless the chase ends where it should.
+  /// Cycles per load of a ring of so many KiB. Throws unless the chase ends where it should.
   double cycles(int kib, const Wish& wish) {
     const unsigned slots = (unsigned(kib) << 10) / slot_bytes;
     const unsigned untimed = (slots + unroll - 1) / unroll * unroll;
@@ -145,55 +148,67 @@ int largest_fitting(int most_kib, const Function<bool(int)>& fits) {
 
 /// The largest ring that L1 holds, in KiB: its loads take as long as those of a tiny one. A tenth
 /// more is allowed, which one miss in a hundred makes.
-double seen_kib(L1& l1, const Splits& splits, const Wish& wish, double hit_cycles) {
-  return largest_fitting(splits.total_kib,
-                         [&](int kib) { return l1.cycles(kib, wish) < 1.1 * hit_cycles; });
+double largest_in_l1(const Splits& splits, double hit_cycles,
+                     const Function<double(int kib)>& cycles) {
+  return largest_fitting(splits.total_kib, [&](int kib) { return cycles(kib) < 1.1 * hit_cycles; });
 }
 
 // ---- the experiment ----
 
-/// A row: what is asked for, in words.
-struct Row {
-  const char* name;
-  std::string at;
+const char* const largest_ring = "largest ring in L1";
+
+/// What is asked for, in words.
+struct Asked {
+  Ref ref;  ///< at: KiB
   Wish wish;
 };
 
 /// Every amount as a hint to a block that needs none; then blocks that need some, with the hint
 /// that all shall be L1.
-std::vector<Row> rows_of(const Splits& splits, int most_block_kib, bool quick) {
-  std::vector<Row> rows;
+std::vector<Asked> all_asked(const Splits& splits, int most_block_kib, bool quick) {
+  std::vector<Asked> all;
   for (size_t i = 0; i < splits.shared_kib.size(); ++i) {
     if (quick && i % 3 != 0) continue;
     const int kib = splits.shared_kib[i];
-    rows.push_back({"hint", std::to_string(kib), {percent_of(kib, splits), 0}});
+    all.push_back({{"hint", double(kib)}, {percent_of(kib, splits), 0}});
   }
   for (const int kib : {16, 48, 96, 160, 224})
     if (kib <= most_block_kib && !(quick && kib != 48))
-      rows.push_back({"block needs", std::to_string(kib), {0, kib}});
-  return rows;
+      all.push_back({{"block_needs", double(kib)}, {0, kib}});
+  return all;
 }
 
 void measure(const Run& run, const Splits& splits) {
   const cudaDeviceProp& prop = run.device->prop;
   const int reserved_kib = int((prop.reservedSharedMemPerBlock + 1023) >> 10);
   const int most_block_kib = int(prop.sharedMemPerBlockOptin >> 10);
-  L1 l1(splits.total_kib);
-  const double hit_cycles = l1.cycles(step_kib, {0, 0});
+  const int launches = run.quick ? 1 : 3;
+  std::optional<L1> l1;
+  const auto cycles = [&](int kib, const Wish& wish) {
+    if (!l1) l1.emplace(splits.total_kib);
+    return l1->cycles(kib, wish);
+  };
+  const double hit_cycles = ask(run, "hint", "cycles of a hit", "cycles", [&] {
+                              return single(cycles(step_kib, {0, 0}));
+                            }).median;
   Table table(run.report, "shared memory, KiB",
               {predicted("shared KiB", "shared memory's part", "KiB", 0),
-               compared("L1 KiB", "largest ring in L1", "KiB", 0), shown("of all"), shown("")});
-  const std::vector<Row> rows = rows_of(splits, most_block_kib, run.quick);
-  const int launches = run.quick ? 1 : 3;
-  Progress progress("carveout, splits", int(rows.size()));
-  for (const Row& row : rows) {
-    std::vector<double> seen;
-    for (int k = 0; k < launches; ++k) seen.push_back(seen_kib(l1, splits, row.wish, hit_cycles));
-    const Statistics s = summarize(seen);
-    const int shared = predicted_shared_kib(splits, row.wish, reserved_kib);
+               compared("L1 KiB", largest_ring, "KiB", 0), shown("of all"), shown("")});
+  const std::vector<Asked> all = all_asked(splits, most_block_kib, run.quick);
+  Progress progress("carveout, splits", int(all.size()));
+  for (const Asked& asked : all) {
+    const Statistics s = ask_for_table(run, asked.ref, largest_ring, "KiB", [&] {
+      std::vector<double> seen;
+      for (int k = 0; k < launches; ++k)
+        seen.push_back(
+            largest_in_l1(splits, hit_cycles, [&](int kib) { return cycles(kib, asked.wish); }));
+      return summarize(seen);
+    });
+    const int shared = predicted_shared_kib(splits, asked.wish, reserved_kib);
     const double share = s.median / splits.total_kib;
+    const std::string words = asked.ref.key == "hint" ? "hint" : "a block needs";
     // which amounts there are is documented; that L1 has the rest, and all of it, is not
-    table.row({row.name, "KiB", row.at},
+    table.row({asked.ref.key, "KiB", at_text(asked.ref), words + ", " + at_text(asked.ref)},
               {double(shared), Compared{double(splits.total_kib - shared), s, Model::host},
                fixed(100 * share, 0) + "%", bar(share)});
     progress.step();
@@ -201,9 +216,9 @@ void measure(const Run& run, const Splits& splits) {
   table.print();
   run.report.note("predicted: the smallest part that is enough; L1 has the rest of " +
                   std::to_string(splits.total_kib) + " KiB");
-  run.report.note("a load that hits takes " + fixed(hit_cycles, 0) +
-                  " cycles; \"then\" 64 KiB "
-                  "for both (wiki), up to 96 of 128 KiB (V100, lectures)");
+  const std::string hit =
+      std::isnan(hit_cycles) ? "" : "a load that hits takes " + fixed(hit_cycles, 0) + " cycles; ";
+  run.report.note(hit + "\"then\" 64 KiB for both (wiki), up to 96 of 128 KiB (V100, lectures)");
 }
 
 /// The documented splits of the text's V100, where nothing can be measured.
@@ -216,9 +231,7 @@ void show_v100(const Run& run) {
   table.print();
 }
 
-}  // namespace
-
-void carveout(const Run& run) {
+void run_carveout(const Run& run) {
   run.report.begin("carveout", "rings in L1, which shares an array with shared memory");
   if (!run.device) {
     show_v100(run);
@@ -232,3 +245,17 @@ void carveout(const Run& run) {
                                                 : "the splits of this GPU are not known here");
   measure(run, splits);
 }
+
+Needs needs(const Run& run) {
+  const cudaDeviceProp& prop = run.device->prop;
+  return {.allocated = 1024.0 * splits_of(prop.major, prop.minor).total_kib};
+}
+
+}  // namespace
+
+extern const Experiment carveout_experiment{
+    .name = "carveout",
+    .about = "how much of L1 shared memory takes",
+    .run = run_carveout,
+    .needs = needs,
+};

@@ -10,7 +10,7 @@
 [[gnu::weak]] void local_arrays(const Run&);
 [[gnu::weak]] void constant(const Run&);
 [[gnu::weak]] extern const samples::Experiment latency_experiment;
-[[gnu::weak]] void carveout(const Run&);
+[[gnu::weak]] extern const samples::Experiment carveout_experiment;
 [[gnu::weak]] extern const samples::Experiment timing_experiment;
 
 int main(int argc, char** argv) {
@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
                {"local_arrays", "which arrays live in local memory", &local_arrays},
                {"constant", "broadcast and serialised constant reads, hits and misses", &constant},
                listed(&latency_experiment),
-               {"carveout", "how much of L1 shared memory takes", &carveout},
+               listed(&carveout_experiment),
                listed(&timing_experiment),
            }},
       argc, argv);

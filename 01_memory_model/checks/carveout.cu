@@ -1,9 +1,8 @@
 // Self-checks of carveout.cu, compiled in its place where BUILD_TESTING is on.
 #include "../carveout.cu"
 
-#include <doctest/doctest.h>
-
 #include "../../common/checks/made_up_devices.hpp"
+#include "../../common/checks/standard.hpp"
 
 TEST_CASE("carveout: predicted splits, by hand") {
   const Splits v100 = splits_of(7, 0), h100 = splits_of(9, 0);
@@ -35,14 +34,17 @@ TEST_CASE("carveout: the search finds what fits") {
   }
   CHECK(largest_fitting(256, [](int kib) { return kib <= 30; }) == 28);
   CHECK(largest_fitting(256, [](int kib) { return kib <= 999; }) == 256);
+  const auto cycles = [](int kib) { return kib <= 100 ? 33.0 : 40.0; };
+  CHECK(largest_in_l1(splits_of(9, 0), 32, cycles) == 100);
+  CHECK(largest_in_l1(splits_of(9, 0), 37, cycles) == 256);
 }
 
-TEST_CASE("carveout: rows") {
+TEST_CASE("carveout: what is asked for") {
   const Splits h100 = splits_of(9, 0);
-  CHECK(rows_of(h100, 227, false).size() == 15);
-  CHECK(rows_of(h100, 99, false).size() == 13);
-  CHECK(rows_of(h100, 227, true).size() == 5);
-  for (const Row& row : rows_of(h100, 227, false)) CHECK(row.wish.block_kib <= 227);
+  CHECK(all_asked(h100, 227, false).size() == 15);
+  CHECK(all_asked(h100, 99, false).size() == 13);
+  CHECK(all_asked(h100, 227, true).size() == 5);
+  for (const Asked& asked : all_asked(h100, 227, false)) CHECK(asked.wish.block_kib <= 227);
 }
 
 TEST_CASE("carveout: made-up GPUs have a known split, and no block asks for more than it may") {
@@ -54,11 +56,11 @@ TEST_CASE("carveout: made-up GPUs have a known split, and no block asks for more
     CHECK(size_t(splits.shared_kib.back()) == p.sharedMemPerMultiprocessor / 1024);
     const int most = int(p.sharedMemPerBlockOptin >> 10);
     for (const bool quick : {false, true})
-      for (const Row& row : rows_of(splits, most, quick)) {
-        CHECK(row.wish.block_kib <= most);
-        CHECK(row.wish.hint_percent <= 100);
-        CHECK(predicted_shared_kib(splits, row.wish, int(p.reservedSharedMemPerBlock >> 10)) >=
-              row.wish.block_kib);
+      for (const Asked& asked : all_asked(splits, most, quick)) {
+        CHECK(asked.wish.block_kib <= most);
+        CHECK(asked.wish.hint_percent <= 100);
+        CHECK(predicted_shared_kib(splits, asked.wish, int(p.reservedSharedMemPerBlock >> 10)) >=
+              asked.wish.block_kib);
       }
   }
 }
@@ -79,10 +81,14 @@ TEST_CASE("carveout: measured rows lie where its models predict them" *
   if (splits.shared_kib.empty()) return skip_self_check("no known split of L1 on this GPU");
   L1 l1(splits.total_kib);
   const double hit = l1.cycles(step_kib, {0, 0});
-  const double most = seen_kib(l1, splits, {0, 0}, hit);
-  const double least = seen_kib(l1, splits, {100, 0}, hit);
+  const double most = largest_in_l1(splits, hit, [&](int kib) { return l1.cycles(kib, {0, 0}); });
+  const double least = largest_in_l1(splits, hit, [&](int kib) {
+    return l1.cycles(kib, {100, 0});
+  });
   CHECK(most <= splits.total_kib);
   CHECK(most > 0.6 * (splits.total_kib - splits.shared_kib.front()));
   CHECK(least <= splits.total_kib - splits.shared_kib.back());
   CHECK(least < most);
 }
+
+EXPERIMENT_CHECKS_OF_FACTS(carveout)
