@@ -1,8 +1,10 @@
 // local_arrays: which arrays of a thread live in registers, and which in local memory. The lecture
-// says that an array always goes to local memory if its index is no constant [PR]. Look at the
-// local bytes of each compiled kernel: small arrays now escape, larger ones with a run-time index
-// do not, and very large ones do not even with constant indices. Then look at the time: the
-// registers that constant indices need have their price too.
+// says that an array always goes to local memory if its index is no constant [PR]. Two things to
+// look at:
+//   - The local bytes of each compiled kernel. Small arrays now escape. Larger ones with a run-time
+//     index do not, and very large ones do not even with constant indices.
+//   - The time: the registers that constant indices need have their price, too.
+//
 //   cmake -S 01_memory_model -B build/arrays -DEXPERIMENTS=local_arrays
 //   cmake --build build/arrays && build/arrays/01_memory_model
 //
@@ -12,7 +14,10 @@
 //   4  unused_arrays       the text's example, of which nothing is left
 #include <algorithm>
 
-#include "../common/report.hpp"
+#include "../common/checked.cuh"
+#include "../common/experiment.hpp"
+
+using namespace samples;
 
 namespace {
 
@@ -86,18 +91,25 @@ __global__ void unused_arrays(const int* in) {
   b = other[in[threadIdx.x]];
 }
 
-// ---- the story in order ----
+// ---- the arrays ----
 
 using Kernel = void (*)(unsigned*, const unsigned*, size_t, int);
 
-enum Way { comparing, by_index, read_only, ways };
-const char* const way_names[ways] = {"constant index", "run-time index",
-                                     "run-time index, only read"};
+const char* const by_comparing = "count_by_comparing";
+const char* const by_index = "count_by_index";
+const char* const only_read = "look_up";
 
-/// The kernels with an array of one size, by Way.
+struct Way {
+  const char *key, *words;
+};
+const Way ways[] = {{by_comparing, "constant index"},
+                    {by_index, "run-time index"},
+                    {only_read, "run-time index, only read"}};
+
+/// The kernels with an array of one size, in the order of `ways`.
 struct Arrays {
   int size;
-  Kernel kernel[ways];
+  Kernel kernel[3];
 };
 template <int size>
 constexpr Arrays arrays_of{size, {count_by_comparing<size>, count_by_index<size>, look_up<size>}};
@@ -106,6 +118,12 @@ constexpr Arrays arrays_of{size, {count_by_comparing<size>, count_by_index<size>
 const std::vector<Arrays> all_arrays = {arrays_of<2>,  arrays_of<4>,   arrays_of<8>,  arrays_of<16>,
                                         arrays_of<32>, arrays_of<100>, arrays_of<300>};
 constexpr int largest = 300;
+
+Kernel kernel_of(const Ref& ref) {
+  for (const Arrays& arrays : all_arrays)
+    if (arrays.size == int(ref.at)) return arrays.kernel[with_key(ways, ref) - ways];
+  throw std::logic_error("no kernel is '" + text(ref) + "'");
+}
 
 // ---- what is right ----
 
@@ -142,56 +160,49 @@ std::vector<unsigned> expected_look_ups(const std::vector<unsigned>& words, size
   return all;
 }
 
-/// n threads' words without pattern, and what the threads find; behind it stand canaries.
-struct Work {
-  static constexpr size_t canaries = 256;  ///< more than a block beyond the last thread would write
+/// What every thread finds.
+std::vector<unsigned> expected(const Ref& ref, const std::vector<unsigned>& words, size_t n,
+                               int length) {
+  return (ref.key == only_read ? expected_look_ups : expected_counts)(words, n, length,
+                                                                      int(ref.at));
+}
 
+struct Word {
+  __device__ unsigned operator()(size_t i) const { return scrambled(i); }
+};
+struct IsRight {
+  const unsigned* right;
+  __device__ bool operator()(size_t i, unsigned found) const { return found == right[i]; }
+};
+
+/// n threads' words without pattern, and what the threads find.
+struct Threads {
   size_t n;
   int length;
-  std::vector<unsigned> words;
-  std::vector<unsigned> counts, look_ups;  ///< of the arrays of one size
-  DeviceBuffer<unsigned> in, out;
+  DeviceBuffer<unsigned> words;
+  Output<unsigned> out;
 
-  Work(size_t n, int length)
-      : n(n), length(length), words(n + std::max(length, largest) - 1), out(n + canaries) {
-    unsigned state = 2463534242u;
-    for (unsigned& word : words) {
-      state ^= state << 13;
-      state ^= state >> 17;
-      state ^= state << 5;
-      word = state;
-    }
-    in = DeviceBuffer<unsigned>(words);
-  }
-  size_t wrong(const std::vector<unsigned>& right) const {
-    const std::vector<unsigned> found = out.to_host();
-    size_t wrong = 0;
-    for (size_t i = 0; i < found.size(); ++i) wrong += found[i] != (i < n ? right[i] : ~0u);
-    return wrong;
-  }
-  Task task(const Arrays& arrays, Way way) {
-    Check check;
-    check.poison = [this] { out.poison(); };
-    check.wrong = [this, way] { return wrong(way == read_only ? look_ups : counts); };
-    const Kernel kernel = arrays.kernel[way];
-    return {std::string(way_names[way]) + ", " + std::to_string(arrays.size),
-            [this, kernel] {
-              const unsigned blocks = unsigned((n + threads - 1) / threads);
-              kernel<<<blocks, threads>>>(out.data(), in.data(), n, length);
-            },
-            std::move(check)};
-  }
-  /// All three ways; they are right until the tasks of another size are made.
-  std::vector<Task> tasks(const Arrays& arrays) {
-    counts = expected_counts(words, n, length, arrays.size);
-    look_ups = expected_look_ups(words, n, length, arrays.size);
-    std::vector<Task> all;
-    for (const Way way : {comparing, by_index, read_only}) all.push_back(task(arrays, way));
-    return all;
+  Threads(size_t n, int length)
+      : n(n),
+        length(length),
+        words(filled<unsigned>(n + std::max(length, largest) - 1, Word{})),
+        out(n) {}
+  size_t wrong(const Ref& ref) const {
+    const DeviceBuffer<unsigned> right(expected(ref, words.to_host(), n, length));
+    return out.wrong(IsRight{right.data()});
   }
 };
 
-// ---- what to expect ----
+Task task_of(const Ref& ref, const Shared<Threads>& t) {
+  const Kernel kernel = kernel_of(ref);
+  const auto launch = [t, kernel] {
+    const unsigned blocks = unsigned((t->n + threads - 1) / threads);
+    kernel<<<blocks, threads>>>(t->out.data(), t->words.data(), t->n, t->length);
+  };
+  return {text(ref), launch, {[t] { t->out.poison(); }, [t, ref] { return t->wrong(ref); }, ""}};
+}
+
+// ---- prediction ----
 
 /// Bytes of local memory that an array takes if it lives there.
 constexpr int array_bytes(int size) { return size * int(sizeof(unsigned)); }
@@ -250,9 +261,9 @@ struct Calibrated {
 /// From the constant indices of two sizes, and the run-time index of one.
 Calibrated calibrated(double ms_2, double ms_32, double ms_by_index_16, const Load& load) {
   Calibrated c;
-  c.element_ms = (ms_32 - ms_2) / 30;
+  c.element_ms = std::max(0.0, (ms_32 - ms_2) / 30);  // below zero it would be noise
   c.start_ms = ms_2 - 2 * c.element_ms;
-  c.sector_ms = (ms_by_index_16 - c.start_ms) / sectors_moved(load, 16);
+  c.sector_ms = std::max(0.0, (ms_by_index_16 - c.start_ms) / sectors_moved(load, 16));
   return c;
 }
 
@@ -260,135 +271,163 @@ Calibrated calibrated(double ms_2, double ms_32, double ms_by_index_16, const Lo
 /// only read, a selection. In local memory: the sectors that move; or, of an array that is only
 /// read and in L1, two lines a cycle, as found on compute capability 9.0. Not a number: no model
 /// covers it.
-double predicted_ms(Way way, int size, bool in_registers, const Load& load, const Calibrated& c) {
-  if (in_registers) return c.start_ms + size * c.element_ms * (way == read_only ? 0.5 : 1);
+double predicted_ms(std::string_view way, int size, bool in_registers, const Load& load,
+                    const Calibrated& c) {
+  if (in_registers) return c.start_ms + size * c.element_ms * (way == only_read ? 0.5 : 1);
   if (way == by_index) return c.start_ms + sectors_moved(load, size) * c.sector_ms;
-  if (way == comparing || missing_share(load, size) > 0.25 || load.khz == 0) return NAN;
+  if (way == by_comparing || missing_share(load, size) > 0.25 || load.khz == 0) return NAN;
   const double lines = load.warps * load.steps * lines_an_access(size);
   return c.start_ms + lines / 2 / load.multiprocessors / load.khz;
 }
 
 // ---- the experiment ----
 
+const char* const local_memory = "local memory per thread";
+const char* const registers_used = "registers";
+
 template <class AnyKernel>
-cudaFuncAttributes compiled(AnyKernel kernel) {
-  cudaFuncAttributes attributes;
-  CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
-  return attributes;
+void ask_compiler(const Run& run, const Ref& ref, const Function<AnyKernel()>& kernel) {
+  const auto attributes = [&] {
+    cudaFuncAttributes a;
+    CUDA_CHECK(cudaFuncGetAttributes(&a, kernel()));
+    return a;
+  };
+  ask_for_table(run, ref, local_memory, "B",
+                [&] { return single(double(attributes().localSizeBytes)); });
+  ask_for_table(run, ref, registers_used, "registers",
+                [&] { return single(double(attributes().numRegs)); });
 }
 
-/// Times of all kernels: of each size those of the three ways.
-std::vector<std::vector<Readings>> measure(const Run& run, Work& work) {
-  std::vector<std::vector<Readings>> found;
-  for (const Arrays& arrays : all_arrays) found.push_back(run.time_in_turn(work.tasks(arrays)));
-  return found;
+double local_bytes(const Run& run, const Ref& ref) {
+  return run.results->value(ref, local_memory).value.median;
 }
 
-size_t place_of(int size) {
-  for (size_t a = 0; a < all_arrays.size(); ++a)
-    if (all_arrays[a].size == size) return a;
-  throw std::logic_error("no arrays of " + std::to_string(size));
+bool is_calibration(const Ref& ref) {
+  return (ref.key == by_comparing && (ref.at == 2 || ref.at == 32)) ||
+         (ref.key == by_index && ref.at == 16);
 }
 
-bool is_calibration(Way way, int size) {
-  return (way == comparing && (size == 2 || size == 32)) || (way == by_index && size == 16);
+/// As many threads as are there at once; 56 and 2048: a P100's.
+size_t threads_of(const Run& run) {
+  if (!run.device) return 56 * 2048;
+  const cudaDeviceProp& p = run.device->prop;
+  return size_t(p.multiProcessorCount) * p.maxThreadsPerMultiProcessor;
 }
 
-struct ArrayTable {
-  Table table;
+void run_local_arrays(const Run& run) {
+  const int length = run.quick ? 16 : 64;
+  const size_t n = threads_of(run);
+  run.report.begin("local_arrays", std::to_string(n) + " threads with an array each, " +
+                                       std::to_string(length) + " run-time indices per thread, " +
+                                       bytes_text(8.0 * double(n)));
 
-  explicit ArrayTable(Report& report)
-      : table(report, "array, elements",
-              {predicted("array bytes", "array", "B", 0),
-               counted("local bytes", "local memory a thread", "B", 0),
-               counted("registers", "registers", "registers", 0), compared("ms", "time", "ms", 4),
-               shown("spread"), shown("to constant index")}) {}
-};
-
-void show(const Run& run, const std::vector<std::vector<Readings>>& times_of, const Load& load) {
-  const auto ms = [&](Way way, int size) { return times_of[place_of(size)][way].median(); };
-  const Calibrated c = calibrated(ms(comparing, 2), ms(comparing, 32), ms(by_index, 16), load);
-  ArrayTable rows(run.report);
-  for (const Way way : {comparing, by_index, read_only})
-    for (size_t a = 0; a < all_arrays.size(); ++a) {
-      const int size = all_arrays[a].size;
-      const cudaFuncAttributes code = compiled(all_arrays[a].kernel[way]);
-      const Statistics found = times_of[a][way].statistics();
-      const bool in_registers = code.localSizeBytes == 0;
-      const Model on_9 = way == read_only ? Model::latency : Model::traffic;
-      const Model model = run.device->prop.major == 9 ? on_9 : Model::host;
-      Cell time = Compared{predicted_ms(way, size, in_registers, load, c), found, model};
-      if (is_calibration(way, size)) time = Calibration{found};
-      Cell slowdown;
-      if (way == by_index) slowdown = times(found.median / times_of[a][comparing].median());
-      rows.table.row({way_names[way], "elements", std::to_string(size)},
-                     {double(array_bytes(size)), double(code.localSizeBytes), double(code.numRegs),
-                      time, spread_text(found), slowdown});
+  const auto of_compiler = [&run](Column column) {
+    const std::string metric = column.metric;
+    return number(std::move(column), [&run, metric](const Row& row) {
+      return run.results->value(row.ref, metric).value.median;
+    });
+  };
+  const auto to_constant = [&run](const Row& row, const Statistics& ms) {
+    const Ref constant(by_comparing, row.ref.at);
+    return row.ref.key == by_index
+               ? factor_text(ms.median / (*run.results)(constant).time.ms.median)
+               : std::string("-");
+  };
+  Sheet sheet(run, "array, elements",
+              {number(predicted("array bytes", "array", "B", 0),
+                      [](const Row& row) { return double(array_bytes(int(row.ref.at))); }),
+               of_compiler(counted("local bytes", local_memory, "B", 0)),
+               of_compiler(counted("registers", registers_used, "registers", 0)),
+               milliseconds(4),
+               spread(),
+               {shown("to constant index"), {}, {}, to_constant}},
+              "elements");
+  for (const Way& way : ways)
+    for (const Arrays& arrays : all_arrays) {
+      const Ref ref(way.key, arrays.size);
+      ask_compiler<Kernel>(run, ref, [&] { return kernel_of(ref); });
+      const Model on_9 = ref.key == only_read ? Model::latency : Model::traffic;
+      sheet.add({.ref = ref,
+                 .words = std::string(way.words) + ", " + std::to_string(arrays.size),
+                 .calibrates = is_calibration(ref),
+                 .model = run.device && run.device->prop.major == 9 ? on_9 : Model::host});
     }
-  const cudaFuncAttributes unused = compiled(unused_arrays);
-  rows.table.row({"the text's example"}, {Cell(), double(unused.localSizeBytes),
-                                          double(unused.numRegs), Cell(), Cell(), Cell()});
-  rows.table.print();
-  run.report.note("calibration: start and comparisons, a sector of local memory that is written");
-  run.report.note(
-      "the text's example uses nothing of what it reads: three arrays, 432 bytes, and "
-      "nothing is left of them");
+  SharedByTasks memory([n, length] { return Threads(n, length); });
+  sheet.measure(Timing::in_turn, [&](const Row& row) { return task_of(row.ref, memory()); });
+  const Load load = run.device ? load_of(*run.device, n, length) : Load{};
+  const Calibrated c = calibrated(sheet.ms({by_comparing, 2}), sheet.ms({by_comparing, 32}),
+                                  sheet.ms({by_index, 16}), load);
+  sheet.predict([&](const Row& row) {
+    return predicted_ms(row.ref.key, int(row.ref.at), local_bytes(run, row.ref) == 0, load, c);
+  });
+  sheet.print({"constants: start and comparisons, a sector of local memory that is written"});
+
+  ask_compiler<void (*)(const int*)>(run, "unused_arrays", [] { return unused_arrays; });
+  Table unused(run.report, "three arrays of which nothing is used, 432 bytes",
+               {counted("local bytes", local_memory, "B", 0),
+                counted("registers", registers_used, "registers", 0)});
+  unused.row({"unused_arrays", "", "", "the text's example"},
+             {local_bytes(run, "unused_arrays"),
+              run.results->value("unused_arrays", registers_used).value.median});
+  unused.print();
 }
 
-/// The sizes of one way whose kernel has no local memory.
-std::vector<int> sizes_in_registers(Way way) {
-  std::vector<int> sizes;
+// ---- claims ----
+
+/// The sizes of one way whose kernel has no local memory: "int[2], int[4]", or "none".
+std::string in_registers(const Run& run, const char* way) {
+  std::string sizes;
   for (const Arrays& arrays : all_arrays)
-    if (compiled(arrays.kernel[way]).localSizeBytes == 0) sizes.push_back(arrays.size);
-  return sizes;
+    if (local_bytes(run, {way, double(arrays.size)}) == 0)
+      sizes += (sizes.empty() ? "int[" : ", int[") + std::to_string(arrays.size) + "]";
+  return sizes.empty() ? "none" : sizes;
 }
 
-std::string sizes_text(const std::vector<int>& sizes) {
-  std::string text;
-  for (const int size : sizes)
-    text += (text.empty() ? "int[" : ", int[") + std::to_string(size) + "]";
-  return text.empty() ? "none" : text;
+std::vector<Claim> claims(const Run& run) {
+  const std::string constant = in_registers(run, by_comparing);
+  const std::string written = in_registers(run, by_index), read = in_registers(run, only_read);
+  Claim always{.part = {"01.5", "arrays indexed by non-constants always live in local memory",
+                        "always", "lecture"}};
+  if (!run.device) {
+    always.unless = "no GPU";
+  } else if (constant == "none") {
+    always.unless = "constant indices are in local memory, too: this build does not optimise";
+  } else {
+    always.fact = written == "none" && read == "none" ? Fact::so : Fact::not_so;
+    always.here = "in registers of compute capability " + run.device->capability() + ": " +
+                  written + " (written), " + read + " (only read)";
+  }
+  return {always};
 }
 
-void judge(const Run& run, const std::vector<int>& constant, const std::vector<int>& written,
-           const std::vector<int>& read) {
-  const Part part{"01.5", "arrays indexed by non-constants always live in local memory", "always",
-                  "lecture"};
-  if (!run.device) return run.report.not_judged(part, "no GPU");
-  if (constant.empty())
-    return run.report.not_judged(
-        part, "constant indices are in local memory too: this build does not optimise");
-  run.report.judge_fact(part, written.empty() && read.empty(),
-                        "in registers of compute capability " + run.device->capability() + ": " +
-                            sizes_text(written) + " (written), " + sizes_text(read) +
-                            " (only read)");
+// ---- what it declares ----
+
+/// The arrays themselves lie beside them: the driver keeps local memory for all threads that can
+/// reside.
+Needs needs(const Run& run) {
+  return {.allocated = double(threads_of(run)) * (8 + 1.2 * array_bytes(largest))};
 }
 
-void show_sizes(const Run& run) {
-  Table table(run.report, "elements", {predicted("bytes if in local memory", "array", "B", 0)});
-  for (const Arrays& arrays : all_arrays)
-    table.row({"", "elements", std::to_string(arrays.size)}, {double(array_bytes(arrays.size))});
-  table.print();
+/// Arrays of 100 and more have checks of their own: their local memory is large.
+std::vector<Checked> tasks(size_t n) {
+  const Shared memory(Threads(n, 37));
+  std::vector<Checked> all;
+  for (const Way& way : ways)
+    for (const Arrays& arrays : all_arrays)
+      if (arrays.size < 100)
+        all.push_back({.task = task_of({way.key, double(arrays.size)}, memory),
+                       .elements = n,
+                       .change_one = [memory, n] { memory->out.change(n - 1); }});
+  return all;
 }
 
 }  // namespace
 
-void local_arrays(const Run& run) {
-  const int length = run.quick ? 16 : 64;
-  // as many as are there at once; 56 and 2048: a P100's
-  const size_t n = run.device ? size_t(run.device->prop.multiProcessorCount) *
-                                    run.device->prop.maxThreadsPerMultiProcessor
-                              : 56 * 2048;
-  run.report.begin("local_arrays", std::to_string(n) + " threads with an array each, " +
-                                       std::to_string(length) + " run-time indices a thread, " +
-                                       bytes_text(8.0 * double(n)));
-  if (!run.device) {
-    show_sizes(run);
-    run.report.left_out("local bytes of the compiled kernels, their time");
-    return judge(run, {}, {}, {});
-  }
-  Work work(n, length);
-  show(run, measure(run, work), load_of(*run.device, n, length));
-  judge(run, sizes_in_registers(comparing), sizes_in_registers(by_index),
-        sizes_in_registers(read_only));
-}
+extern const Experiment local_arrays_experiment{
+    .name = "local_arrays",
+    .about = "which arrays live in local memory",
+    .run = run_local_arrays,
+    .claims = claims,
+    .needs = needs,
+    .tasks = tasks,
+};

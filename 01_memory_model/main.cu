@@ -7,7 +7,7 @@
 [[gnu::weak]] void symbols(const Run&);
 [[gnu::weak]] void pointers(const Run&);
 [[gnu::weak]] extern const samples::Experiment registers_experiment;
-[[gnu::weak]] void local_arrays(const Run&);
+[[gnu::weak]] extern const samples::Experiment local_arrays_experiment;
 [[gnu::weak]] void constant(const Run&);
 [[gnu::weak]] extern const samples::Experiment latency_experiment;
 [[gnu::weak]] extern const samples::Experiment carveout_experiment;
@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
                {"pointers", "one pointer to every space, and memory that both sides dereference",
                 &pointers},
                listed(&registers_experiment),
-               {"local_arrays", "which arrays live in local memory", &local_arrays},
+               listed(&local_arrays_experiment),
                {"constant", "broadcast and serialised constant reads, hits and misses", &constant},
                listed(&latency_experiment),
                listed(&carveout_experiment),

@@ -1,9 +1,7 @@
 // Self-checks of local_arrays.cu, compiled in its place where BUILD_TESTING is on.
 #include "../local_arrays.cu"
 
-#include <doctest/doctest.h>
-
-#include "../../common/checks/plausible.hpp"
+#include "../../common/checks/standard.hpp"
 
 TEST_CASE("local_arrays: an element is in bounds and every element occurs") {
   for (const Arrays& arrays : all_arrays) {
@@ -49,90 +47,67 @@ TEST_CASE("local_arrays: predicted times, by hand") {
   CHECK(sectors_moved(load, 16) == doctest::Approx(moved_16));
   CHECK(sectors_moved(load, 32) == doctest::Approx(1.5 * (1280 + 1000 * sectors_an_access(32))));
   const Calibrated c{1, 0.5, 0.001};
-  CHECK(predicted_ms(comparing, 8, true, load, c) == 5);
+  CHECK(predicted_ms(by_comparing, 8, true, load, c) == 5);
   CHECK(predicted_ms(by_index, 8, true, load, c) == 5);
-  CHECK(predicted_ms(read_only, 8, true, load, c) == 3);
+  CHECK(predicted_ms(only_read, 8, true, load, c) == 3);
   CHECK(predicted_ms(by_index, 16, false, load, c) == doctest::Approx(1 + 0.001 * moved_16));
-  CHECK(predicted_ms(read_only, 16, false, load, c) ==
+  CHECK(predicted_ms(only_read, 16, false, load, c) ==
         doctest::Approx(1 + lines_an_access(16) / 2));
-  CHECK(std::isnan(predicted_ms(read_only, 32, false, load, c)));   // half of it is not in L1
-  CHECK(std::isnan(predicted_ms(comparing, 300, false, load, c)));  // spilled counts
+  CHECK(std::isnan(predicted_ms(only_read, 32, false, load, c)));      // half of it is not in L1
+  CHECK(std::isnan(predicted_ms(by_comparing, 300, false, load, c)));  // spilled counts
   const Calibrated same = calibrated(2, 17, 1 + 0.001 * moved_16, load);
   CHECK(same.start_ms == 1);
   CHECK(same.element_ms == 0.5);
   CHECK(same.sector_ms == doctest::Approx(0.001));
 }
 
-TEST_CASE("local_arrays: the claim holds where no array with a run-time index escapes") {
-  Device device;
-  device.number = -1;
-  std::string printed;
-  Report report("local_arrays", &printed);
-  const Run run{report, &device, {}};
-  judge(run, {2, 4}, {}, {});
-  CHECK(printed.find("01.5   holds") != std::string::npos);
-  printed.clear();
-  judge(run, {2, 4}, {2}, {2, 4});
-  CHECK(printed.find("01.5   does not hold") != std::string::npos);
-  CHECK(printed.find("int[2] (written), int[2], int[4] (only read)") != std::string::npos);
-  printed.clear();
-  judge(run, {2, 4}, {}, {2});
-  CHECK(printed.find("01.5   does not hold") != std::string::npos);
-  printed.clear();
-  judge(run, {}, {}, {});
-  CHECK(printed.find("does not optimise") != std::string::npos);
+TEST_CASE("local_arrays: the part holds where no array with a run-time index escapes") {
+  // a made-up kernel has one byte of local memory if nothing else is given
+  const auto verdict = [](std::vector<Given> given) {
+    return verdict_if(local_arrays_experiment, "01.5", given);
+  };
+  const Given constant{{by_comparing, 2}, 0, local_memory};
+  CHECK(verdict({constant}) == verdict_text(Verdict::holds));
+  for (const char* way : {by_index, only_read})
+    for (const double size : {2, 300})
+      CHECK(verdict({constant, {{way, size}, 0, local_memory}}) ==
+            verdict_text(Verdict::does_not_hold));
+  CHECK(verdict({}) == verdict_text(Verdict::not_judged));  // this build does not optimise
+  CHECK(verdict({{{by_index, 2}, 0, local_memory}}) == verdict_text(Verdict::not_judged));
 }
 
-namespace {
-
-void check_all(int smallest, int below) {
-  for (const size_t n : {1, 31, 127, 129, 1009, 40007})
-    for (const Arrays& arrays : all_arrays)
-      if (smallest <= arrays.size && arrays.size < below) {
-        CAPTURE(n);
-        CAPTURE(arrays.size);
-        Work work(n, 37);
-        for (const Task& task : work.tasks(arrays)) CHECK(wrong_after(task) == 0);
-      }
-}
-
-}  // namespace
-
-TEST_CASE("local_arrays: every kernel counts and reads right") {
-  if (skip_without_gpu()) return;
-  check_all(0, 100);
+TEST_CASE("local_arrays: every row is its kernel's") {
+  CHECK((kernel_of({by_comparing, 300}) == count_by_comparing<300>));
+  CHECK((kernel_of({by_index, 8}) == count_by_index<8>));
+  CHECK((kernel_of({only_read, 2}) == look_up<2>));
+  CHECK_THROWS(kernel_of({only_read, 3}));
 }
 
 // the driver keeps 1.4 KB for every thread that can reside
 TEST_CASE("local_arrays: arrays of 100 and more" * doctest::test_suite("large")) {
   if (skip_without_gpu()) return;
-  check_all(100, largest + 1);
-}
-
-TEST_CASE("local_arrays: the check finds a wrong count and a result too many") {
-  if (skip_without_gpu()) return;
-  Work work(129, 5);
-  const std::vector<Task> tasks = work.tasks(all_arrays[0]);
-  tasks[0].check.poison();
-  CHECK(tasks[0].check.wrong() == 129);
-  REQUIRE(wrong_after(tasks[0]) == 0);
-  std::vector<unsigned> out = work.out.to_host();
-  out[128] += 1;
-  out[129] = 0;
-  work.out.copy_from(out);
-  CHECK(tasks[0].check.wrong() == 2);
+  for (const size_t n : {1, 31, 1009, 40007}) {
+    const Shared memory(Threads(n, 37));
+    for (const Way& way : ways)
+      for (const double size : {100, 300}) {
+        CAPTURE(n);
+        CAPTURE(size);
+        CAPTURE(std::string(way.key));
+        CHECK(wrong_after(task_of({way.key, size}, memory)) == 0);
+      }
+  }
 }
 
 TEST_CASE("local_arrays: what must live in local memory does") {
   if (skip_without_gpu()) return;
-  const Arrays& most = all_arrays.back();
-  const auto local_bytes = [&](Way way) { return compiled(most.kernel[way]).localSizeBytes; };
-  CHECK(local_bytes(by_index) >= size_t(array_bytes(most.size)));
-  CHECK(local_bytes(read_only) >= size_t(array_bytes(most.size)));
-  CHECK(local_bytes(comparing) >= (most.size - 255) * sizeof(unsigned));
+  const auto local_bytes_of = [](const char* way) {
+    cudaFuncAttributes attributes;
+    CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel_of({way, double(largest)})));
+    return attributes.localSizeBytes;
+  };
+  CHECK(local_bytes_of(by_index) >= size_t(array_bytes(largest)));
+  CHECK(local_bytes_of(only_read) >= size_t(array_bytes(largest)));
+  CHECK(local_bytes_of(by_comparing) >= (largest - 255) * sizeof(unsigned));
 }
 
-TEST_CASE("local_arrays: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  check_plausible([](const Run& run) { local_arrays(run); });
-}
+EXPERIMENT_CHECKS(local_arrays)
