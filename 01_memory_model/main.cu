@@ -4,7 +4,7 @@
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] void device(const Run&);
-[[gnu::weak]] void symbols(const Run&);
+[[gnu::weak]] extern const samples::Experiment symbols_experiment;
 [[gnu::weak]] void pointers(const Run&);
 [[gnu::weak]] extern const samples::Experiment registers_experiment;
 [[gnu::weak]] extern const samples::Experiment local_arrays_experiment;
@@ -20,8 +20,7 @@ int main(int argc, char** argv) {
        .experiments =
            {
                {"device", "the sizes of every memory, beside the text's P100 and V100", &device},
-               {"symbols", "variables on the device, and the address that the host cannot take",
-                &symbols},
+               listed(&symbols_experiment),
                {"pointers", "one pointer to every space, and memory that both sides dereference",
                 &pointers},
                listed(&registers_experiment),

@@ -1,8 +1,11 @@
 // symbols: a __device__ variable lives on the device. On the host its name is a symbol, a key that
 // the runtime looks up; &name is the address of something else, and the wiki warns of the copy that
-// takes it [LC 4]. Look at what each way of reaching the variable returns, at what that copy does,
-// at which variables outlive the kernel that changed them, and at a static array beside one from
-// cudaMalloc [PR].
+// takes it [LC 4]. Four things to look at:
+//   - What each way of reaching the variable returns.
+//   - What the copy to &name does.
+//   - Which variables outlive the kernel that changed them.
+//   - A static array beside one from cudaMalloc [PR].
+//
 //   cmake -S 01_memory_model -B build/symbols -DEXPERIMENTS=symbols
 //   cmake --build build/symbols && build/symbols/01_memory_model
 //
@@ -13,7 +16,9 @@
 //   5  change_dynamic     an array from cudaMalloc, by a pointer
 #include <algorithm>
 
-#include "../common/report.hpp"
+#include "../common/experiment.hpp"
+
+using namespace samples;
 
 namespace {
 
@@ -178,142 +183,196 @@ std::vector<unsigned> changed_dynamic(unsigned n) {
   return array.to_host();
 }
 
-// ---- the experiment ----
+// ---- what the steps leave ----
 
 constexpr unsigned threads = 64;  // as in the text
 constexpr float first = 3.25f, amount = 2.0f, second = 2.75f, wrong = 9.5f;
+constexpr Launch counting{3, threads, 5};
+constexpr unsigned launches = 3;
 
-/// One step after the other: what each returns, and what is then on the device.
-struct Steps {
-  const Run& run;
-  Table table;
+/// A step, and what is on the device after it.
+struct Step {
+  const char *key, *words;
+  float expected;
+};
+std::vector<Step> all_steps() {
+  const float by_one = after_adding(first, amount, 1);
+  return {{"write_symbol", "cudaMemcpyToSymbol", first},
+          {"add_by_one_thread", "kernel, one thread adds 2", by_one},
+          {"add_by_atomics", "kernel, 64 threads add 2 by atomics",
+           after_adding(by_one, amount, threads)},
+          {"write_by_address", "cudaGetSymbolAddress, cudaMemcpy", second},
+          {"copy_to_name", "wrong: cudaMemcpy to &name", second}};
+}
 
-  explicit Steps(const Run& run)
-      : run(run),
-        table(run.report, "step",
-              {shown("returns"), counted("on the device", "device value", "", 2),
-               predicted("expected", "device value", "", 2)}) {}
-
-  void add(const std::string& name, cudaError_t code, float expected) {
-    if (!run.device) return table.row({name}, {Cell{}, Cell{}, double(expected)});
-    table.row({name}, {cudaGetErrorName(code), double(read_symbol()), double(expected)});
-  }
-  /// Of a step that is right: anything but success has thrown.
-  void add_right(const std::string& name, float expected) {
-    if (run.device) require_right(read_symbol() == expected, name);
-    add(name, cudaSuccess, expected);
-  }
+/// The variable after each of the steps, and the copy that is the last of them.
+struct Reached {
+  std::vector<float> values;
+  WrongCopy copy;
 };
 
-WrongCopy reach_the_variable(const Run& run) {
-  const float by_one = after_adding(first, amount, 1);
-  const float by_all = after_adding(by_one, amount, threads);
-  Steps steps(run);
-  if (run.device) write_symbol(first);
-  steps.add_right("cudaMemcpyToSymbol", first);
+Reached reach_the_variable() {
+  Reached found;
+  const auto done = [&] { found.values.push_back(read_symbol()); };
+  write_symbol(first);
+  done();
+  add_by_one_thread<<<1, threads>>>(amount);
+  CUDA_CHECK_LAUNCH();
+  done();
+  add_by_atomics<<<1, threads>>>(amount);
+  CUDA_CHECK_LAUNCH();
+  done();
+  CUDA_CHECK(cudaMemcpy(symbol_address(), &second, sizeof second, cudaMemcpyHostToDevice));
+  done();
+  found.copy = copy_to_address_of_name(wrong);
+  found.values.push_back(found.copy.on_device);
+  const std::vector<Step> steps = all_steps();
+  for (size_t i = 0; i + 1 < steps.size(); ++i)  // of the last one nobody knows
+    require_right(found.values[i] == steps[i].expected, steps[i].words);
+  return found;
+}
 
-  if (run.device) {
-    add_by_one_thread<<<1, threads>>>(amount);
+/// The grid's counter after each launch of the same kernel, and the first thread's others.
+struct Counted {
+  std::vector<unsigned> in_grid, in_block, in_thread;
+};
+
+Counted count_launches() {
+  const unsigned none = 0;
+  CUDA_CHECK(cudaMemcpyToSymbol(grid_count, &none, sizeof none));
+  DeviceBuffer<Counts> buffer(counting.blocks * counting.threads);
+  Counted found;
+  for (unsigned i = 1; i <= launches; ++i) {
+    buffer.poison();
+    count_steps<<<counting.blocks, counting.threads>>>(buffer.data(), counting.steps);
     CUDA_CHECK_LAUNCH();
+    unsigned total = 0;
+    CUDA_CHECK(cudaMemcpyFromSymbol(&total, grid_count, sizeof total));
+    const std::vector<Counts> counts = buffer.to_host();
+    require_right(total == counting.in_grid(i) && all_begin_anew(counts, counting), "count_steps");
+    found.in_grid.push_back(total);
+    found.in_block.push_back(counts[0].in_block);
+    found.in_thread.push_back(counts[0].in_thread);
   }
-  steps.add_right("kernel, one thread adds 2", by_one);
+  return found;
+}
 
-  if (run.device) {
-    add_by_atomics<<<1, threads>>>(amount);
-    CUDA_CHECK_LAUNCH();
+// ---- the experiment ----
+
+void show_steps(const Run& run) {
+  Once<Reached> found{reach_the_variable};
+  const double code = ask(run, "copy_to_name", "error code", "", [&] {
+                        return single(double(found().copy.code));
+                      }).median;
+  Table table(run.report, "step",
+              {shown("returns"), counted("on the device", "device value", "", 2),
+               predicted("expected", "device value", "", 2)});
+  const std::vector<Step> steps = all_steps();
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Statistics value = ask_for_table(run, steps[i].key, "device value", "",
+                                           [&] { return single(found().values[i]); });
+    const bool last = i + 1 == steps.size();  // anything but success has thrown before
+    const bool known = run.device && !(last && std::isnan(code));
+    const cudaError_t returned = last && known ? cudaError_t(int(code)) : cudaSuccess;
+    table.row({steps[i].key, "", "", steps[i].words},
+              {known ? Cell(cudaGetErrorName(returned)) : Cell{}, value.median,
+               double(steps[i].expected)});
   }
-  steps.add_right("kernel, 64 threads add 2 by atomics", by_all);
-
-  if (run.device)
-    CUDA_CHECK(cudaMemcpy(symbol_address(), &second, sizeof second, cudaMemcpyHostToDevice));
-  steps.add_right("cudaGetSymbolAddress, cudaMemcpy", second);
-
-  WrongCopy copy;
-  if (run.device) copy = copy_to_address_of_name(wrong);
-  steps.add("wrong: cudaMemcpy to &name", copy.code, second);
-  steps.table.print();
-  return copy;
+  table.print();
+  ask(run, "copy_to_name", "host value", "", [&] { return single(found().copy.on_host); });
 }
 
 /// Three launches of the same kernel: which counters go on?
-void count_launches(const Run& run) {
-  const Launch launch{3, threads, 5};
-  Table lives(run.report, "a counter in",
+void show_counters(const Run& run) {
+  Once<Counted> found{count_launches};
+  Table table(run.report, "a counter in",
               {counted("__device__", "grid counter", "", 0),
                predicted("__device__, expected", "grid counter", "", 0),
                counted("__shared__", "block counter", "", 0),
                predicted("__shared__, expected", "block counter", "", 0),
                counted("a thread's variable", "thread counter", "", 0),
                predicted("thread's, expected", "thread counter", "", 0)});
-  const unsigned none = 0;
-  if (run.device) CUDA_CHECK(cudaMemcpyToSymbol(grid_count, &none, sizeof none));
-  DeviceBuffer<Counts> buffer(run.device ? launch.blocks * launch.threads : 0);
-  for (unsigned i = 1; i <= 3; ++i) {
-    Cell in_grid, in_block, in_thread;
-    if (run.device) {
-      buffer.poison();
-      count_steps<<<launch.blocks, launch.threads>>>(buffer.data(), launch.steps);
-      CUDA_CHECK_LAUNCH();
-      unsigned total = 0;
-      CUDA_CHECK(cudaMemcpyFromSymbol(&total, grid_count, sizeof total));
-      const std::vector<Counts> counts = buffer.to_host();
-      require_right(total == launch.in_grid(i) && all_begin_anew(counts, launch), "count_steps");
-      in_grid = double(total);
-      in_block = double(counts[0].in_block);
-      in_thread = double(counts[0].in_thread);
-    }
-    lives.row({"after launch", "launch", std::to_string(i)},
-              {in_grid, double(launch.in_grid(i)), in_block, double(launch.in_block()), in_thread,
-               double(launch.in_thread())});
+  for (unsigned i = 1; i <= launches; ++i) {
+    const Ref row("count_steps", i);
+    const auto of = [&](const char* metric, std::vector<unsigned> Counted::*which) {
+      return ask_for_table(run, row, metric, "", [&] { return single((found().*which)[i - 1]); })
+          .median;
+    };
+    table.row({row.key, "launch", at_text(row), "after launch " + at_text(row)},
+              {of("grid counter", &Counted::in_grid), double(counting.in_grid(i)),
+               of("block counter", &Counted::in_block), double(counting.in_block()),
+               of("thread counter", &Counted::in_thread), double(counting.in_thread())});
   }
-  lives.print();
+  table.print();
   run.report.note(
       "only the __device__ variable outlives its kernel; a block's and a thread's must "
       "be set before they are read");
 }
 
-void compare_arrays(const Run& run) {
+void show_arrays(const Run& run) {
   Table table(
       run.report, "an array of 1024 words",
       {shown("size known"), shown("the host writes by"), shown("a kernel gets it by"),
        counted("words right", "words right", "", 0), predicted("of", "words right", "", 0)});
-  const auto row = [&](const std::string& name, const char* known, const char* by,
+  const auto row = [&](const char* key, const char* words, const char* known, const char* by,
                        const char* kernel, std::vector<unsigned> (*changed)(unsigned)) {
-    Cell right;
-    if (run.device) {
-      const size_t words = words_right(changed(array_words), array_words);
-      require_right(words == array_words, name);
-      right = double(words);
-    }
-    table.row({name}, {known, by, kernel, right, double(array_words)});
+    const Statistics right = ask_for_table(run, key, "words right", "", [&] {
+      const size_t n = words_right(changed(array_words), array_words);
+      require_right(n == array_words, words);
+      return single(double(n));
+    });
+    table.row({key, "", "", words}, {known, by, kernel, right.median, double(array_words)});
   };
-  row("static: __device__", "when compiled", "cudaMemcpyToSymbol", "its name", changed_static);
-  row("dynamic: cudaMalloc", "when run", "cudaMemcpy", "a pointer", changed_dynamic);
+  row("change_static", "static: __device__", "when compiled", "cudaMemcpyToSymbol", "its name",
+      changed_static);
+  row("change_dynamic", "dynamic: cudaMalloc", "when run", "cudaMemcpy", "a pointer",
+      changed_dynamic);
   table.print();
 }
 
-void judge(const Run& run, const WrongCopy& copy) {
-  const Part part{
-      "01.8", "the address of a device variable's name is not the variable's: the copy is wrong",
-      "", "wiki"};
-  if (!run.device) return run.report.not_judged(part, "no GPU");
-  std::string here = cudaGetErrorName(copy.code);
-  if (copy.code == cudaSuccess)
-    here += copy.on_host == wrong ? ", but it wrote a host variable" : ", but it wrote elsewhere";
-  const bool unchanged = copy.on_device == second;
-  here += unchanged ? ", the device value is unchanged" : ", the device value is changed";
-  run.report.judge_fact(part, unchanged, here);
-}
-
-}  // namespace
-
-void symbols(const Run& run) {
+void run_symbols(const Run& run) {
   run.report.begin("symbols",
                    "one float on the device, reached in four ways, and once wrongly; an array of "
                    "1024 words, 4 KiB; kernels of 64 threads");
-  const WrongCopy copy = reach_the_variable(run);
-  count_launches(run);
-  compare_arrays(run);
+  show_steps(run);
+  show_counters(run);
+  show_arrays(run);
   if (!run.device) run.report.left_out("what the copies return and leave behind");
-  judge(run, copy);
 }
+
+// ---- claims ----
+
+std::vector<Claim> claims(const Run& run) {
+  const auto asked = [&](const char* metric) {
+    return run.results->value("copy_to_name", metric).value.median;
+  };
+  Claim copy{.part = {"01.8",
+                      "the address of a device variable's name is not the variable's: the copy is "
+                      "wrong",
+                      "", "wiki"}};
+  if (!run.device) {
+    copy.unless = "no GPU";
+    return {copy};
+  }
+  const bool unchanged = asked("device value") == double(second);
+  const double code = asked("error code");
+  if (!std::isnan(code)) copy.here = std::string(cudaGetErrorName(cudaError_t(int(code)))) + ", ";
+  if (code == double(cudaSuccess))
+    copy.here += asked("host value") == double(wrong) ? "but it wrote a host variable, "
+                                                      : "but it wrote elsewhere, ";
+  copy.here += unchanged ? "the device value is unchanged" : "the device value is changed";
+  copy.fact = unchanged ? Fact::so : Fact::not_so;
+  return {copy};
+}
+
+Needs needs(const Run&) { return {.allocated = sizeof(unsigned) * array_words}; }
+
+}  // namespace
+
+extern const Experiment symbols_experiment{
+    .name = "symbols",
+    .about = "variables on the device, and the address that the host cannot take",
+    .run = run_symbols,
+    .claims = claims,
+    .needs = needs,
+};

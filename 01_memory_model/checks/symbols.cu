@@ -1,7 +1,7 @@
 // Self-checks of symbols.cu, compiled in its place where BUILD_TESTING is on.
 #include "../symbols.cu"
 
-#include <doctest/doctest.h>
+#include "../../common/checks/standard.hpp"
 
 namespace {
 
@@ -35,22 +35,12 @@ TEST_CASE("symbols: an array that was not changed, or too far, is not right") {
   CHECK(words_right(array, 1000) == 23);
 }
 
-TEST_CASE("symbols: the claim holds where the copy did not reach the variable") {
-  Device device;
-  device.number = -1;
-  std::string printed;
-  Report report("symbols", &printed);
-  const Run run{report, &device, {}};
-  judge(run, {cudaErrorInvalidValue, second, 0});
-  CHECK(printed.find("01.8   holds") != std::string::npos);
-  CHECK(printed.find("cudaErrorInvalidValue, the device value is unchanged") != std::string::npos);
-  printed.clear();
-  judge(run, {cudaSuccess, second, wrong});  // where the GPU reaches all memory of the host
-  CHECK(printed.find("01.8   holds") != std::string::npos);
-  CHECK(printed.find("but it wrote a host variable") != std::string::npos);
-  printed.clear();
-  judge(run, {cudaSuccess, wrong, 0});
-  CHECK(printed.find("01.8   does not hold") != std::string::npos);
+TEST_CASE("symbols: the part holds where the copy did not reach the variable") {
+  const auto verdict = [](double value) {
+    return verdict_if(symbols_experiment, "01.8", {{"copy_to_name", value, "device value"}});
+  };
+  CHECK(verdict(second) == verdict_text(Verdict::holds));
+  CHECK(verdict(wrong) == verdict_text(Verdict::does_not_hold));
 }
 
 TEST_CASE("symbols: the symbol and its address lead to one variable") {
@@ -139,3 +129,5 @@ TEST_CASE("symbols: a static and a dynamic array are changed alike, and no word 
     CHECK(words_right(changed_dynamic(n), n) == array_words);
   }
 }
+
+EXPERIMENT_CHECKS_OF_FACTS(symbols)
