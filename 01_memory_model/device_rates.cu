@@ -9,6 +9,10 @@
 
 #include <algorithm>
 
+#include "../common/checked.cuh"
+
+using namespace samples;
+
 namespace {
 
 constexpr unsigned block_threads = 1024;
@@ -83,26 +87,24 @@ __global__ void __launch_bounds__(block_threads)
 
 // ---- what is right ----
 
-/// 4-byte word i: without pattern.
-__host__ __device__ unsigned word_at(size_t i) {
-  unsigned x = unsigned(i) ^ unsigned(i >> 32) * 0x9e3779b1u;
-  x = (x ^ x >> 16) * 0x85ebca6bu;
-  x = (x ^ x >> 13) * 0xc2b2ae35u;
-  return x ^ x >> 16;
-}
-
-__global__ void fill(unsigned* words, size_t n) {
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
-    words[i] = word_at(i);
-}
+/// 4-byte word i of what is read.
+struct Word {
+  __device__ unsigned operator()(size_t i) const { return scrambled(i); }
+};
+struct IsWord {
+  __device__ bool operator()(size_t i, unsigned found) const { return found == scrambled(i); }
+};
+struct IsSum {
+  const unsigned* right;
+  __device__ bool operator()(size_t thread, unsigned found) const { return found == right[thread]; }
+};
 
 /// Hands each of n 4-byte words to the thread that has to read it: from words to threads, where the
 /// kernels go from threads to words.
 __global__ void add_to_readers(unsigned* right, unsigned readers, size_t n, unsigned rounds) {
   const size_t threads = size_t(gridDim.x) * blockDim.x;
   for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
-    atomicAdd(&right[i / 4 % readers], rounds * word_at(i));
+    atomicAdd(&right[i / 4 % readers], rounds * scrambled(i));
 }
 
 /// Sums of blocks that read their own words: thread t reads those of threads t, t + 32, t + 64 and
@@ -114,103 +116,93 @@ std::vector<unsigned> sums_of_own(unsigned blocks, unsigned rounds) {
       unsigned sum = 0;
       for (size_t ahead = 0; ahead < 128; ahead += 32) {
         const size_t word = block * block_threads + (thread + ahead) % block_threads;
-        for (size_t k = 0; k < 4; ++k) sum += word_at(4 * word + k);
+        for (size_t k = 0; k < 4; ++k) sum += scrambled(4 * word + k);
       }
       sums.push_back(rounds * sum);
     }
   return sums;
 }
 
-/// What a row reads, and what its threads find; canaries stand behind that.
-struct Rate {
-  static constexpr size_t canaries = 32;
-
-  const char* name;
+/// What a launch reads: n words of 16 bytes, so many times over.
+struct Launch {
   unsigned blocks;
-  size_t n;  ///< words of 16 bytes
+  size_t n;
   unsigned rounds;
-
   unsigned threads() const { return blocks * block_threads; }
 };
 
+/// What threads find in memory of the device or, mapped, of the host.
+template <class Memory>
 struct Reader {
-  Rate rate;
-  unsigned* words;  ///< of the device or of the host
-  DeviceBuffer<unsigned> sums, right;
+  Launch launch;
+  Memory words;
+  Output<unsigned> sums;
+  DeviceBuffer<unsigned> right;
 
-  Reader(const Rate& rate, unsigned* words)
-      : rate(rate), words(words), sums(rate.threads() + Rate::canaries), right(rate.threads()) {
-    fill<<<1024, 256>>>(words, 4 * rate.n);
+  Reader(const Launch& launch, Memory memory)
+      : launch(launch), words(std::move(memory)), sums(launch.threads()), right(launch.threads()) {
+    fill_kernel<<<1024, 256>>>(words.data(), 4 * launch.n, Word{});
     CUDA_CHECK_LAUNCH();
   }
-  const uint4* quads() const { return reinterpret_cast<const uint4*>(words); }
+  const uint4* quads() const { return reinterpret_cast<const uint4*>(words.data()); }
 
-  size_t differing(std::vector<unsigned> expected) const {
-    expected.resize(sums.size(), ~0u);  // as poisoned
-    const std::vector<unsigned> found = sums.to_host();
-    size_t wrong = 0;
-    for (size_t t = 0; t < found.size(); ++t) wrong += found[t] != expected[t];
-    return wrong;
+  size_t wrong_own() {
+    right.copy_from(sums_of_own(launch.blocks, launch.rounds));
+    return sums.wrong(IsSum{right.data()});
   }
   size_t wrong_shares() {
     CUDA_CHECK(cudaMemset(right.data(), 0, right.bytes()));
-    add_to_readers<<<1024, 256>>>(right.data(), rate.threads(), 4 * rate.n, rate.rounds);
+    add_to_readers<<<1024, 256>>>(right.data(), launch.threads(), 4 * launch.n, launch.rounds);
     CUDA_CHECK_LAUNCH();
-    return differing(right.to_host());
-  }
-  Task from_l1() {
-    Check check;
-    check.poison = [this] { sums.poison(); };
-    check.wrong = [this] { return differing(sums_of_own(rate.blocks, rate.rounds)); };
-    return {rate.name,
-            [this] { read_l1<<<rate.blocks, block_threads>>>(sums.data(), quads(), rate.rounds); },
-            std::move(check)};
-  }
-  Task from_l2() {
-    Check check;
-    check.poison = [this] { sums.poison(); };
-    check.wrong = [this] { return wrong_shares(); };
-    return {rate.name,
-            [this] {
-              read_l2<<<rate.blocks, block_threads>>>(sums.data(), quads(), rate.n, rate.rounds);
-            },
-            std::move(check)};
-  }
-  Task from_far() {
-    Check check;
-    check.poison = [this] { sums.poison(); };
-    check.wrong = [this] { return wrong_shares(); };
-    return {rate.name,
-            [this] { read_far<<<rate.blocks, block_threads>>>(sums.data(), quads(), rate.n); },
-            std::move(check)};
+    return sums.wrong(IsSum{right.data()});
   }
 };
+using OnDevice = Reader<DeviceBuffer<unsigned>>;
+using OnHost = Reader<PinnedBuffer<unsigned>>;
 
-/// The copy engine's way over the link, into device memory.
-Task copied(unsigned* to, const unsigned* from, size_t words) {
-  Check check;
-  check.poison = [=] { CUDA_CHECK(cudaMemset(to, 0xff, words * sizeof *to)); };
-  check.wrong = [=] {
-    std::vector<unsigned> found(words);
-    device_memory::to_host(found.data(), to, words * sizeof *to);
-    size_t wrong = 0;
-    for (size_t i = 0; i < words; ++i) wrong += found[i] != word_at(i);
-    return wrong;
-  };
-  return {
-      "the copy engine",
-      [=] {
-        CUDA_CHECK(cudaMemcpyAsync(to, from, words * sizeof *to, cudaMemcpyHostToDevice, nullptr));
-      },
-      std::move(check)};
+OnDevice on_device(const Launch& launch) {
+  return OnDevice(launch, DeviceBuffer<unsigned>(4 * launch.n));
+}
+OnHost on_host(const Launch& launch) {
+  return OnHost(launch, PinnedBuffer<unsigned>(4 * launch.n, cudaHostAllocMapped));
 }
 
-// ---- what to expect ----
+Task l1_task(const Ref& ref, const Shared<OnDevice>& r) {
+  const Launch& l = r->launch;
+  return {text(ref),
+          [r, l] { read_l1<<<l.blocks, block_threads>>>(r->sums.data(), r->quads(), l.rounds); },
+          {[r] { r->sums.poison(); }, [r] { return r->wrong_own(); }, ""}};
+}
+Task l2_task(const Ref& ref, const Shared<OnDevice>& r) {
+  const Launch& l = r->launch;
+  return {
+      text(ref),
+      [r, l] { read_l2<<<l.blocks, block_threads>>>(r->sums.data(), r->quads(), l.n, l.rounds); },
+      {[r] { r->sums.poison(); }, [r] { return r->wrong_shares(); }, ""}};
+}
+template <class R>
+Task far_task(const Ref& ref, const Shared<R>& r) {
+  const Launch& l = r->launch;
+  return {text(ref),
+          [r, l] { read_far<<<l.blocks, block_threads>>>(r->sums.data(), r->quads(), l.n); },
+          {[r] { r->sums.poison(); }, [r] { return r->wrong_shares(); }, ""}};
+}
+/// The copy engine's way over the link, into device memory.
+Task copy_task(const Ref& ref, const Shared<OnHost>& from) {
+  const Shared to(Output<unsigned>(4 * from->launch.n));
+  const auto copy = [from, to] {
+    CUDA_CHECK(cudaMemcpyAsync(to->data(), from->words.data(), to->size() * sizeof(unsigned),
+                               cudaMemcpyHostToDevice));
+  };
+  return {text(ref), copy, to->check(IsWord{})};
+}
+
+// ---- prediction ----
 
 /// Bytes of so many rounds.
 double bytes_of(double quads, double rounds) { return 16 * quads * rounds; }
 
-/// GB/s out of L1: a line of 128 bytes a cycle, at the highest clock that the device reports.
+/// GB/s out of L1: a line of 128 bytes per cycle, at the highest clock that the device reports.
 double l1_gbs(const Device& device) {
   if (device.sm_clock_khz <= 0) return NAN;
   return 128e-6 * device.sm_clock_khz * device.prop.multiProcessorCount;
@@ -228,34 +220,12 @@ unsigned resident_blocks(const cudaDeviceProp& p) {
   return unsigned(p.multiProcessorCount * (p.maxThreadsPerMultiProcessor / int(block_threads)));
 }
 
-// ---- the experiment ----
+// ---- the table ----
 
-/// The table, and the array that most of its rows read: more than any cache holds.
-struct Rates {
-  const Run& run;
-  unsigned blocks;
-  DeviceBuffer<unsigned> memory;
-  Table table;
-
-  Rates(const Run& run, size_t bytes)
-      : run(run),
-        blocks(resident_blocks(run.device->prop)),
-        memory(bytes / sizeof(unsigned)),
-        table(run.report, "all multiprocessors read",
-              {shown("of"), compared("GB/s", "bandwidth", "GB/s", 0), shown("spread")}) {}
-
-  Statistics rate(double bytes, const Task& task) const {
-    return gigabytes_per_second(bytes, run.time(task).statistics());
-  }
-  void add(const char* name, double bytes_there, const Cell& cell, const Statistics& gbs) {
-    table.row({name}, {bytes_text(bytes_there), cell, spread_text(gbs)});
-  }
-};
-
-/// Bytes that an array of n takes: where the GPU's memory is the host's, the host's array is taken
-/// from it too.
+/// Bytes of the GPU's memory beside an array of n: another one for the copy engine and, where the
+/// GPU's memory is the host's, the host's.
 double bytes_needed(const Device& device, double n) {
-  return (device.prop.integrated ? 2.1 : 1.1) * n;
+  return (device.prop.integrated ? 3.1 : 2.1) * n;
 }
 
 /// Bytes of the array: beyond the L2, or what fits.
@@ -266,52 +236,85 @@ size_t bytes_of_array(const Run& run) {
                       [&](size_t n) { return bytes_needed(*run.device, double(n)); });
 }
 
-/// 16 KiB a block, which an L1 holds; and a part of what L2 holds.
-void measure_caches(Rates& rates) {
-  const Device& device = *rates.run.device;
-  constexpr unsigned l1_rounds = 256, l2_rounds = 16;  // beside which the first hardly counts
-  const size_t own = size_t(rates.blocks) * block_threads;
-  Reader l1({"L1", rates.blocks, own, l1_rounds}, rates.memory.data());
-  Statistics gbs = rates.rate(bytes_of(double(own), loads * l1_rounds), l1.from_l1());
-  const Model on_9 = device.prop.major == 9 ? Model::traffic : Model::host;
-  rates.add("L1", bytes_of(double(own), 1), Compared{l1_gbs(device), gbs, on_9}, gbs);
-
-  const size_t quads = std::min(quads_in_l2(device), rates.memory.size() / 4);
-  Reader l2({"L2", rates.blocks, quads, l2_rounds}, rates.memory.data());
-  gbs = rates.rate(bytes_of(double(quads), l2_rounds), l2.from_l2());
-  rates.add("L2", bytes_of(double(quads), 1), Compared{NAN, gbs, Model::host}, gbs);
-}
-
-void measure_memory(Rates& rates) {
-  const Device& device = *rates.run.device;
-  const double bytes = double(rates.memory.bytes());
-  Reader far({"device memory", rates.blocks, rates.memory.size() / 4, 1}, rates.memory.data());
-  const Statistics gbs = rates.rate(bytes, far.from_far());
-  const Model model = beyond_l2(device, bytes) ? Model::traffic : Model::host;
-  rates.add("device memory", bytes, Compared{memory_gbs(device), gbs, model}, gbs);
-}
-
-/// As many bytes of the host's memory, by the copy engine and by loads.
-void measure_host(Rates& rates) {
-  const double bytes = double(rates.memory.bytes());
-  PinnedBuffer<unsigned> pinned(rates.memory.size(), cudaHostAllocMapped);
-  Reader host({"host memory", rates.blocks, pinned.size() / 4, 1}, pinned.data());
-  const Statistics engine =
-      rates.rate(bytes, copied(rates.memory.data(), pinned.data(), pinned.size()));
-  rates.add("copy engine, from the host", bytes, Calibration{engine}, engine);
-  const Statistics mapped = rates.rate(bytes, host.from_far());
-  rates.add("host memory", bytes, Compared{engine.median, mapped, Model::host}, mapped);
-}
+constexpr unsigned l1_rounds = 256, l2_rounds = 16;  // beside which the first hardly counts
 
 }  // namespace
 
-void show_rates(const Run& run) {
-  Rates rates(run, bytes_of_array(run));
-  measure_caches(rates);
-  measure_memory(rates);
-  measure_host(rates);
-  rates.table.print();
-  run.report.note(
-      "predicted: a line a cycle out of L1; device memory: in theory; the host's: as "
-      "the copy engine; nothing documented says what L2 gives");
+void run_rates(const Run& run) {
+  const Device none;
+  const Device& device = run.device ? *run.device : none;
+  const size_t array = run.device ? bytes_of_array(run) : 0;
+  const unsigned blocks = run.device ? resident_blocks(device.prop) : 0;
+  const size_t own = size_t(blocks) * block_threads;  // 16 KiB per block, which an L1 holds
+  const size_t in_l2 = run.device ? std::min(quads_in_l2(device), array / 16) : 0;
+  const Launch of_l1{blocks, own, l1_rounds}, of_l2{blocks, in_l2, l2_rounds},
+      of_array{blocks, array / 16, 1};
+  const Model on_9 = device.prop.major == 9 ? Model::traffic : Model::host;
+
+  const auto footprint = [&](const Row& row, const Statistics&) {
+    const Launch& l = row.ref.key == name_of<read_l1>()   ? of_l1
+                      : row.ref.key == name_of<read_l2>() ? of_l2
+                                                          : of_array;
+    return run.device ? bytes_text(bytes_of(double(l.n), 1)) : std::string("-");
+  };
+  Sheet sheet(run, "all multiprocessors read",
+              {{shown("of"), {}, {}, footprint}, gigabytes_per_second(), spread()});
+  sheet.add({.ref = name_of<read_l1>(),
+             .words = "L1",
+             .bytes = bytes_of(double(own), loads * l1_rounds),
+             .model = on_9});
+  sheet.add({.ref = name_of<read_l2>(),
+             .words = "L2",
+             .bytes = bytes_of(double(in_l2), l2_rounds),
+             .model = Model::host});
+  const bool beyond = run.device && beyond_l2(device, double(array));
+  sheet.add({.ref = "read_device",
+             .words = "device memory",
+             .bytes = double(array),
+             .model = beyond ? Model::traffic : Model::host});
+  sheet.add({.ref = "copy_engine",
+             .words = "copy engine, from the host",
+             .bytes = double(array),
+             .calibrates = true});
+  sheet.add(
+      {.ref = "read_host", .words = "host memory", .bytes = double(array), .model = Model::host});
+  SharedByTasks pinned([&] { return on_host(of_array); });
+  sheet.measure(Timing::alone, [&](const Row& row) {
+    const std::string& key = row.ref.key;
+    if (key == name_of<read_l1>()) return l1_task(row.ref, Shared(on_device(of_l1)));
+    if (key == name_of<read_l2>()) return l2_task(row.ref, Shared(on_device(of_l2)));
+    if (key == "read_device") return far_task(row.ref, Shared(on_device(of_array)));
+    return key == "read_host" ? far_task(row.ref, pinned()) : copy_task(row.ref, pinned());
+  });
+  sheet.predict([&](const Row& row) {
+    const std::string& key = row.ref.key;
+    if (key == name_of<read_l1>()) return row.bytes * 1e-6 / l1_gbs(device);
+    if (key == "read_device") return row.bytes * 1e-6 / memory_gbs(device);
+    return key == "read_host" ? sheet.ms("copy_engine") : double(NAN);
+  });
+  sheet.print(
+      {"predicted: a line per cycle out of L1; device memory: in theory; the host's: as the copy "
+       "engine; nothing documented says what L2 gives"});
+}
+
+Needs rates_needs(const Run& run) {
+  const double bytes = double(bytes_of_array(run));
+  return {.allocated = bytes_needed(*run.device, bytes), .touched = bytes};
+}
+
+std::vector<Checked> rates_tasks(size_t n) {
+  const Launch launch{3, n, 3}, once{3, n, 1}, own{3, 3 * size_t(block_threads), 3};
+  std::vector<Checked> all;
+  const auto add = [&all](const Task& task, const auto& reader) {
+    all.push_back({.task = task, .elements = reader->launch.threads(), .change_one = [reader] {
+                     reader->sums.change(7);
+                   }});
+  };
+  const Shared l1(on_device(own)), l2(on_device(launch)), far(on_device(once));
+  add(l1_task(name_of<read_l1>(), l1), l1);
+  add(l2_task(name_of<read_l2>(), l2), l2);
+  add(far_task("read_device", far), far);
+  const Shared host(on_host(once));
+  add(far_task("read_host", host), host);
+  return all;
 }

@@ -1,7 +1,9 @@
 // The second table of `device`: how fast the memories are.
 #pragma once
 
-#include "../common/report.hpp"
+#include "../common/experiment.hpp"
 
-/// Measures and shows what all multiprocessors together read in a second. Needs a GPU.
-void show_rates(const Run& run);
+// device_rates.cu: what all multiprocessors together read in a second
+void run_rates(const Run& run);
+samples::Needs rates_needs(const Run& run);
+std::vector<samples::Checked> rates_tasks(size_t n);

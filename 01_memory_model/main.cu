@@ -3,7 +3,7 @@
 #include "../common/command_line.hpp"
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
-[[gnu::weak]] void device(const Run&);
+[[gnu::weak]] extern const samples::Experiment device_experiment;
 [[gnu::weak]] extern const samples::Experiment symbols_experiment;
 [[gnu::weak]] void pointers(const Run&);
 [[gnu::weak]] extern const samples::Experiment registers_experiment;
@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
        .about = "What each kind of memory on a GPU is, holds and costs",
        .experiments =
            {
-               {"device", "the sizes of every memory, beside the text's P100 and V100", &device},
+               listed(&device_experiment),
                listed(&symbols_experiment),
                {"pointers", "one pointer to every space, and memory that both sides dereference",
                 &pointers},

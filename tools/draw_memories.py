@@ -20,14 +20,14 @@ FOUND = ("measured", "calibration", "counted", "predicted")  # in this order: wh
 
 # name, what it is, sizes by `device`, latencies by `latency`, cases whose bandwidth it is; each the first that is there
 MEMORIES = [
-    ("registers", "of a thread; latency: of a multiply-add", ["register file, a multiprocessor"], ["chase_register"], []),
-    ("shared memory", "of a block", ["shared memory, a multiprocessor"], ["chase_shared"], ["read_shared"]),
-    ("L1", "global, local, read-only", ["L1 and read-only cache, a multiprocessor"], ["chase_l1"], ["L1"]),
-    ("texture path", "through L1, filtered", [], ["chase_texture"], ["texture"]),
-    ("constant cache", "a word for all lanes", ["constant cache, a multiprocessor"], ["chase_constant"], ["constant"]),
-    ("L2", "for all multiprocessors", ["L2 cache"], ["chase_l2"], ["L2"]),
-    ("device memory", "global, local, constant, textures", ["device memory"], ["chase_dram"], ["device memory", "read_global"]),
-    ("host memory", "over the link", ["host memory"], ["host"], ["host memory", "host"]),
+    ("registers", "of a thread; latency: of a multiply-add", ["registers_per_multiprocessor"], ["chase_register"], []),
+    ("shared memory", "of a block", ["shared_per_multiprocessor"], ["chase_shared"], ["read_shared"]),
+    ("L1", "global, local, read-only", ["l1_per_multiprocessor"], ["chase_l1"], ["read_l1"]),
+    ("texture path", "through L1, filtered", [], ["chase_texture"], []),
+    ("constant cache", "a word for all lanes", ["constant_cache_per_multiprocessor"], ["chase_constant"], []),
+    ("L2", "for all multiprocessors", ["l2"], ["chase_l2"], ["read_l2"]),
+    ("device memory", "global, local, constant, textures", ["device_memory"], ["chase_dram"], ["read_device", "read_global"]),
+    ("host memory", "over the link", ["host_memory"], [], ["read_host"]),
 ]
 
 

@@ -928,9 +928,9 @@ class Memories(InFolder):
                       value=value, **other)
 
     def found(self):
-        return [self.size("multiprocessors", 7, ""), self.size("register file, a multiprocessor", 256, "KiB"),
-                self.size("constant cache, a multiprocessor", 8, "KiB", kind="predicted"),
-                self.size("L2 cache", 3072, "KiB"), self.of_latency("chase_l1", "latency", "cycles", 31.6, kind="calibration"),
+        return [self.size("multiprocessors", 7, ""), self.size("registers_per_multiprocessor", 256, "KiB"),
+                self.size("constant_cache_per_multiprocessor", 8, "KiB", kind="predicted"),
+                self.size("l2", 3072, "KiB"), self.of_latency("chase_l1", "latency", "cycles", 31.6, kind="calibration"),
                 self.of_latency("chase_l1", "latency", "cycles", 99, at="1024", parameter="footprint"),
                 self.of_latency("read_shared", "bandwidth", "GB/s", 1234, kind="predicted"),
                 self.of_latency("read_shared", "bandwidth", "GB/s", 1100),

@@ -1,9 +1,7 @@
 // Self-checks of device.cu, compiled in its place where BUILD_TESTING is on.
 #include "../device.cu"
 
-#include <doctest/doctest.h>
-
-#include "../../common/checks/plausible.hpp"
+#include "../../common/checks/standard.hpp"
 
 namespace {
 
@@ -24,10 +22,10 @@ __global__ void fill_shared(unsigned* wrong, unsigned bytes) {
   atomicAdd(wrong, differing);
 }
 
-const Figure& figure(const std::vector<Figure>& all, const std::string& name) {
+const Figure& figure(const std::vector<Figure>& all, const std::string& key) {
   for (const Figure& f : all)
-    if (f.name == name) return f;
-  throw std::logic_error("no figure " + name);
+    if (f.key == key) return f;
+  throw std::logic_error("no figure " + key);
 }
 
 }  // namespace
@@ -38,13 +36,13 @@ TEST_CASE("device: the guide has the two GPUs of the text as the text has them, 
   REQUIRE(volta);
   const std::vector<Figure> all = figures(nullptr);
   for (const Figure& f : all) CHECK(std::isnan(f.here));  // no figure of a GPU that is not there
-  const Figure l1 = figure(all, "L1 and read-only cache, a multiprocessor");
+  const Figure l1 = figure(all, "l1_per_multiprocessor");
   CHECK(l1.p100 == pascal->data_cache);
   CHECK(l1.v100 == volta->data_cache);
-  const Figure shared = figure(all, "shared memory, a multiprocessor");
+  const Figure shared = figure(all, "shared_per_multiprocessor");
   CHECK(shared.p100 == pascal->shared);
   CHECK(shared.v100 == volta->shared);
-  const Figure constant = figure(all, "constant cache, a multiprocessor");
+  const Figure constant = figure(all, "constant_cache_per_multiprocessor");
   CHECK(constant.v100 == volta->constant_cache);
   CHECK(constant.p100 == 2 * pascal->constant_cache);  // the text's slip: 8 KiB for the guide's 4
   CHECK_FALSE(pascal->holds_shared);
@@ -73,18 +71,18 @@ TEST_CASE("device: the figures of a made-up GPU, and none where nothing is repor
   made_up.prop.totalGlobalMem = size_t(8) << 30;
   made_up.memory_clock_khz = 9001000;
   const std::vector<Figure> all = figures(&made_up);
-  CHECK(figure(all, "compute capability").here == doctest::Approx(8.9));
-  CHECK(figure(all, "register file, a multiprocessor").here == 256);
-  CHECK(figure(all, "shared memory, a multiprocessor").here == 100);
-  CHECK(figure(all, "constant cache, a multiprocessor").here == 8);
-  CHECK(figure(all, "L1 and read-only cache, a multiprocessor").here == 128);
-  CHECK(figure(all, "device memory").here == 8);
-  CHECK(figure(all, "memory clock").here == 9001);
-  CHECK(std::isnan(figure(all, "L2 cache").here));
-  CHECK(std::isnan(figure(all, "multiprocessor clock").here));
-  CHECK(std::isnan(figure(all, "memory bandwidth in theory").here));
-  CHECK(kind_of(figure(all, "constant cache, a multiprocessor")) == "predicted");
-  CHECK(kind_of(figure(all, "constant memory")) == "counted");
+  CHECK(figure(all, "compute_capability").here == doctest::Approx(8.9));
+  CHECK(figure(all, "registers_per_multiprocessor").here == 256);
+  CHECK(figure(all, "shared_per_multiprocessor").here == 100);
+  CHECK(figure(all, "constant_cache_per_multiprocessor").here == 8);
+  CHECK(figure(all, "l1_per_multiprocessor").here == 128);
+  CHECK(figure(all, "device_memory").here == 8);
+  CHECK(figure(all, "memory_clock").here == 9001);
+  CHECK(std::isnan(figure(all, "l2").here));
+  CHECK(std::isnan(figure(all, "multiprocessor_clock").here));
+  CHECK(std::isnan(figure(all, "theoretical_bandwidth").here));
+  CHECK(kind_of(figure(all, "constant_cache_per_multiprocessor")) == "predicted");
+  CHECK(kind_of(figure(all, "constant_memory")) == "counted");
 }
 
 TEST_CASE("device: the loop leaves the chosen device, and knows it") {
@@ -136,7 +134,4 @@ TEST_CASE("device: a block gets the shared memory that is reported and no more")
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE("device: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  check_plausible([](const Run& run) { device(run); });
-}
+EXPERIMENT_CHECKS(device)

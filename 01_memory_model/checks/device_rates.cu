@@ -23,7 +23,10 @@ TEST_CASE("device: predicted rates and sizes, of a made-up GPU") {
 }
 
 TEST_CASE("device: arrays and grids of made-up GPUs") {
-  check_on_made_up_devices([](const Run& run) {
+  std::string printed;
+  Report report("device", &printed);
+  for (const Device& device : made_up_devices()) {
+    const Run run{report, &device, {}};
     const cudaDeviceProp& p = run.device->prop;
     const double bytes = double(bytes_of_array(run));
     const unsigned blocks = resident_blocks(p);
@@ -32,8 +35,7 @@ TEST_CASE("device: arrays and grids of made-up GPUs") {
     CHECK(16.0 * blocks * block_threads <= bytes);  // what the blocks read out of L1 is part of it
     CHECK(std::isnan(l1_gbs(*run.device)) == (run.device->sm_clock_khz == 0));
     CHECK(std::isnan(memory_gbs(*run.device)) == (run.device->theoretical_gbs == 0));
-    return Needs{bytes_needed(*run.device, bytes), bytes};
-  });
+  }
 }
 
 TEST_CASE("device: a block's sums of its own words, by hand") {
@@ -41,7 +43,7 @@ TEST_CASE("device: a block's sums of its own words, by hand") {
   REQUIRE(sums.size() == 2 * block_threads);
   unsigned sum = 0;
   for (const size_t quad : {2047u, 1055u, 1087u, 1024u + 95u})  // thread 1023 of block 1
-    for (size_t k = 0; k < 4; ++k) sum += word_at(4 * quad + k);
+    for (size_t k = 0; k < 4; ++k) sum += scrambled(4 * quad + k);
   CHECK(sums[2047] == 3 * sum);
 }
 
@@ -51,33 +53,19 @@ TEST_CASE("device: every reader is right at awkward sizes") {
     for (const size_t n : {1, 31, 1024, 1025, 4099, 50021}) {
       CAPTURE(blocks);
       CAPTURE(n);
-      DeviceBuffer<unsigned> words(4 * n);
-      Reader reader({"words", blocks, n, 3}, words.data());
-      CHECK(wrong_after(reader.from_l2()) == 0);
-      PinnedBuffer<unsigned> pinned(4 * n, cudaHostAllocMapped);
-      Reader once({"words", blocks, n, 1}, pinned.data());
-      CHECK(wrong_after(once.from_far()) == 0);
-      CHECK(wrong_after(copied(words.data(), pinned.data(), 4 * n)) == 0);
-      Reader far({"words", blocks, n, 1}, words.data());
-      CHECK(wrong_after(far.from_far()) == 0);
+      const Shared host(on_host({blocks, n, 1}));
+      CHECK(wrong_after(far_task("read_host", host)) == 0);
+      CHECK(wrong_after(copy_task("copy_engine", host)) == 0);
+      CHECK(wrong_after(far_task("read_device", Shared(on_device({blocks, n, 1})))) == 0);
+      CHECK(wrong_after(l2_task("read_l2", Shared(on_device({blocks, n, 3})))) == 0);
       const size_t own = size_t(blocks) * block_threads;
-      DeviceBuffer<unsigned> own_words(4 * own);
-      Reader l1({"words", blocks, own, 3}, own_words.data());
-      CHECK(wrong_after(l1.from_l1()) == 0);
+      CHECK(wrong_after(l1_task("read_l1", Shared(on_device({blocks, own, 3})))) == 0);
     }
 }
 
-TEST_CASE("device: the check of the readers finds a word left out and a sum too many") {
+TEST_CASE("device: a copy of other words is found") {
   if (skip_without_gpu()) return;
-  DeviceBuffer<unsigned> words(4 * 3000);
-  Reader reader({"words", 1, 3000, 1}, words.data());
-  const Task task = reader.from_far();
-  REQUIRE(wrong_after(task) == 0);
-  std::vector<unsigned> sums = reader.sums.to_host();
-  sums[7] -= word_at(28);
-  sums[block_threads] = 0;
-  reader.sums.copy_from(sums);
-  CHECK(task.check.wrong() == 2);
-  task.check.poison();
-  CHECK(task.check.wrong() == block_threads);
+  const Shared host(on_host({1, 1009, 1}));
+  ++host->words[4000];
+  CHECK(wrong_after(copy_task("copy_engine", host)) == 1);
 }
