@@ -5,7 +5,7 @@
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] extern const samples::Experiment device_experiment;
 [[gnu::weak]] extern const samples::Experiment symbols_experiment;
-[[gnu::weak]] void pointers(const Run&);
+[[gnu::weak]] extern const samples::Experiment pointers_experiment;
 [[gnu::weak]] extern const samples::Experiment registers_experiment;
 [[gnu::weak]] extern const samples::Experiment local_arrays_experiment;
 [[gnu::weak]] void constant(const Run&);
@@ -21,8 +21,7 @@ int main(int argc, char** argv) {
            {
                listed(&device_experiment),
                listed(&symbols_experiment),
-               {"pointers", "one pointer to every space, and memory that both sides dereference",
-                &pointers},
+               listed(&pointers_experiment),
                listed(&registers_experiment),
                listed(&local_arrays_experiment),
                {"constant", "broadcast and serialised constant reads, hits and misses", &constant},

@@ -1,8 +1,11 @@
 // pointers: a pointer in device code carries no memory space in its type; "be careful not to
 // confuse the compiler", says the lecture [PR]. One `const int*` refers here to global, shared,
-// local and constant storage in turn, and is read by one generic load. Look at how the program can
-// still tell the spaces apart, at how many words one address names, at what a generic load costs
-// (pointers_generic.cu), and at the memory that host and device both dereference [LC 4].
+// local and constant storage in turn, and is read by one generic load. Four things to look at:
+//   - How the program can still tell the spaces apart.
+//   - How many words one address names.
+//   - What a generic load costs (pointers_generic.cu).
+//   - The memory that host and device both dereference [LC 4].
+//
 //   cmake -S 01_memory_model -B build/pointers -DEXPERIMENTS=pointers
 //   cmake --build build/pointers && build/pointers/01_memory_model
 //
@@ -12,8 +15,9 @@
 #include <algorithm>
 #include <set>
 
-#include "../common/report.hpp"
 #include "pointers.hpp"
+
+using namespace samples;
 
 namespace {
 
@@ -85,16 +89,16 @@ __global__ void change(unsigned* p, size_t n) {
 // ---- what is right, of the six places ----
 
 struct Storage {
-  const char *name, *space;
+  const char *key, *name, *space;
   const char* own_load;  ///< where the compiler can see the space: in PTX, and in machine code
 };
 constexpr Storage storages[places] = {
-    {"__device__ variable", "global", "ld.global LDG"},
-    {"cudaMalloc", "global", "ld.global LDG"},
-    {"pinned host memory", "global", "ld.global LDG"},
-    {"__shared__ variable", "shared", "ld.shared LDS"},
-    {"a thread's variable", "local", "ld.local  LDL"},
-    {"__constant__ variable", "constant", "ld.const  LDC"},
+    {"variable", "__device__ variable", "global", "ld.global LDG"},
+    {"allocation", "cudaMalloc", "global", "ld.global LDG"},
+    {"pinned", "pinned host memory", "global", "ld.global LDG"},
+    {"shared_variable", "__shared__ variable", "shared", "ld.shared LDS"},
+    {"thread_variable", "a thread's variable", "local", "ld.local  LDL"},
+    {"constant_variable", "__constant__ variable", "constant", "ld.const  LDC"},
 };
 
 /// How many different words the one address names in a launch.
@@ -190,32 +194,39 @@ constexpr const char* type_names[] = {"unregistered", "host", "device",
 
 // ---- the experiment ----
 
+/// What a launch of 3 blocks of 64 threads saw, and the windows.
+struct Seen {
+  std::vector<std::vector<Sight>> sights;
+  std::vector<unsigned long long> begin;
+};
+
 void show_places(const Run& run) {
   constexpr unsigned blocks = 3, threads = 64;
+  Once<Seen> seen{[] { return Seen{look_and_check(blocks, threads), windows()}; }};
   Table table(run.report, "the pointer refers to",
               {shown("space"), shown("tests say"), counted("words found", "distinct words", "", 0),
                predicted("expected", "distinct words", "", 0),
                counted("addresses", "distinct addresses", "", 0), shown("address"),
                shown("window begins at"), shown("load if space is known")});
-  std::vector<std::vector<Sight>> sights(places);
-  std::vector<unsigned long long> begin;
-  if (run.device) {
-    sights = look_and_check(blocks, threads);
-    begin = windows();
-  }
+  const bool here = run.device && run.device->number >= 0;
   for (int i = 0; i < places; ++i) {
-    Cell tests, words, addresses, address, window;
-    if (run.device) {
-      const Sight& s = sights[i][0];
-      tests = spaces_text(s);
-      words = different(sights[i], &Sight::value);
-      addresses = different(sights[i], &Sight::address);
-      address = hex(s.address);
-      window = begin[i] ? hex(begin[i]) : "none";
+    const Storage& s = storages[i];
+    const auto count_of = [&](const char* metric, auto member) {
+      return ask_for_table(run, s.key, metric, "",
+                           [&] { return single(different(seen().sights[i], member)); })
+          .median;
+    };
+    const double words = count_of("distinct words", &Sight::value);
+    const double addresses = count_of("distinct addresses", &Sight::address);
+    Cell tests, address, window;
+    if (here) {
+      tests = spaces_text(seen().sights[i][0]);
+      address = hex(seen().sights[i][0].address);
+      window = seen().begin[i] ? hex(seen().begin[i]) : "none";
     }
-    table.row({storages[i].name},
-              {storages[i].space, tests, words, double(words_at(Place(i), blocks, threads)),
-               addresses, address, window, storages[i].own_load});
+    table.row({s.key, "", "", s.name},
+              {s.space, tests, words, double(words_at(Place(i), blocks, threads)), addresses,
+               address, window, s.own_load});
   }
   table.print();
   run.report.note(
@@ -223,30 +234,46 @@ void show_places(const Run& run) {
       "them; none: outside all windows");
 }
 
+/// Memory that a pointer comes from, and who may dereference it.
+struct Side {
+  const char *key, *words;
+  bool host;
+  const char* device;
+  Function<unsigned*()> pointer;
+};
+
 void show_sides(const Run& run) {
-  const size_t n = 100003;
-  DeviceBuffer<unsigned> on_device(run.device ? n : 0);
-  PinnedBuffer<unsigned> pinned(run.device ? n : 0);
+  constexpr size_t n = 100003;
+  const bool here = run.device && run.device->number >= 0;
+  const DeviceBuffer<unsigned> on_device(here ? n : 0);
+  const PinnedBuffer<unsigned> pinned(here ? n : 0);
   std::vector<unsigned> plain(n);
+  const double everywhere = ask(run, "plain", "the device dereferences it", "", [&] {
+                              return single(run.device->prop.pageableMemoryAccess);
+                            }).median;
+  const char* const of_plain = everywhere == 1 ? "yes" : everywhere == 0 ? "no" : "on some systems";
+  const Side sides[] = {
+      {"cuda_malloc", "cudaMalloc", false, "yes", [&] { return on_device.data(); }},
+      {"cuda_host_alloc", "cudaHostAlloc (pinned)", true, "yes", [&] { return pinned.data(); }},
+      {"plain", "new (plain)", true, of_plain, [&] { return plain.data(); }}};
   Table table(
       run.report, "a pointer from",
       {shown("type reported"), shown("host dereferences"), shown("device dereferences"),
        counted("words right", "words right", "", 0), predicted("of", "words right", "", 0)});
-  const auto row = [&](const std::string& name, unsigned* p, bool host, const std::string& device) {
+  for (const Side& side : sides) {
     Cell type, right, all;
-    if (device == "yes") all = double(n);
-    if (run.device) type = type_names[attributes_of(p).type];
-    if (run.device && device == "yes") {
-      require_right(words_right(p, n, host) == n, "change, by a pointer from " + name);
-      right = double(n);
+    if (here) type = type_names[attributes_of(side.pointer()).type];
+    if (side.device == std::string("yes")) {
+      all = double(n);
+      right = ask_for_table(run, side.key, "words right", "", [&] {
+                const size_t words = words_right(side.pointer(), n, side.host);
+                require_right(words == n, std::string("change, by a pointer from ") + side.words);
+                return single(double(words));
+              }).median;
     }
-    table.row({name}, {type, host ? "yes" : "no", device, right, all});
-  };
-  row("cudaMalloc", on_device.data(), false, "yes");
-  row("cudaHostAlloc (pinned)", pinned.data(), true, "yes");
-  const bool pageable = run.device && run.device->prop.pageableMemoryAccess;
-  row("new (plain)", plain.data(), true,
-      !run.device ? "on some systems" : (pageable ? "yes" : "no"));
+    table.row({side.key, "", "", side.words},
+              {type, side.host ? "yes" : "no", side.device, right, all});
+  }
   table.print();
   run.report.note(
       "what the host cannot dereference was written and read by copies: to try it would "
@@ -255,15 +282,24 @@ void show_sides(const Run& run) {
       "managed memory is the other kind that both sides dereference: 05_unified_memory");
 }
 
-}  // namespace
-
-void pointers(const Run& run) {
+void run_pointers(const Run& run) {
   run.report.begin("pointers",
                    "one int by a pointer to six places in turn; rings of 61 slots and tiles of 256 "
                    "words, 1 KiB; 100003 words that both sides use, 391 KiB");
   show_places(run);
-  show_generic_price(run);
+  run_generic(run);
   show_sides(run);
   if (!run.device)
     run.report.left_out("addresses, the tests' answers, cycles, and what each side reads");
 }
+
+Needs needs(const Run&) { return {.allocated = 1 << 20}; }
+
+}  // namespace
+
+extern const Experiment pointers_experiment{
+    .name = "pointers",
+    .about = "one pointer to every space, and memory that both sides dereference",
+    .run = run_pointers,
+    .needs = needs,
+};

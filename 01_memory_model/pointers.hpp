@@ -2,7 +2,7 @@
 // second table.
 #pragma once
 
-#include "../common/report.hpp"
+#include "../common/experiment.hpp"
 
 enum Place { in_variable, in_allocation, in_pinned, in_shared, in_local, in_constant, places };
 
@@ -16,6 +16,6 @@ constexpr __host__ __device__ int word(Place place, unsigned block, unsigned thr
   return first;
 }
 
-/// Measures what a generic load costs, and shows it beside the loads that spaces have for
+/// pointers_generic.cu: what a generic load costs, beside the loads that spaces have for
 /// themselves.
-void show_generic_price(const Run& run);
+void run_generic(const Run& run);

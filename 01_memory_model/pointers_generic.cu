@@ -16,6 +16,8 @@
 
 #include "pointers.hpp"
 
+using namespace samples;
+
 namespace {
 
 // ---- chases: one thread goes round a ring of slots, twice, and times the second time, when its
@@ -223,32 +225,32 @@ enum Space { shared_space, local_space, global_space, spaces };
 struct Chase {
   Space space;
   bool generic;
-  const char* name;
+  const char *key, *words;
   void (*launch)(long long* cycles, unsigned* end, const Ring& ring, unsigned steps);
 };
 
 const Chase chases[] = {
-    {shared_space, false, "shared, its own load",
+    {shared_space, false, "chase_shared", "shared, its own load",
      [](long long* cycles, unsigned* end, const Ring&, unsigned steps) {
        chase_shared<<<1, 1>>>(cycles, end, steps);
      }},
-    {shared_space, true, "shared, a generic load",
+    {shared_space, true, "list_in_shared", "shared, a generic load",
      [](long long* cycles, unsigned* end, const Ring&, unsigned steps) {
        list_in_shared<<<1, 1>>>(cycles, end, steps);
      }},
-    {local_space, false, "local, its own load",
+    {local_space, false, "chase_local", "local, its own load",
      [](long long* cycles, unsigned* end, const Ring&, unsigned steps) {
        chase_local<<<1, 1>>>(cycles, end, steps);
      }},
-    {local_space, true, "local, a generic load",
+    {local_space, true, "list_in_local", "local, a generic load",
      [](long long* cycles, unsigned* end, const Ring&, unsigned steps) {
        list_in_local<<<1, 1>>>(cycles, end, steps);
      }},
-    {global_space, false, "global, its own load",
+    {global_space, false, "chase_global", "global, its own load",
      [](long long* cycles, unsigned* end, const Ring& ring, unsigned steps) {
        chase_global<<<1, 1>>>(cycles, end, ring.nodes.data(), steps);
      }},
-    {global_space, true, "global, a generic load",
+    {global_space, true, "list_in_global", "global, a generic load",
      [](long long* cycles, unsigned* end, const Ring& ring, unsigned steps) {
        list_in_global<<<1, 1>>>(cycles, end, ring.nodes.data(), steps);
      }},
@@ -275,10 +277,10 @@ std::vector<double> chase_cycles(const Chase& chase, unsigned steps, unsigned la
     chase.launch(cycles.data() + i, ends.data() + i, ring, steps);
   CUDA_CHECK_LAUNCH();
   for (const unsigned end : ends.to_host())
-    require_right(end == expected_end(steps), std::string(chase.name) + ": where the chase ended");
+    require_right(end == expected_end(steps), std::string(chase.words) + ": where the chase ended");
   std::vector<double> each;
   for (const long long c : cycles.to_host()) {
-    require_right(c > 0, std::string(chase.name) + ": cycles");
+    require_right(c > 0, std::string(chase.words) + ": cycles");
     each.push_back(double(c));
   }
   return each;
@@ -304,31 +306,25 @@ std::vector<unsigned> expected_sums(unsigned threads, unsigned turns) {
 struct Sum {
   Space space;
   bool generic;
+  const char *key, *words;
   void (*launch)(unsigned threads, unsigned* sums, long long* cycles, const unsigned* words,
                  unsigned turns);
 };
 
 const Sum sum_kernels[] = {
-    {shared_space, false,
+    {shared_space, false, "sum_shared", "shared, its own load",
      [](unsigned threads, unsigned* sums, long long* cycles, const unsigned* words,
         unsigned turns) { sum_shared<<<1, threads>>>(sums, cycles, words, turns); }},
-    {shared_space, true,
+    {shared_space, true, "sum_either_shared", "shared, a generic load",
      [](unsigned threads, unsigned* sums, long long* cycles, const unsigned* words,
         unsigned turns) { sum_either<<<1, threads>>>(sums, cycles, words, turns, true); }},
-    {global_space, false,
+    {global_space, false, "sum_global", "global, its own load",
      [](unsigned threads, unsigned* sums, long long* cycles, const unsigned* words,
         unsigned turns) { sum_global<<<1, threads>>>(sums, cycles, words, turns); }},
-    {global_space, true,
+    {global_space, true, "sum_either_global", "global, a generic load",
      [](unsigned threads, unsigned* sums, long long* cycles, const unsigned* words,
         unsigned turns) { sum_either<<<1, threads>>>(sums, cycles, words, turns, false); }},
 };
-
-/// The one of a row of chases; null: local memory, which other lanes' words would lie between.
-const Sum* sum_of(const Chase& chase) {
-  for (const Sum& sum : sum_kernels)
-    if (sum.space == chase.space && sum.generic == chase.generic) return &sum;
-  return nullptr;
-}
 
 /// Cycles of a launch, whose every sum is checked; canaries stand behind the sums.
 double sum_cycles(const Sum& sum, unsigned threads, unsigned turns) {
@@ -348,7 +344,7 @@ double sum_cycles(const Sum& sum, unsigned threads, unsigned turns) {
   return found;
 }
 
-// ---- what to expect ----
+// ---- prediction ----
 
 /// Cycles that a load waits for the one before, from those of the spaces' own loads: a generic one
 /// takes L1's way, whatever it finds at its end, and is no faster than the space. (On an H200 one
@@ -363,25 +359,25 @@ constexpr double predicted_cycles = 1;
 
 // ---- the experiment ----
 
-/// Cycles a step of a chase, and a load of a warp while all 32 warps load. Nothing without a GPU.
-Statistics latency_of(const Run& run, const Chase& chase) {
+const char* const latency = "latency";
+const char* const per_load = "cycles per load of a warp";
+
+/// Cycles per step of a chase.
+Statistics latency_of(const Chase& chase, int launches) {
   constexpr unsigned steps = 1024;  // beside which start and end hardly count
-  if (!run.device) return {};
-  const unsigned launches = unsigned(run.measuring.repeats);
-  return scaled(summarize(chase_cycles(chase, steps, launches)), 1.0 / steps);
+  return scaled(summarize(chase_cycles(chase, steps, unsigned(launches))), 1.0 / steps);
 }
 
-Statistics cycles_a_load(const Run& run, const Sum& sum) {
+/// Cycles per load of a warp while all 32 warps load.
+Statistics cycles_per_load(const Sum& sum, int launches) {
   constexpr unsigned turns = 256;  // beside which the first load of each word hardly counts
-  if (!run.device) return {};
   const double loads = double(sum_threads / 32) * turns * loads_a_turn;
   std::vector<double> each;
-  for (int i = 0; i < run.measuring.repeats; ++i)
-    each.push_back(sum_cycles(sum, sum_threads, turns) / loads);
+  for (int i = 0; i < launches; ++i) each.push_back(sum_cycles(sum, sum_threads, turns) / loads);
   return summarize(each);
 }
 
-/// A wavefront a cycle is documented of shared memory; the rest was found on 9.0.
+/// A wavefront per cycle is documented of shared memory; the rest was found on 9.0.
 Model model_of(const Run& run, const Sum& sum) {
   const bool documented = sum.space == shared_space && !sum.generic;
   return documented || (run.device && run.device->prop.major == 9) ? Model::traffic : Model::host;
@@ -389,27 +385,31 @@ Model model_of(const Run& run, const Sum& sum) {
 
 }  // namespace
 
-void show_generic_price(const Run& run) {
-  Table table(run.report, "a load from",
-              {compared("cycles, one by one", "latency", "cycles", 1),
-               compared("cycles a warp, 32 warps", "cycles a load of a warp", "cycles", 2)});
-  Statistics latency[std::size(chases)];
+void run_generic(const Run& run) {
+  const int launches = run.measuring.repeats;
+  Table one(run.report, "one thread, a load from", {compared("cycles", latency, "cycles", 1)});
   double own[spaces] = {NAN, NAN, NAN};
-  for (size_t i = 0; i < std::size(chases); ++i) {
-    latency[i] = latency_of(run, chases[i]);
-    if (!chases[i].generic) own[chases[i].space] = latency[i].median;
+  for (const Chase& chase : chases) {
+    const Statistics found = ask_for_table(run, chase.key, latency, "cycles",
+                                           [&] { return latency_of(chase, launches); });
+    if (!chase.generic) own[chase.space] = found.median;
   }
-  for (size_t i = 0; i < std::size(chases); ++i) {
-    const Chase& chase = chases[i];
-    Cell one_by_one = Calibration{latency[i]};
-    if (chase.generic)
-      one_by_one = Compared{predicted_latency(chase.space, own), latency[i], Model::latency};
-    Cell all_warps;
-    if (const Sum* sum = sum_of(chase))
-      all_warps = Compared{predicted_cycles, cycles_a_load(run, *sum), model_of(run, *sum)};
-    table.row({chase.name}, {one_by_one, all_warps});
+  for (const Chase& chase : chases) {
+    const Statistics found = run.results->value(chase.key, latency).value;
+    const Cell cell =
+        chase.generic ? Cell(Compared{predicted_latency(chase.space, own), found, Model::latency})
+                      : Cell(Calibration{found});
+    one.row({chase.key, "", "", chase.words}, {cell});
   }
-  table.print();
+  one.print();
+  Table all(run.report, "32 warps, a load from",
+            {compared("cycles per warp", per_load, "cycles", 2)});
+  for (const Sum& sum : sum_kernels) {
+    const Statistics found = ask_for_table(run, sum.key, per_load, "cycles",
+                                           [&] { return cycles_per_load(sum, launches); });
+    all.row({sum.key, "", "", sum.words}, {Compared{predicted_cycles, found, model_of(run, sum)}});
+  }
+  all.print();
   run.report.note(
       "all out of L1 where it is not shared memory; calibration: the spaces' own loads");
 }

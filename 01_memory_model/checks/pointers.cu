@@ -1,9 +1,7 @@
 // Self-checks of pointers.cu, compiled in its place where BUILD_TESTING is on.
 #include "../pointers.cu"
 
-#include <doctest/doctest.h>
-
-#include "../../common/checks/plausible.hpp"
+#include "../../common/checks/standard.hpp"
 
 TEST_CASE("pointers: the words of no two places are alike") {
   const unsigned blocks = 257, threads = 31;
@@ -83,7 +81,4 @@ TEST_CASE("pointers: the runtime tells the kinds of memory apart") {
   CHECK(attributes_of(plain.data()).type == cudaMemoryTypeUnregistered);
 }
 
-TEST_CASE("pointers: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  check_plausible([](const Run& run) { pointers(run); });
-}
+EXPERIMENT_CHECKS(pointers)
