@@ -1,7 +1,9 @@
 // constant: what does a warp's read of __constant__ memory cost? The lectures say that it is one
 // request if all threads want the same word, and that different words are served one after another
-// [PR]; they count by half-warps of 16, as compute capability 1.x did. Look at how the time follows
-// the number of different words, and at the same reads from global memory, where it does not.
+// [PR]; they count by half-warps of 16, as compute capability 1.x did. Two things to look at:
+//   - How the time follows the number of different words.
+//   - The same reads from global memory, where it does not.
+//
 //   cmake -S 01_memory_model -B build/constant -DEXPERIMENTS=constant
 //   cmake --build build/constant && build/constant/01_memory_model
 //
@@ -15,12 +17,12 @@
 
 #include <algorithm>
 
-#include "../common/report.hpp"
+using namespace samples;
 
 namespace {
 
 constexpr unsigned words = 32;       // among which the lanes of a warp choose at one load
-constexpr unsigned loads = 8;        // a turn, each from 32 words of its own: 1 KiB, which any
+constexpr unsigned loads = 8;        // per turn, each from 32 words of its own: 1 KiB, which any
                                      // constant cache holds
 constexpr unsigned text_words = 16;  // of the text's my_const
 
@@ -103,10 +105,11 @@ unsigned sum_from(unsigned first, unsigned turns) {
   return sum;
 }
 
-// ---- the story in order ----
+// ---- the ways ----
 
 struct Grid {
   unsigned blocks, threads;
+  unsigned all() const { return blocks * threads; }
 };
 
 struct Launch {
@@ -115,7 +118,8 @@ struct Launch {
 };
 
 struct Way {
-  const char* name;
+  std::string_view key;
+  const char* words;
   bool in_constant;
   void (*launch)(const Launch&, unsigned* sums, const unsigned* in);
   unsigned (*first)(const Launch&, unsigned block, unsigned thread);  ///< the word, by the text
@@ -126,179 +130,220 @@ unsigned first_of_lane(const Launch& l, unsigned, unsigned thread) {
 }
 
 const Way ways[] = {
-    {"constant", true,
+    {name_of<read_by_lane>(), "constant", true,
      [](const Launch& l, unsigned* sums, const unsigned*) {
        read_by_lane<<<l.grid.blocks, l.grid.threads>>>(sums, l.distinct, l.turns);
      },
      first_of_lane},
-    {"constant, the text's index by block", true,
+    {name_of<read_by_block>(), "constant, the text's index by block", true,
      [](const Launch& l, unsigned* sums, const unsigned*) {
        read_by_block<<<l.grid.blocks, l.grid.threads>>>(sums, l.turns);
      },
      [](const Launch&, unsigned block, unsigned) { return block % 16; }},
-    {"constant, the text's index by thread", true,
+    {name_of<read_by_thread>(), "constant, the text's index by thread", true,
      [](const Launch& l, unsigned* sums, const unsigned*) {
        read_by_thread<<<l.grid.blocks, l.grid.threads>>>(sums, l.turns);
      },
      [](const Launch& l, unsigned block, unsigned thread) {
        return (block * l.grid.threads + thread) % 16;
      }},
-    {"global", false,
+    {name_of<read_global>(), "global", false,
      [](const Launch& l, unsigned* sums, const unsigned* in) {
        read_global<<<l.grid.blocks, l.grid.threads>>>(sums, in, l.distinct, l.turns);
      },
      first_of_lane},
 };
-enum { by_lane, by_block, by_thread, global };
+constexpr double swept[] = {1, 2, 4, 8, 16, 32};
 
-/// A row of the table. `distinct`: 0 where the way itself says how many.
-struct Row {
-  int way;
-  unsigned distinct;
-};
-constexpr unsigned swept[] = {1, 2, 4, 8, 16, 32};
-
-/// The constant's sweep first, then the text's two, then global memory's sweep.
-std::vector<Row> all_rows() {
-  std::vector<Row> rows;
-  for (const unsigned distinct : swept) rows.push_back({by_lane, distinct});
-  rows.push_back({by_block, 0});
-  rows.push_back({by_thread, 0});
-  for (const unsigned distinct : swept) rows.push_back({global, distinct});
+/// The rows: `at` is how many different words a warp wants, where the way does not say it itself.
+std::vector<Ref> all_rows() {
+  std::vector<Ref> rows;
+  for (const double distinct : swept) rows.push_back({name_of<read_by_lane>(), distinct});
+  rows.push_back(name_of<read_by_block>());
+  rows.push_back(name_of<read_by_thread>());
+  for (const double distinct : swept) rows.push_back({name_of<read_global>(), distinct});
   return rows;
 }
-constexpr size_t one_word = 0, one_global = std::size(swept) + 2;  // rows that calibrate
+unsigned distinct_of(const Ref& ref) { return std::isnan(ref.at) ? 1 : unsigned(ref.at); }
 
-/// What launches of one grid write.
-struct Sums {
-  static constexpr size_t canaries = 64;  ///< behind the sums
-
+/// What the threads of a grid leave, in constant and in global memory.
+struct Reads {
   Grid grid;
-  DeviceBuffer<unsigned> sums{size_t(grid.blocks) * grid.threads + canaries};
+  constants::Found<unsigned> sums;
   DeviceBuffer<unsigned> in{table_content()};
 
-  explicit Sums(Grid grid) : grid(grid) {
+  explicit Reads(Grid grid) : grid(grid), sums(grid.all()) {
+    if (device_memory::Pretence::stands()) return;
     const std::vector<unsigned> content = table_content();
     CUDA_CHECK(cudaMemcpyToSymbol(table, content.data(), content.size() * sizeof(unsigned)));
   }
-  size_t wrong(const Way& way, const Launch& l) const {
-    std::vector<unsigned> by_first;
+  size_t wrong(const Way& way, const Launch& l) {
+    std::vector<unsigned> by_first, right;
     for (unsigned first = 0; first < words; ++first) by_first.push_back(sum_from(first, l.turns));
-    const std::vector<unsigned> found = sums.to_host();
-    size_t wrong = 0;
-    for (unsigned t = 0; t < found.size(); ++t) {
-      const unsigned block = t / grid.threads;
-      const bool there = block < grid.blocks;
-      const unsigned right = there ? by_first[way.first(l, block, t % grid.threads)] : ~0u;
-      wrong += found[t] != right;
-    }
-    return wrong;
-  }
-  Task task(const Row& row, unsigned turns) {
-    const Way& way = ways[row.way];
-    const Launch l{grid, std::max(row.distinct, 1u), turns};
-    Check check;
-    check.poison = [this] { sums.poison(); };
-    check.wrong = [this, &way, l] { return wrong(way, l); };
-    return {std::string(way.name) + ", " + std::to_string(row.distinct) + " words",
-            [this, &way, l] { way.launch(l, sums.data(), in.data()); }, std::move(check)};
+    for (unsigned t = 0; t < grid.all(); ++t)
+      right.push_back(by_first[way.first(l, t / grid.threads, t % grid.threads)]);
+    return sums.wrong(right);
   }
 };
 
-// ---- what to expect ----
+Task task_of(const Ref& ref, const Shared<Reads>& reads, unsigned turns) {
+  const Way& way = *with_key(ways, ref);
+  const Launch l{reads->grid, distinct_of(ref), turns};
+  return {text(ref),
+          [reads, &way, l] { way.launch(l, reads->sums.out.data(), reads->in.data()); },
+          {[reads] { reads->sums.out.poison(); }, [reads, &way, l] { return reads->wrong(way, l); },
+           ""}};
+}
+
+// ---- prediction ----
 
 /// Requests for a load of a warp: one for each different word of constant memory; one in all where
 /// the words lie in one line.
-unsigned requests(const Row& row) {
-  if (!ways[row.way].in_constant) return 1;
-  const Launch l{{1, 32}, std::max(row.distinct, 1u), 1};
+unsigned requests(const Ref& ref) {
+  const Way& way = *with_key(ways, ref);
+  if (!way.in_constant) return 1;
+  const Launch l{{1, 32}, distinct_of(ref), 1};
   bool wanted[words] = {};
-  for (unsigned lane = 0; lane < 32; ++lane) wanted[ways[row.way].first(l, 0, lane)] = true;
+  for (unsigned lane = 0; lane < 32; ++lane) wanted[way.first(l, 0, lane)] = true;
   return unsigned(std::count(wanted, wanted + words, true));
-}
-
-/// Milliseconds: each request takes as long as the one of its memory that was calibrated.
-double predicted_ms(const Row& row, double one_constant_ms, double one_global_ms) {
-  return requests(row) * (ways[row.way].in_constant ? one_constant_ms : one_global_ms);
 }
 
 /// Transactions for one word that all 16 threads of a half-warp load from global memory. On compute
 /// capability 1.0 and 1.1, which the text's count fits, each thread had its own.
 constexpr unsigned global_transactions_then = 16, global_transactions_today = 1;
 
+/// Lines of constant memory in which the text's 16 words lie: whatever thread of a block asks
+/// first, the others find them there.
+constexpr unsigned lines_of_text = (4 * text_words + 63) / 64;
+
 // ---- the experiment ----
 
-std::vector<Readings> measure(const Run& run, const std::vector<Row>& rows) {
-  if (!run.device) return std::vector<Readings>(rows.size());
-  // four blocks of 256 threads on each multiprocessor: enough warps for one always to be due
-  Sums sums({unsigned(run.device->prop.multiProcessorCount) * 4, 256});
+/// One word: each request of that memory takes as long. (A row of its own for each memory.)
+Ref one_word(const Ref& ref) {
+  const bool in_constant = with_key(ways, ref)->in_constant;
+  return {in_constant ? name_of<read_by_lane>() : name_of<read_global>(), 1};
+}
+
+void measure_words(const Run& run) {
+  const auto to_one_word = [&run](const Row& row, const Statistics& ms) {
+    const double one = (*run.results)(one_word(row.ref)).time.ms.median;
+    return factor_text(ms.median / one);
+  };
+  Sheet sheet(run, "memory, different words per warp",
+              {number(predicted("requests", "requests", "requests", 0),
+                      [](const Row& row) { return double(requests(row.ref)); }),
+               milliseconds(4),
+               spread(),
+               {shown("to one word"), {}, {}, to_one_word}},
+              "different words per warp");
+  for (const Ref& ref : all_rows()) {
+    const Way& way = *with_key(ways, ref);
+    const std::string at = at_text(ref);
+    sheet.add({.ref = ref,
+               .words = way.words + (at.empty() ? at : ", " + at),
+               .calibrates = same(ref, one_word(ref))});
+  }
   const unsigned turns = run.quick ? 64 : 256;
-  std::vector<Task> tasks;
-  for (const Row& row : rows) tasks.push_back(sums.task(row, turns));
-  return run.time_in_turn(tasks);
+  SharedByTasks reads([&run] {
+    // four blocks of 256 threads on each multiprocessor: enough warps for one always to be due
+    return Reads({unsigned(run.device->prop.multiProcessorCount) * 4, 256});
+  });
+  sheet.measure(Timing::in_turn, [&](const Row& row) { return task_of(row.ref, reads(), turns); });
+  sheet.predict([&](const Row& row) { return requests(row.ref) * sheet.ms(one_word(row.ref)); });
+  sheet.print({"predicted: requests times one word's time, from each memory"});
 }
 
-void show(const Run& run, const std::vector<Row>& rows, const std::vector<Readings>& readings) {
-  Table table(run.report, "memory, different words a warp",
-              {predicted("requests", "requests", "requests", 0), compared("ms", "time", "ms", 4),
-               shown("spread"), shown("to one word")});
-  const double constant_ms = readings[one_word].median(), global_ms = readings[one_global].median();
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const Row& row = rows[i];
-    const Statistics ms = readings[i].statistics();
-    const double one = ways[row.way].in_constant ? constant_ms : global_ms;
-    Cell time;
-    if (run.device && (i == one_word || i == one_global))
-      time = Calibration{ms};
-    else if (run.device)
-      time = Compared{predicted_ms(row, constant_ms, global_ms), ms, Model::traffic};
-    const Key key = row.distinct ? Key{ways[row.way].name, "different words a warp",
-                                       std::to_string(row.distinct)}
-                                 : Key{ways[row.way].name};
-    table.row(key, {double(requests(row)), time, spread_text(ms),
-                    run.device ? times(ms.median / one) : ""});
-  }
-  table.print();
-}
-
-/// `readings`: of the constant's sweep.
-void judge(const Run& run, const std::vector<Readings>& readings) {
-  std::vector<Verdict> verdicts;
-  std::string factors;
-  Interval r;
-  for (size_t i = 1; i < std::size(swept); ++i) {
-    r = ratio(readings[i], readings[0]);
-    verdicts.push_back(judge(about(swept[i]), r));
-    factors += (i > 1 ? ", " : "") + factor_text(r.value);
-  }
-  run.report.judged({"01.6a", "a uniform constant read is one request, different words serialise",
-                     "each access will be serialised", "lectures"},
-                    judge_many(verdicts), r,
-                    "2, 4, 8, 16, 32 words take " + factors + " as long as one");
-  run.report.judge_fact(
-      {"01.6d", "uniform constant reads make 1/16 of the traffic of global loads", "1/16",
-       "lectures"},
-      global_transactions_today >= global_transactions_then,
-      "a uniform load is one request of one sector from global memory too, computed");
-}
-
-}  // namespace
-
-void constant(const Run& run) {
+void run_constant(const Run& run) {
   run.report.begin("constant", "constant memory: " + std::to_string(loads * words) + " words, " +
                                    bytes_text(4.0 * loads * words) + "; walks; literals");
-  const std::vector<Row> rows = all_rows();
-  const std::vector<Readings> times = measure(run, rows);
-  show(run, rows, times);
-  if (run.device)
-    run.report.note("calibration: one word from each memory; predicted: requests times that");
-  else
-    run.report.left_out("times of reads, cycles of hits and misses, literals, coefficients");
-  judge(run, times);
-  constants::measure_misses(run);
-  constants::measure_literals(run);
-  constants::measure_coefficients(run);
+  measure_words(run);
+  constants::run_misses(run);
+  constants::run_literals(run);
+  constants::run_coefficients(run);
   run.report.note(
       "a file holds 64 KiB of constants; of a byte more nvcc says "
       "\"File uses too much global constant data\"");
 }
+
+// ---- claims ----
+
+std::vector<Claim> claims(const Run&) {
+  const auto constant = [](double distinct) { return Ref(name_of<read_by_lane>(), distinct); };
+  Claim serialised{
+      .part = {"01.6a", "a uniform constant read is one request, different words serialise",
+               "each access will be serialised", "lectures"},
+      .rule = about(1)};
+  for (const double distinct : swept)
+    if (distinct > 1)
+      serialised.pairs.push_back(
+          {.slow = constant(distinct), .fast = constant(1), .works = 1 / distinct, .per = "word"});
+  const std::vector<Claim> misses = constants::claims_of_misses();  // 01.6b, 01.6c, 01.11d
+  std::vector<Claim> all{serialised, misses[0], misses[1]};
+  all.push_back(
+      {.part = {"01.6d", "uniform constant reads make 1/16 of the traffic of global loads", "1/16",
+                "lectures"},
+       .fact = global_transactions_today >= global_transactions_then ? Fact::so : Fact::not_so,
+       .here = "a uniform load is one request of one sector from global memory too, "
+               "computed"});
+  all.push_back(constants::claim_of_literals());
+  // neither index is known to the compiler, so that neither read can leave the loop
+  all.push_back(
+      {.part = {"01.11a", "a uniform read of a constant costs no more than a load that hits L1", "",
+                "wiki"},
+       .rule = gains_nothing(),
+       .pairs = {{.slow = constant(1), .fast = {name_of<read_global>(), 1}},
+                 {.slow = "indexed_constant", .fast = "indexed_global"}},
+       .found = {{.slow = "fixed_global", .fast = "fixed_constant"},
+                 {.slow = "kept_global", .fast = "fixed_constant"}}});
+  all.push_back({.part = {"01.11b",
+                          "my_const[blockIdx.x % 16] is the best possible use, an index by thread "
+                          "a bad one",
+                          "16 requests against one", "lectures"},
+                 .rule = beats(16),
+                 .pairs = {{.slow = name_of<read_by_thread>(), .fast = name_of<read_by_block>()}}});
+  all.push_back({.part = {"01.11c",
+                          "by thread, the block's other threads will likely miss the cache",
+                          "likely cache misses",
+                          "lectures",
+                          {},
+                          true},
+                 .fact = lines_of_text > 1 ? Fact::so : Fact::not_so,
+                 .here = "16 words are 64 bytes: whoever comes first brings them all, computed"});
+  all.push_back(misses[2]);
+  return all;
+}
+
+// ---- what it declares ----
+
+Needs needs(const Run& run) {
+  return {.allocated = double(run.device->l2_bytes()) * 2 + (1 << 20) * 16.0};
+}
+
+std::vector<Checked> tasks(size_t n) {
+  const Shared reads(Reads({unsigned(n % 1009 + 1), unsigned(n % 256 + 1)}));
+  std::vector<Ref> rows = all_rows();
+  for (const double distinct : {3, 31}) {
+    rows.push_back({name_of<read_by_lane>(), distinct});
+    rows.push_back({name_of<read_global>(), distinct});
+  }
+  std::vector<Checked> all;
+  for (const Ref& ref : rows)
+    all.push_back({.task = task_of(ref, reads, 37),
+                   .elements = reads->grid.all(),
+                   .change_one = [reads] { reads->sums.out.change(0); }});
+  constants::add_tasks_of_misses(all);
+  constants::add_tasks_of_literals(all, n);
+  constants::add_tasks_of_coefficients(all, n);
+  return all;
+}
+
+}  // namespace
+
+extern const Experiment constant_experiment{
+    .name = "constant",
+    .about = "broadcast and serialised constant reads, hits and misses",
+    .run = run_constant,
+    .claims = claims,
+    .needs = needs,
+    .tasks = tasks,
+};

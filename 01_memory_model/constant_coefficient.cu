@@ -11,8 +11,9 @@
 //   6  indexed_global    the same from global memory
 #include <algorithm>
 
-#include "../common/report.hpp"
 #include "constant.hpp"
+
+using namespace samples;
 
 namespace {
 
@@ -22,9 +23,9 @@ constexpr unsigned table_words = 2 * text_words;  // 16 from any index below 16 
 
 __constant__ float my_const[table_words];
 
-// ---- kernels: thread t adds 16 coefficients a turn to its own number, and leaves that in out[t].
-// Sums of floats may not be put into another order, so that every coefficient is needed each
-// turn ----
+// ---- kernels: thread t adds 16 coefficients per turn to its own number, and leaves that in
+// out[t]. Sums of floats may not be put into another order, so that every coefficient is needed
+// each turn ----
 
 // What the additions take by themselves: their second operands stand in the instructions.
 __global__ void add_literals(float* out, unsigned turns) {
@@ -134,122 +135,111 @@ unsigned exact_turns(size_t threads) {
   return unsigned(((1u << 24) - 1 - threads) / most_a_turn);
 }
 
-// ---- the story in order ----
+// ---- the ways ----
 
 struct Way {
-  const char* name;
+  std::string_view key;
+  const char* words;
   bool indexed;
   void (*launch)(unsigned blocks, float* out, const float* coefficient, unsigned turns);
 };
 const Way ways[] = {
-    {"no reads", false,
+    {name_of<add_literals>(), "no reads", false,
      [](unsigned blocks, float* out, const float*, unsigned turns) {
        add_literals<<<blocks, block_threads>>>(out, turns);
      }},
-    {"constant, fixed address", false,
+    {name_of<fixed_constant>(), "constant, fixed address", false,
      [](unsigned blocks, float* out, const float*, unsigned turns) {
        fixed_constant<<<blocks, block_threads>>>(out, turns);
      }},
-    {"global in L1, fixed address", false,
+    {name_of<fixed_global>(), "global in L1, fixed address", false,
      [](unsigned blocks, float* out, const float* coefficient, unsigned turns) {
        fixed_global<<<blocks, block_threads>>>(out, coefficient, turns);
      }},
-    {"global, kept in registers", false,
+    {name_of<kept_global>(), "global, kept in registers", false,
      [](unsigned blocks, float* out, const float* coefficient, unsigned turns) {
        kept_global<<<blocks, block_threads>>>(out, coefficient, turns);
      }},
-    {"constant, index by block", true,
+    {name_of<indexed_constant>(), "constant, index by block", true,
      [](unsigned blocks, float* out, const float*, unsigned turns) {
        indexed_constant<<<blocks, block_threads>>>(out, turns);
      }},
-    {"global in L1, index by block", true,
+    {name_of<indexed_global>(), "global in L1, index by block", true,
      [](unsigned blocks, float* out, const float* coefficient, unsigned turns) {
        indexed_global<<<blocks, block_threads>>>(out, coefficient, turns);
      }},
 };
-enum { no_reads, fixed_c, fixed_g, kept_g, indexed_c, indexed_g };
 
 struct Sums {
-  static constexpr size_t canaries = 64;  ///< behind the sums
-
   unsigned blocks;
-  DeviceBuffer<float> out{threads() + canaries};
+  constants::Found<float> found;
   DeviceBuffer<float> coefficient{table_words};
 
-  explicit Sums(unsigned blocks) : blocks(blocks) {
+  explicit Sums(unsigned blocks) : blocks(blocks), found(size_t(blocks) * block_threads) {
+    if (device_memory::Pretence::stands()) return;
     std::vector<float> table;
     for (unsigned i = 0; i < table_words; ++i) table.push_back(float(coefficient_at(i)));
     coefficient.copy_from(table);
     CUDA_CHECK(cudaMemcpyToSymbol(my_const, table.data(), table.size() * sizeof(float)));
   }
-  size_t threads() const { return size_t(blocks) * block_threads; }
-  size_t wrong(const Way& way, unsigned turns) const {
-    const std::vector<float> found = out.to_host();
-    size_t wrong = 0;
-    for (unsigned t = 0; t < found.size(); ++t) {
-      if (t < threads())
-        wrong += !(found[t] == float(sum_of(t, way.indexed, turns)));
-      else
-        wrong += !std::isnan(found[t]);  // as poisoned
-    }
-    return wrong;
-  }
-  Task task(const Way& way, unsigned turns) {
-    Check check;
-    check.poison = [this] { out.poison(); };
-    check.wrong = [this, &way, turns] { return wrong(way, turns); };
-    return {way.name,
-            [this, &way, turns] { way.launch(blocks, out.data(), coefficient.data(), turns); },
-            std::move(check)};
+  size_t wrong(const Way& way, unsigned turns) {
+    std::vector<float> right;
+    for (unsigned t = 0; t < found.out.size(); ++t)
+      right.push_back(float(sum_of(t, way.indexed, turns)));
+    return found.wrong(right);
   }
 };
 
-// ---- what to expect ----
+Task task_of(const Ref& ref, const Shared<Sums>& sums, unsigned turns) {
+  const Way& way = *with_key(ways, ref);
+  return {text(ref),
+          [sums, &way, turns] {
+            way.launch(sums->blocks, sums->found.out.data(), sums->coefficient.data(), turns);
+          },
+          {[sums] { sums->found.out.poison(); },
+           [sums, &way, turns] { return sums->wrong(way, turns); }, ""}};
+}
+
+// ---- prediction ----
 
 /// Milliseconds. A constant at a fixed address is an operand, or is read before the loop (as it was
 /// for 9.0, into uniform registers): its read takes nothing, like that of a register. Loads that
 /// hit L1 take what those of `indexed_global` do, of which there are as many. Nothing predicts an
 /// indexed read of constant memory.
-double predicted_ms(int way, double additions_ms, double loads_ms) {
-  if (way == fixed_c || way == kept_g) return additions_ms;
-  if (way == fixed_g) return loads_ms;
-  return NAN;
-}
-
-// ---- the experiment ----
-
-void judge(const Run& run, const std::vector<Readings>& times) {
-  const Interval fixed_gain = ratio(times[fixed_g], times[fixed_c]);
-  run.report.judge({"01.11a", "a coefficient is best read from constant memory", "", "wiki"},
-                   beats(), fixed_gain, faster(fixed_gain, "a load that hits L1"));
-  const Interval kept_gain = ratio(times[kept_g], times[fixed_c]);
-  if (kept_gain.measured())
-    run.report.finding("01.11a", "it is " + faster(kept_gain, "a register"));
-  const Interval indexed_gain = ratio(times[indexed_g], times[indexed_c]);
-  run.report.judge(
-      {"01.11b", "my_const[blockIdx.x % 16] is the best possible use of it", "", "lectures"},
-      beats(), indexed_gain, faster(indexed_gain, "a load that hits L1"));
+double predicted_ms(std::string_view way, double additions_ms, double loads_ms) {
+  if (way == name_of<fixed_constant>() || way == name_of<kept_global>()) return additions_ms;
+  return way == name_of<fixed_global>() ? loads_ms : double(NAN);
 }
 
 }  // namespace
 
-void constants::measure_coefficients(const Run& run) {
-  if (!run.device) return judge(run, std::vector<Readings>(std::size(ways)));
-  Sums sums(unsigned(run.device->prop.multiProcessorCount) * 4);
-  const unsigned turns = std::min(run.quick ? 128u : 512u, exact_turns(sums.threads()));
-  std::vector<Task> tasks;
-  for (const Way& way : ways) tasks.push_back(sums.task(way, turns));
-  const std::vector<Readings> times = run.time_in_turn(tasks);
+void constants::run_coefficients(const Run& run) {
+  const auto to_no_reads = [&run](const Row&, const Statistics& ms) {
+    return factor_text(ms.median / (*run.results)(name_of<add_literals>()).time.ms.median);
+  };
+  Sheet sheet(run, "16 coefficients per turn from",
+              {milliseconds(4), spread(), {shown("to no reads"), {}, {}, to_no_reads}});
+  for (const Way& way : ways)
+    sheet.add(
+        {.ref = way.key,
+         .words = way.words,
+         .calibrates = way.key == name_of<add_literals>() || way.key == name_of<indexed_global>()});
+  const unsigned blocks = run.device ? unsigned(run.device->prop.multiProcessorCount) * 4 : 1;
+  const unsigned turns =
+      std::min(run.quick ? 128u : 512u, exact_turns(size_t(blocks) * block_threads));
+  SharedByTasks sums([blocks] { return Sums(blocks); });
+  sheet.measure(Timing::in_turn, [&](const Row& row) { return task_of(row.ref, sums(), turns); });
+  sheet.predict([&](const Row& row) {
+    return predicted_ms(row.ref.key, sheet.ms(name_of<add_literals>()),
+                        sheet.ms(name_of<indexed_global>()));
+  });
+  sheet.print();
+}
 
-  Table table(run.report, "16 coefficients a turn from",
-              {compared("ms", "time", "ms", 4), shown("spread"), shown("to no reads")});
-  for (int way = 0; way < int(std::size(ways)); ++way) {
-    const Statistics ms = times[way].statistics();
-    const bool calibrates = way == no_reads || way == indexed_g;
-    const double expected = predicted_ms(way, times[no_reads].median(), times[indexed_g].median());
-    table.row({ways[way].name}, {calibrates ? Cell(Calibration{ms}) : Cell(Compared{expected, ms}),
-                                 spread_text(ms), ::times(ms.median / times[no_reads].median())});
-  }
-  table.print();
-  judge(run, times);
+void constants::add_tasks_of_coefficients(std::vector<Checked>& all, size_t n) {
+  const Shared sums(Sums(unsigned(n % 1009 + 1)));
+  for (const Way& way : ways)
+    all.push_back({.task = task_of(way.key, sums, 37),
+                   .elements = sums->found.out.size(),
+                   .change_one = [sums] { sums->found.out.change(0); }});
 }

@@ -3,8 +3,9 @@
 //
 //   1  mix_literals   both factors stand in the source
 //   2  mix_constants  both are read from constant memory
-#include "../common/report.hpp"
 #include "constant.hpp"
+
+using namespace samples;
 
 namespace {
 
@@ -33,14 +34,7 @@ __global__ void mix_constants(unsigned* out, unsigned rounds) {
 }
 // [/mix_literals]
 
-// ---- the story in order ----
-
-struct Way {
-  const char* name;
-  void (*kernel)(unsigned* out, unsigned rounds);
-};
-const Way ways[] = {{"literals", mix_literals}, {"__constant__", mix_constants}};
-enum { literals, from_constant };
+// ---- what is right ----
 
 /// What a thread must find, less its number in the grid.
 unsigned mixed(unsigned x, unsigned rounds) {
@@ -52,72 +46,79 @@ unsigned mixed(unsigned x, unsigned rounds) {
   return x;
 }
 
+/// All blocks mix the same numbers.
+std::vector<unsigned> all_mixed(unsigned blocks, unsigned rounds) {
+  std::vector<unsigned> all;
+  for (unsigned t = 0; t < blocks * block_threads; ++t)
+    all.push_back(
+        (t < block_threads ? mixed(t, rounds) : all[t - block_threads] - (t - block_threads)) + t);
+  return all;
+}
+
 struct Mixes {
-  static constexpr size_t canaries = 64;  ///< behind the results
-
   unsigned blocks;
-  DeviceBuffer<unsigned> out{size_t(blocks) * block_threads + canaries};
+  constants::Found<unsigned> found;
 
-  explicit Mixes(unsigned blocks) : blocks(blocks) {
+  explicit Mixes(unsigned blocks) : blocks(blocks), found(size_t(blocks) * block_threads) {
+    if (device_memory::Pretence::stands()) return;
     CUDA_CHECK(cudaMemcpyToSymbol(constant_factor, &factor, sizeof factor));
     CUDA_CHECK(cudaMemcpyToSymbol(constant_term, &term, sizeof term));
   }
-  size_t wrong(unsigned rounds) const {
-    std::vector<unsigned> of_block;  // all blocks mix the same numbers
-    for (unsigned thread = 0; thread < block_threads; ++thread)
-      of_block.push_back(mixed(thread, rounds));
-    const std::vector<unsigned> found = out.to_host();
-    size_t wrong = 0;
-    for (unsigned t = 0; t < found.size(); ++t) {
-      const bool there = t < blocks * block_threads;
-      wrong += found[t] != (there ? of_block[t % block_threads] + t : ~0u);
-    }
-    return wrong;
-  }
-  Task task(const Way& way, unsigned rounds) {
-    Check check;
-    check.poison = [this] { out.poison(); };
-    check.wrong = [this, rounds] { return wrong(rounds); };
-    return {way.name,
-            [this, &way, rounds] { way.kernel<<<blocks, block_threads>>>(out.data(), rounds); },
-            std::move(check)};
-  }
 };
 
-// ---- the experiment ----
+struct Way {
+  std::string_view key;
+  const char* words;
+  void (*kernel)(unsigned* out, unsigned rounds);
+};
+const Way ways[] = {{name_of<mix_literals>(), "literals", mix_literals},
+                    {name_of<mix_constants>(), "__constant__", mix_constants}};
 
-/// Registers a thread of the compiled kernel.
-double registers(const Way& way) {
-  cudaFuncAttributes attributes;
-  CUDA_CHECK(cudaFuncGetAttributes(&attributes, way.kernel));
-  return attributes.numRegs;
-}
-
-void judge(const Run& run, const Readings& literal, const Readings& constant) {
-  const Interval r = ratio(literal, constant);
-  run.report.judge({"01.7", "replacing a literal by __constant__ gains nothing", "", "lectures"},
-                   gains_nothing(), r, "with __constant__ it is " + faster(r));
+Task task_of(const Ref& ref, const Shared<Mixes>& mixes, unsigned rounds) {
+  const auto kernel = with_key(ways, ref)->kernel;
+  return {text(ref),
+          [mixes, kernel, rounds] {
+            kernel<<<mixes->blocks, block_threads>>>(mixes->found.out.data(), rounds);
+          },
+          {[mixes] { mixes->found.out.poison(); },
+           [mixes, rounds] { return mixes->found.wrong(all_mixed(mixes->blocks, rounds)); }, ""}};
 }
 
 }  // namespace
 
-void constants::measure_literals(const Run& run) {
-  if (!run.device) return judge(run, {}, {});
-  Mixes mixes(unsigned(run.device->prop.multiProcessorCount) * 8);
+void constants::run_literals(const Run& run) {
+  for (const Way& way : ways)
+    ask_for_table(run, way.key, "registers", "registers", [&way] {
+      cudaFuncAttributes attributes;
+      CUDA_CHECK(cudaFuncGetAttributes(&attributes, way.kernel));
+      return single(attributes.numRegs);
+    });
+  const auto registers = [&run](const Row& row) {
+    return run.results->value(row.ref, "registers").value.median;
+  };
+  Sheet sheet(run, "two factors from",
+              {number(counted("registers", "registers", "registers", 0), registers),
+               milliseconds(4), spread()});
+  for (const Way& way : ways)
+    sheet.add({.ref = way.key, .words = way.words, .calibrates = &way == &ways[0]});
   const unsigned rounds = run.quick ? 512 : 2048;
-  const std::vector<Readings> times = run.time_in_turn(
-      {mixes.task(ways[literals], rounds), mixes.task(ways[from_constant], rounds)});
-  Table table(run.report, "two factors from",
-              {counted("registers", "registers", "registers", 0), compared("ms", "time", "ms", 4),
-               shown("spread")});
-  const Statistics by_literal = times[literals].statistics();
-  const Statistics by_constant = times[from_constant].statistics();
-  table.row({ways[literals].name},
-            {registers(ways[literals]), Calibration{by_literal}, spread_text(by_literal)});
+  SharedByTasks mixes([&run] { return Mixes(unsigned(run.device->prop.multiProcessorCount) * 8); });
+  sheet.measure(Timing::in_turn, [&](const Row& row) { return task_of(row.ref, mixes(), rounds); });
   // as many instructions, and nothing but instructions
-  table.row({ways[from_constant].name},
-            {registers(ways[from_constant]), Compared{by_literal.median, by_constant},
-             spread_text(by_constant)});
-  table.print();
-  judge(run, times[literals], times[from_constant]);
+  sheet.predict([&](const Row&) { return sheet.ms(name_of<mix_literals>()); });
+  sheet.print();
+}
+
+Claim constants::claim_of_literals() {
+  return {.part = {"01.7", "replacing a literal by __constant__ gains nothing", "", "lectures"},
+          .rule = gains_nothing(),
+          .pairs = {{.slow = name_of<mix_literals>(), .fast = name_of<mix_constants>()}}};
+}
+
+void constants::add_tasks_of_literals(std::vector<Checked>& all, size_t n) {
+  const Shared mixes(Mixes(unsigned(n % 1009 + 1)));
+  for (const Way& way : ways)
+    all.push_back({.task = task_of(way.key, mixes, 37),
+                   .elements = mixes->found.out.size(),
+                   .change_one = [mixes] { mixes->found.out.change(0); }});
 }

@@ -1,15 +1,21 @@
 // constant, hits and misses: "very fast when cache hit, very slow when no cache hit" [PR]. One
 // thread walks through constant memory, each read at the offset that the one before has found.
-// Look at the steps that the caches make as the walk grows, and at what a first touch takes.
+// Three things to look at:
+//   - The steps that the caches make as the walk grows.
+//   - What a first touch takes.
+//   - What becomes of it if each thread reads a word of its own, and only once [LC].
 //
 //   1  walk_constant   from offset to offset of constant memory
 //   2  walk_global     the same in global memory past L1: the L2 answers, or memory
 //   3  walk_read_only  the same by what __ldg() compiles to, the read-only or texture path
+//   4  once_constant   each thread copies the word of its number
+//   5  once_global     the same from global memory
 #include <algorithm>
 
-#include "../common/report.hpp"
 #include "chase.cuh"
 #include "constant.hpp"
+
+using namespace samples;
 
 namespace {
 
@@ -89,6 +95,19 @@ __global__ void walk_read_only(Walk* walk, const char* words, int untimed, int t
   const long long cycles = clock64() - start;
   *walk = {cycles, offset, timer_ns() - start_ns};
 }
+
+// [once]
+// 32 neighbouring lanes want 32 different words, which nobody has read before and nobody reads
+// again.
+__global__ void once_constant(unsigned* out) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < table_words) out[i] = table[i];
+}
+__global__ void once_global(unsigned* out, const unsigned* words) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < table_words) out[i] = words[i];
+}
+// [/once]
 
 // ---- what is right ----
 
@@ -190,7 +209,7 @@ class Walks {
   DeviceBuffer<Walk> walk_{1};
 };
 
-// ---- what to expect ----
+// ---- prediction ----
 
 /// Bytes of the first constant cache, which no call reports: measured by others on 5.x to 7.x (Jia
 /// and others, "Dissecting the NVIDIA Volta GPU architecture", 2018), and by us on 9.0.
@@ -213,72 +232,175 @@ double predicted_first(bool from_memory, const Calibrated& c) {
   return c.second_cache + (from_memory ? c.memory : c.l2);
 }
 
-// ---- the experiment ----
+// ---- the walks, by their rows ----
 
-/// Bytes of the walks that are gone again and again; the second and the seventh calibrate.
-constexpr unsigned again_bytes[] = {512, 1024, 2048, 4096, 8192, 16384, 32768, 63 << 10};
-constexpr size_t in_first = 1, in_second = 6;
+const char* const latency = "latency";
+const char* const in_ns = "time of a load";
+const char* const over_hit = "latency over that of a hit";
+const char* const over_global = "latency over that of global_first";
 
-/// Rows behind those of `again_bytes`.
-enum { constant_l2 = std::size(again_bytes), constant_memory, l2, memory, read_only, row_count };
+struct Way {
+  Ref ref;
+  std::string words;
+  bool leaves;  ///< the multiprocessor: timed in ns, too
+  Function<chase::Load(Walks&)> walk;
+};
 
-std::vector<Readings> measure(const Run& run, std::vector<Readings>& ns) {
-  if (!run.device) return std::vector<Readings>(row_count);
+/// Bytes of the walks that are gone again and again.
+constexpr double again_bytes[] = {512, 1024, 2048, 4096, 8192, 16384, 32768, 63 << 10};
+const Ref in_first("walk_constant", 1024), in_second("walk_constant", 32768);  // they calibrate
+
+std::vector<Way> all_ways() {
+  std::vector<Way> all;
+  for (const double bytes : again_bytes)
+    all.push_back({{"walk_constant", bytes},
+                   "constant, again and again, " + bytes_text(bytes),
+                   false,
+                   [bytes](Walks& w) {
+                     return w.constant_again({unsigned(bytes), longest.stride});
+                   }});
+  all.push_back({"constant_first_l2", "constant, first touch, from the L2", true,
+                 [](Walks& w) { return w.constant_first(false); }});
+  all.push_back({"constant_first", "constant, first touch", true,
+                 [](Walks& w) { return w.constant_first(true); }});
+  all.push_back({"global_again", "global, again and again past L1", true,
+                 [](Walks& w) { return w.global_again(); }});
+  all.push_back(
+      {"global_first", "global, first touch", true, [](Walks& w) { return w.global_first(); }});
+  all.push_back({"read_only_first", "read-only, first touch", true,
+                 [](Walks& w) { return w.read_only_first(); }});
+  return all;
+}
+
+struct OfWays {
+  std::vector<Readings> cycles, ns;
+};
+OfWays measure(const Run& run, const std::vector<Way>& ways) {
   Walks walks(run.device->l2_bytes());
-  std::vector<chase::Counting> rows;
-  for (const unsigned bytes : again_bytes)
-    rows.push_back([&walks, bytes] { return walks.constant_again({bytes, longest.stride}); });
-  rows.push_back([&] { return walks.constant_first(false); });
-  rows.push_back([&] { return walks.constant_first(true); });
-  rows.push_back([&] { return walks.global_again(); });
-  rows.push_back([&] { return walks.global_first(); });
-  rows.push_back([&] { return walks.read_only_first(); });
-  return chase::cycles_in_turn(run.measuring, rows, ns);
+  std::vector<chase::Counting> in_turn;
+  for (const Way& way : ways) in_turn.push_back([&] { return way.walk(walks); });
+  OfWays found;
+  found.cycles = chase::cycles_in_turn(run.measuring, in_turn, found.ns);
+  return found;
 }
 
-void show(const Run& run, const std::vector<Readings>& cycles, const std::vector<Readings>& ns) {
-  Table table(run.report, "one thread, each load waits for the last",
-              {compared("cycles", "latency", "cycles", 1), shown("spread"),
-               measured("ns", "time of a load", "ns", 1)});
-  const Calibrated c{cycles[in_first].median(), cycles[in_second].median(), cycles[l2].median(),
-                     cycles[memory].median()};
-  // the constant caches were found on 9.0, and by others before
-  const Model found = run.device && run.device->prop.major == 9 ? Model::traffic : Model::host;
-  const auto add = [&](const Key& key, size_t i, bool calibrates, double expected) {
-    const Statistics s = cycles[i].statistics();
-    // again and again in constant memory: no load leaves the multiprocessor
-    const Statistics in_ns = i < constant_l2 ? Statistics{} : statistics_in_ns(ns[i]);
-    table.row(key, {calibrates ? Cell(Calibration{s}) : Cell(Compared{expected, s, found}),
-                    spread_text(s), in_ns});
+/// How many times as long as in the other row; the places in all_ways() are found by the rows.
+Statistics ratio_of(const OfWays& found, const std::vector<Way>& ways, const Ref& slow,
+                    const Ref& fast) {
+  const auto of = [&](const Ref& ref) -> const Readings& {
+    const auto way =
+        std::find_if(ways.begin(), ways.end(), [&](const Way& w) { return same(w.ref, ref); });
+    return found.cycles[size_t(way - ways.begin())];
   };
-  for (size_t i = 0; i < std::size(again_bytes); ++i)
-    add({"constant, again and again", "bytes", std::to_string(again_bytes[i])}, i,
-        i == in_first || i == in_second, predicted_again(again_bytes[i], c));
-  add({"constant, first touch, from the L2"}, constant_l2, false, predicted_first(false, c));
-  add({"constant, first touch"}, constant_memory, false, predicted_first(true, c));
-  add({"global, again and again past L1"}, l2, true, NAN);
-  add({"global, first touch"}, memory, true, NAN);
-  add({"read-only, first touch"}, read_only, false, c.memory);
-  table.print();
+  const Interval r = ratio(of(slow), of(fast));
+  return {r.value, r.low, r.high, r.pairs};
 }
 
-void judge(const Run& run, const std::vector<Readings>& cycles) {
-  const bool there = !cycles[0].ms.empty();
-  const Interval miss = there ? ratio(cycles[constant_memory], cycles[in_first]) : Interval{};
-  run.report.judge({"01.6b", "a constant read that misses is far slower than one that hits",
-                    "very slow against very fast", "lectures"},
-                   much_beats(), miss, "a first touch is " + slower(miss, "a hit"));
-  const Interval other = there ? ratio(cycles[read_only], cycles[memory]) : Interval{};
-  run.report.judge({"01.6c", "a read-only miss costs what a global load does",
-                    "same as global if not cached", "lectures"},
-                   costs_as_much(), other, "it is " + slower(other));
+bool calibrates(const Ref& ref) {
+  return same(ref, in_first) || same(ref, in_second) || ref.key == "global_again" ||
+         ref.key == "global_first";
+}
+
+double predicted(const Ref& ref, const Calibrated& c) {
+  if (ref.key == "walk_constant") return predicted_again(unsigned(ref.at), c);
+  if (ref.key == "read_only_first") return c.memory;
+  return predicted_first(ref.key == "constant_first", c);
+}
+
+// ---- each word once ----
+
+struct Copies {
+  DeviceBuffer<unsigned> words;
+  Output<unsigned> out{table_words};
+
+  struct Word {
+    __device__ unsigned operator()(size_t i) const { return scrambled(i); }
+    __device__ bool operator()(size_t i, unsigned found) const { return found == scrambled(i); }
+  };
+  Copies() : words(filled<unsigned>(table_words, Word{})) {
+    if (device_memory::Pretence::stands()) return;
+    CUDA_CHECK(cudaMemcpyToSymbol(table, words.data(), words.bytes(), 0, cudaMemcpyDeviceToDevice));
+  }
+};
+
+Task once_task(const Ref& ref, const Shared<Copies>& copies) {
+  constexpr unsigned threads = 256, blocks = (table_words + threads - 1) / threads;
+  const bool constant = ref.key == name_of<once_constant>();
+  const auto launch = [copies, constant] {
+    if (constant)
+      once_constant<<<blocks, threads>>>(copies->out.data());
+    else
+      once_global<<<blocks, threads>>>(copies->out.data(), copies->words.data());
+  };
+  return {text(ref), launch, copies->out.check(Copies::Word{})};
+}
+
+void measure_once(const Run& run) {
+  Sheet sheet(run, "each thread reads a word of its own", {milliseconds(5), spread()});
+  sheet.add({.ref = name_of<once_constant>(), .words = "constant memory"});
+  sheet.add({.ref = name_of<once_global>(), .words = "global memory"});
+  SharedByTasks copies([] { return Copies(); });
+  sheet.measure(Timing::in_turn, [&](const Row& row) { return once_task(row.ref, copies()); });
+  sheet.print({"16128 words, all of the table, by as many threads: mostly the launch"});
 }
 
 }  // namespace
 
-void constants::measure_misses(const Run& run) {
-  std::vector<Readings> ns;
-  const std::vector<Readings> cycles = measure(run, ns);
-  if (run.device) show(run, cycles, ns);
-  judge(run, cycles);
+void constants::run_misses(const Run& run) {
+  const std::vector<Way> ways = all_ways();
+  Once<OfWays> found{[&] { return measure(run, ways); }};
+  for (size_t i = 0; i < ways.size(); ++i) {
+    ask_for_table(run, ways[i].ref, latency, "cycles",
+                  [&] { return found().cycles[i].statistics(); });
+    if (ways[i].leaves)
+      ask_for_table(run, ways[i].ref, in_ns, "ns", [&] { return statistics_in_ns(found().ns[i]); });
+  }
+  ask(run, "constant_first", over_hit, "x",
+      [&] { return ratio_of(found(), ways, "constant_first", in_first); });
+  ask(run, "read_only_first", over_global, "x",
+      [&] { return ratio_of(found(), ways, "read_only_first", "global_first"); });
+
+  const auto cycles = [&](const Ref& ref) { return run.results->value(ref, latency).value; };
+  const Calibrated c{cycles(in_first).median, cycles(in_second).median,
+                     cycles("global_again").median, cycles("global_first").median};
+  // the constant caches were found on 9.0, and by others before
+  const Model model = run.device && run.device->prop.major == 9 ? Model::traffic : Model::host;
+  Table table(
+      run.report, "one thread, each load waits for the last",
+      {compared("cycles", latency, "cycles", 1), shown("spread"), measured("ns", in_ns, "ns", 1)});
+  for (const Way& way : ways) {
+    const Statistics s = cycles(way.ref);
+    const std::string at = at_text(way.ref);
+    table.row(
+        {way.ref.key, at.empty() ? "" : "bytes", at, way.words},
+        {calibrates(way.ref) ? Cell(Calibration{s})
+                             : Cell(Compared{predicted(way.ref, c), s, model}),
+         spread_text(s), way.leaves ? run.results->value(way.ref, in_ns).value : Statistics{}});
+  }
+  table.print();
+  measure_once(run);
+}
+
+std::vector<Claim> constants::claims_of_misses() {
+  return {{.part = {"01.6b", "a constant read that misses is far slower than one that hits",
+                    "very slow against very fast", "lectures"},
+           .rule = much_beats(),
+           .levels = {{.ref = "constant_first", .metric = over_hit}}},
+          {.part = {"01.6c", "a read-only miss costs what a global load does",
+                    "same as global if not cached", "lectures"},
+           .rule = costs_as_much(),
+           .levels = {{.ref = "read_only_first", .metric = over_global}}},
+          {.part = {"01.11d",
+                    "constant memory is wrong where each thread reads another word, and only once",
+                    "do not use it", "wiki"},
+           .rule = beats(),
+           .pairs = {{.slow = name_of<once_constant>(), .fast = name_of<once_global>()}}}};
+}
+
+void constants::add_tasks_of_misses(std::vector<Checked>& all) {
+  const Shared copies((Copies()));
+  for (const Ref& ref : {Ref(name_of<once_constant>()), Ref(name_of<once_global>())})
+    all.push_back({.task = once_task(ref, copies), .elements = table_words, .change_one = [copies] {
+                     copies->out.change(table_words - 1);
+                   }});
 }

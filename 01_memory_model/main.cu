@@ -8,7 +8,7 @@
 [[gnu::weak]] extern const samples::Experiment pointers_experiment;
 [[gnu::weak]] extern const samples::Experiment registers_experiment;
 [[gnu::weak]] extern const samples::Experiment local_arrays_experiment;
-[[gnu::weak]] void constant(const Run&);
+[[gnu::weak]] extern const samples::Experiment constant_experiment;
 [[gnu::weak]] extern const samples::Experiment latency_experiment;
 [[gnu::weak]] extern const samples::Experiment carveout_experiment;
 [[gnu::weak]] extern const samples::Experiment timing_experiment;
@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
                listed(&pointers_experiment),
                listed(&registers_experiment),
                listed(&local_arrays_experiment),
-               {"constant", "broadcast and serialised constant reads, hits and misses", &constant},
+               listed(&constant_experiment),
                listed(&latency_experiment),
                listed(&carveout_experiment),
                listed(&timing_experiment),

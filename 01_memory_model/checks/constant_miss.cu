@@ -30,57 +30,23 @@ TEST_CASE("constant: predicted walks, by hand") {
   CHECK(predicted_again(63 << 10, c) == 98);
   CHECK(predicted_first(false, c) == 388);
   CHECK(predicted_first(true, c) == 765);
-  CHECK(again_bytes[in_first] <= first_cache_bytes);
-  CHECK(again_bytes[in_second] > first_cache_bytes);
+  CHECK(in_first.at <= first_cache_bytes);
+  CHECK(in_second.at > first_cache_bytes);
+  CHECK(predicted({"walk_constant", 4096}, c) == 98);
+  CHECK(predicted("constant_first_l2", c) == 388);
+  CHECK(predicted("constant_first", c) == 765);
+  CHECK(predicted("read_only_first", c) == 667);
 }
 
-TEST_CASE("constant: all walks of a made-up device but four are predicted") {
-  Device device;
-  device.number = -1;
-  device.prop.major = 9;
-  std::string printed;
-  Report report("constant", &printed);
-  const double recorded[] = {30, 30, 31, 98, 98, 98, 98, 98, 350, 723, 290, 667, 680};
-  std::vector<Readings> cycles;
-  for (const double each : recorded) cycles.push_back({std::vector<double>(15, each)});
-  REQUIRE(cycles.size() == row_count);
-  std::vector<Readings> ns;  // half of the cycles, as at 2 GHz
-  for (const double each : recorded) ns.push_back({std::vector<double>(15, each / 2)});
-  show({report, &device, {}}, cycles, ns);
-  const std::string csv = report.csv("2026-01-01");
-  CHECK(csv.find("\"constant, first touch\",,,measured,time of a load,ns,361.5,") !=
-        std::string::npos);
-  CHECK(csv.find(",bytes,1024,measured,time of a load") == std::string::npos);
-  CHECK(report.predictions().size() == 9);
-  for (const Prediction& p : report.predictions()) {
-    CAPTURE(p.row);
-    CHECK(p.measured / p.predicted > 0.8);
-    CHECK(p.measured / p.predicted < 1.25);
-  }
-}
-
-TEST_CASE("constant: misses are judged the right way round") {
-  Device device;
-  device.number = -1;
-  std::string printed;
-  Report report("constant", &printed);
-  const Run run{report, &device, {}};
-  const auto verdicts = [&](double hit, double miss, double from_memory, double by_read_only) {
-    std::vector<Readings> cycles(row_count, Readings{std::vector<double>(15, 1)});
-    cycles[in_first].ms.assign(15, hit);
-    cycles[constant_memory].ms.assign(15, miss);
-    cycles[memory].ms.assign(15, from_memory);
-    cycles[read_only].ms.assign(15, by_read_only);
-    printed.clear();
-    judge(run, cycles);
-  };
-  verdicts(30, 723, 667, 680);
-  CHECK(printed.find("01.6b  holds  ") != std::string::npos);
-  CHECK(printed.find("24.1x slower") != std::string::npos);
-  CHECK(printed.find("01.6c  holds  ") != std::string::npos);
-  verdicts(723, 30, 667, 1300);
-  CHECK(printed.find("01.6b  does not hold") != std::string::npos);
-  CHECK(printed.find("01.6c  does not hold") != std::string::npos);
+TEST_CASE("constant: every row is its walk's, and ratios are the right way round") {
+  const std::vector<Way> ways = all_ways();
+  OfWays found;
+  for (size_t i = 0; i < ways.size(); ++i)
+    found.cycles.push_back({std::vector<double>(15, double(i + 1))});
+  REQUIRE(same(ways[1].ref, in_first));
+  REQUIRE(same(ways[9].ref, "constant_first"));
+  CHECK(ratio_of(found, ways, "constant_first", in_first).median == doctest::Approx(5));
+  CHECK(ratio_of(found, ways, in_first, "constant_first").median == doctest::Approx(0.2));
 }
 
 TEST_CASE("constant: walks end where they should") {
