@@ -10,7 +10,7 @@
 [[gnu::weak]] void batching_fits(const Run&, const Options&);
 [[gnu::weak]] void keep_on_device(const Run&);
 [[gnu::weak]] void zero_copy(const Run&);
-[[gnu::weak]] void pitch(const Run&);
+[[gnu::weak]] extern const samples::Experiment pitch_experiment;
 [[gnu::weak]] void overlap(const Run&, const Options&);
 [[gnu::weak]] void overlap_fits(const Run&, const Options&);
 [[gnu::weak]] void peer(const Run&);
@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
                 &keep_on_device},
                {"zero_copy", "kernels that read host memory where it is, over size and re-reads",
                 &zero_copy},
-               {"pitch", "rows of odd widths, packed and pitched", &pitch},
+               listed(&pitch_experiment),
                {"overlap", "copies and a kernel in chunks over streams, against their limit",
                 with(options, overlap), with(options, overlap_fits)},
                {"peer", "copies, loads and stores between two GPUs", &peer},

@@ -17,7 +17,7 @@ extern const samples::Experiment transfer_experiment;
 void batching(const Run&, const Options&);
 void keep_on_device(const Run&);
 void zero_copy(const Run&);
-void pitch(const Run&);
+extern const samples::Experiment pitch_experiment;
 void overlap(const Run&, const Options&);
 void peer(const Run&);
 
@@ -58,7 +58,7 @@ TEST_CASE("leaks: every experiment gives back what it took" * doctest::test_suit
       {"batching", [&](const Run& run) { batching(run, options); }},
       {"keep_on_device", keep_on_device},
       {"zero_copy", zero_copy},
-      {"pitch", pitch},
+      {"pitch", declared(pitch_experiment)},
       {"overlap", [&](const Run& run) { overlap(run, options); }},
       {"peer", peer}};
   for (const auto& [name, experiment] : experiments) {
