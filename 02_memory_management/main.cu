@@ -9,7 +9,7 @@
 [[gnu::weak]] void batching(const Run&, const Options&);
 [[gnu::weak]] void batching_fits(const Run&, const Options&);
 [[gnu::weak]] void keep_on_device(const Run&);
-[[gnu::weak]] void zero_copy(const Run&);
+[[gnu::weak]] extern const samples::Experiment zero_copy_experiment;
 [[gnu::weak]] extern const samples::Experiment pitch_experiment;
 [[gnu::weak]] void overlap(const Run&, const Options&);
 [[gnu::weak]] void overlap_fits(const Run&, const Options&);
@@ -29,8 +29,7 @@ int main(int argc, char** argv) {
                {"keep_on_device",
                 "a step of 1024 chains, and an addition: on the GPU, or fetched to the host",
                 &keep_on_device},
-               {"zero_copy", "kernels that read host memory where it is, over size and re-reads",
-                &zero_copy},
+               listed(&zero_copy_experiment),
                listed(&pitch_experiment),
                {"overlap", "copies and a kernel in chunks over streams, against their limit",
                 with(options, overlap), with(options, overlap_fits)},

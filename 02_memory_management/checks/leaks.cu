@@ -16,7 +16,7 @@ extern const samples::Experiment allocation_experiment;
 extern const samples::Experiment transfer_experiment;
 void batching(const Run&, const Options&);
 void keep_on_device(const Run&);
-void zero_copy(const Run&);
+extern const samples::Experiment zero_copy_experiment;
 extern const samples::Experiment pitch_experiment;
 void overlap(const Run&, const Options&);
 void peer(const Run&);
@@ -57,7 +57,7 @@ TEST_CASE("leaks: every experiment gives back what it took" * doctest::test_suit
       {"transfer", declared(transfer_experiment)},
       {"batching", [&](const Run& run) { batching(run, options); }},
       {"keep_on_device", keep_on_device},
-      {"zero_copy", zero_copy},
+      {"zero_copy", declared(zero_copy_experiment)},
       {"pitch", declared(pitch_experiment)},
       {"overlap", [&](const Run& run) { overlap(run, options); }},
       {"peer", peer}};
