@@ -11,8 +11,7 @@
 [[gnu::weak]] void keep_on_device(const Run&);
 [[gnu::weak]] extern const samples::Experiment zero_copy_experiment;
 [[gnu::weak]] extern const samples::Experiment pitch_experiment;
-[[gnu::weak]] void overlap(const Run&, const Options&);
-[[gnu::weak]] void overlap_fits(const Run&, const Options&);
+[[gnu::weak]] extern const samples::Experiment overlap_experiment;
 [[gnu::weak]] void peer(const Run&);
 
 int main(int argc, char** argv) {
@@ -31,8 +30,7 @@ int main(int argc, char** argv) {
                 &keep_on_device},
                listed(&zero_copy_experiment),
                listed(&pitch_experiment),
-               {"overlap", "copies and a kernel in chunks over streams, against their limit",
-                with(options, overlap), with(options, overlap_fits)},
+               listed(&overlap_experiment),
                {"peer", "copies, loads and stores between two GPUs", &peer},
            },
        .options =

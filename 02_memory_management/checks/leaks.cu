@@ -18,7 +18,7 @@ void batching(const Run&, const Options&);
 void keep_on_device(const Run&);
 extern const samples::Experiment zero_copy_experiment;
 extern const samples::Experiment pitch_experiment;
-void overlap(const Run&, const Options&);
+extern const samples::Experiment overlap_experiment;
 void peer(const Run&);
 
 namespace {
@@ -59,7 +59,7 @@ TEST_CASE("leaks: every experiment gives back what it took" * doctest::test_suit
       {"keep_on_device", keep_on_device},
       {"zero_copy", declared(zero_copy_experiment)},
       {"pitch", declared(pitch_experiment)},
-      {"overlap", [&](const Run& run) { overlap(run, options); }},
+      {"overlap", declared(overlap_experiment)},
       {"peer", peer}};
   for (const auto& [name, experiment] : experiments) {
     CAPTURE(name);
