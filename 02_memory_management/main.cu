@@ -12,7 +12,7 @@
 [[gnu::weak]] extern const samples::Experiment zero_copy_experiment;
 [[gnu::weak]] extern const samples::Experiment pitch_experiment;
 [[gnu::weak]] extern const samples::Experiment overlap_experiment;
-[[gnu::weak]] void peer(const Run&);
+[[gnu::weak]] extern const samples::Experiment peer_experiment;
 
 int main(int argc, char** argv) {
   Options& options = typed_options();
@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
                listed(&zero_copy_experiment),
                listed(&pitch_experiment),
                listed(&overlap_experiment),
-               {"peer", "copies, loads and stores between two GPUs", &peer},
+               listed(&peer_experiment),
            },
        .options =
            {

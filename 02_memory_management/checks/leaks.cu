@@ -19,7 +19,7 @@ void keep_on_device(const Run&);
 extern const samples::Experiment zero_copy_experiment;
 extern const samples::Experiment pitch_experiment;
 extern const samples::Experiment overlap_experiment;
-void peer(const Run&);
+extern const samples::Experiment peer_experiment;
 
 namespace {
 
@@ -60,7 +60,7 @@ TEST_CASE("leaks: every experiment gives back what it took" * doctest::test_suit
       {"zero_copy", declared(zero_copy_experiment)},
       {"pitch", declared(pitch_experiment)},
       {"overlap", declared(overlap_experiment)},
-      {"peer", peer}};
+      {"peer", declared(peer_experiment)}};
   for (const auto& [name, experiment] : experiments) {
     CAPTURE(name);
     const auto run_once = [&, &experiment = experiment] {
