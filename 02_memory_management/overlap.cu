@@ -495,7 +495,11 @@ void show_timeline(const Run& run, int chunks, int rounds) {
   const auto ask_span = [&](Stage stage, const Ref& ref) {
     const int chunk = int(ref.at);
     const auto noted_span = [&]() -> const Span& {
-      if (noted.empty()) noted = Trip(Kind::pinned, words_of(run), rounds).p.spans(chunks);
+      if (noted.empty()) {
+        const Trip trip(Kind::pinned, words_of(run), rounds);
+        trip.p.run(chunks);  // the first run warms up
+        noted = trip.p.spans(chunks);
+      }
       return noted[size_t(3 * chunk + stage)];
     };
     const auto asked = [&](const char* metric, double Span::*time) {

@@ -137,7 +137,6 @@ struct Gpu {
   DeviceBuffer<unsigned> chain{whole_chain()};
   DeviceBuffer<unsigned> sum_and_end{2 + canaries};
   DeviceBuffer<unsigned long long> count{1};
-  mutable unsigned expected = 0;  ///< the round of what is received next
 
   size_t bytes() const { return n * sizeof(uint4); }
 
@@ -233,14 +232,14 @@ Task carry_task(const Named& named, const Pair& pair, const Shared<std::vector<G
     copy<<<blocks_for(from.n), block_threads>>>(to.target.data(), from.source.data(), from.n);
     CUDA_CHECK_LAUNCH();
   };
-  const auto poison = [&from, &to, round = next_round()] {
+  const unsigned round = next_round();
+  const auto poison = [&from, &to, round] {
     from.send(round);
     to.spoil(round);
-    to.expected = round;
   };
-  const auto wrong = [&to] {
+  const auto wrong = [&to, round] {
     CUDA_CHECK(cudaStreamSynchronize(nullptr));
-    return to.wrong(to.expected);
+    return to.wrong(round);
   };
   Task task{text(pair.ref(named.key)), go, {poison, wrong, ""}};
   set_turn(task, pair.worker(named.way), pair, named.access);

@@ -251,6 +251,7 @@ Task carry_task(const Ref& ref, const Shared<Memory>& m) {
     m->device.poison();
     if (both) CUDA_CHECK(cudaMemset(back, 0xff, 4 * n));
     if (both && !in_place) Content{}.put_on_device(device + n, n);
+    CUDA_CHECK(cudaDeviceSynchronize());  // the streams of the copies wait for nothing
   };
   const auto wrong = [=] {
     const size_t on_device = both && in_place ? 0 : Content{}.wrong_on_device(device, n);
