@@ -98,7 +98,7 @@ unsigned sum_of_passes(size_t n, unsigned passes) {
   return once * (passes * (passes + 1) / 2);
 }
 
-/// Words from `first` on, and so much more.
+/// The words of an array, each so much more.
 struct Content {
   unsigned added = 0;
   __host__ __device__ unsigned operator()(size_t i) const { return word_at(i) + added; }
@@ -167,21 +167,28 @@ struct Memory {
 
 bool is_in_place(const Ref& ref) { return ref.key.find("_in_place") != ref.key.npos; }
 
-/// Reads the first n words: of the host, of the device, or of the device once they are copied.
+/// Reads the first n words: of the host, of the device, or of the device once they are copied; or
+/// through a buffer that is too small, piece after piece.
 Task read_task(const Ref& ref, const Shared<Memory>& m, size_t n) {
   const unsigned passes = std::isnan(ref.at) ? 1 : unsigned(ref.at);
-  const bool copied = ref.key == "read_copied";
+  const bool in_pieces = ref.key == "budget_in_pieces";
+  const bool copied = in_pieces || ref.key == "read_copied";
   const unsigned* const in = is_in_place(ref) ? m->host.data() : m->device.data();
-  const auto launch = [m, n, in, passes, copied] {
-    if (copied) m->copy_in(m->device.data(), 0, n);
-    m->read(0, in, n, passes);
+  const size_t piece = in_pieces ? (n + Memory::launches - 1) / Memory::launches : n;
+  const size_t pieces = (n + piece - 1) / piece;
+  const auto launch = [=] {
+    for (size_t k = 0; k < pieces; ++k) {
+      const size_t first = k * piece, words = std::min(piece, n - first);
+      if (copied) m->copy_in(m->device.data(), first, words);
+      m->read(k, in, words, passes);
+    }
   };
-  const auto poison = [m, copied] {
+  const auto poison = [=] {
     m->sums.poison();
     if (copied) m->device.poison();
   };
-  const auto wrong = [m, right = sum_of_passes(n, passes)] {
-    return size_t(m->total(1) != right) + m->sums.wrong(Anything{});
+  const auto wrong = [=] {
+    return size_t(m->total(pieces) != sum_of_passes(n, passes)) + m->sums.wrong(Anything{});
   };
   return {text(ref), launch, {poison, wrong, ""}};
 }
@@ -192,24 +199,6 @@ Task copy_task(const Ref& ref, const Shared<Memory>& m) {
           [m] { m->copy_in(m->device.data(), 0, m->n); },
           {[m] { m->device.poison(); },
            [m] { return Content{}.wrong_on_device(m->device.data(), m->n); }, ""}};
-}
-
-/// Reads them through a buffer that is too small: piece after piece.
-Task pieces_task(const Ref& ref, const Shared<Memory>& m) {
-  const size_t piece = (m->n + Memory::launches - 1) / Memory::launches;
-  const size_t pieces = (m->n + piece - 1) / piece;
-  const auto launch = [m, piece, pieces] {
-    for (size_t k = 0; k < pieces; ++k) {
-      const size_t first = k * piece, words = std::min(piece, m->n - first);
-      m->copy_in(m->device.data(), first, words);
-      m->read(k, m->device.data(), words, 1);
-    }
-  };
-  const auto poison = [m] { m->sums.poison(), m->device.poison(); };
-  const auto wrong = [m, pieces] {
-    return size_t(m->total(pieces) != sum_of_passes(m->n, 1)) + m->sums.wrong(Anything{});
-  };
-  return {text(ref), launch, {poison, wrong, ""}};
 }
 
 /// Writes an array of the host's or of the device's, all of which is looked at.
@@ -488,10 +477,8 @@ void measure_budget(const Run& run) {
               columns());
   sheet.add({.ref = "budget_in_place", .words = "in place, in one launch", .bytes = bytes});
   sheet.add({.ref = "budget_in_pieces", .words = "copied in pieces", .bytes = bytes});
-  sheet.measure(Timing::in_turn, [&](const Row& row) {
-    return is_in_place(row.ref) ? read_task(row.ref, memory(), words_of(run))
-                                : pieces_task(row.ref, memory());
-  });
+  sheet.measure(Timing::in_turn,
+                [&](const Row& row) { return read_task(row.ref, memory(), words_of(run)); });
   const Crossing c = crossing_of(run);
   sheet.predict(
       [&](const Row& row) { return is_in_place(row.ref) ? c.in_place : c.copied + c.local; });
@@ -670,49 +657,36 @@ Needs needs(const Run& run) {
 
 std::vector<Checked> tasks(size_t n) {
   std::vector<Checked> all;
-  const auto change = [](const Shared<Memory>& m, unsigned* word, bool on_host) {
-    return [m, word, on_host] {  // keeps the memory
-      if (on_host) return void(++*word);
+  enum Where { on_host, on_device, sums };
+  // the last word of `words` there is changed, or the first of the sums
+  const auto add = [&all](const auto& make, const Ref& ref, size_t words, size_t elements,
+                          Where where) {
+    const Shared m(Memory(words, 3));
+    const auto change_one = [m, where] {
+      if (where == sums) return m->sums.change(0);
+      if (where == on_host) return void(++m->host[m->n - 1]);
       unsigned value = 0;
-      device_memory::to_host(&value, word, sizeof value);
+      device_memory::to_host(&value, m->device.data() + m->n - 1, sizeof value);
       ++value;
-      device_memory::to_device(word, &value, sizeof value);
+      device_memory::to_device(m->device.data() + m->n - 1, &value, sizeof value);
     };
+    all.push_back({.task = make(ref, m), .elements = elements, .change_one = change_one});
   };
+  const auto read = [n](const Ref& ref, const Shared<Memory>& m) { return read_task(ref, m, n); };
   for (const double passes : {1, 5})
-    for (const char* key : {"read_device", "read_in_place", "read_copied", "budget_in_pieces"}) {
-      const Shared m(Memory(n, 3));
-      const Ref ref = std::string_view(key) == "budget_in_pieces" ? Ref(key) : Ref(key, passes);
-      all.push_back({.task = std::isnan(ref.at) ? pieces_task(ref, m) : read_task(ref, m, n),
-                     .elements = 1,
-                     .change_one = change(m, m->sums.data(), false)});
-    }
-  for (const char* key : {"write_device", "write_in_place"}) {
-    const Shared m(Memory(n, 3));
-    const bool host = is_in_place(key);
-    unsigned* const last = (host ? m->host.data() : m->device.data()) + n - 1;
-    all.push_back(
-        {.task = write_task({key, 5}, m), .elements = n, .change_one = change(m, last, host)});
-  }
-  const Shared alone(Memory(n, 3));
-  all.push_back({.task = copy_task("copy_alone", alone),
-                 .elements = n,
-                 .change_one = change(alone, alone->device.data() + n - 1, false)});
-  for (const char* key : {"sum_copied", "sum_device_pointer", "sum_host_pointer"}) {
-    const Shared m(Memory(3 * n, 3));
-    all.push_back({.task = sum_task({key, 4.0 * double(n)}, m, n, n),
-                   .elements = n,
-                   .change_one = change(m, m->host.data() + 3 * n - 1, true)});
-  }
-  for (const char* key :
-       {"carry_copied", "carry_in_place", "carry_both_copied", "carry_both_in_place"}) {
-    const Shared m(Memory(8 * n, 3));
-    const bool both = Ref(key).key.starts_with("carry_both");
-    unsigned* const last = (both ? m->host.data() : m->device.data()) + 8 * n - 1;
-    all.push_back({.task = carry_task(key, m),
-                   .elements = both && is_in_place(key) ? 4 * n : 8 * n,
-                   .change_one = change(m, last, both)});
-  }
+    for (const char* key : {"read_device", "read_in_place", "read_copied"})
+      add(read, {key, passes}, n, 1, sums);
+  add(read, "budget_in_pieces", n, 1, sums);
+  add(write_task, {"write_device", 5}, n, n, on_device);
+  add(write_task, {"write_in_place", 5}, n, n, on_host);
+  add(copy_task, "copy_alone", n, n, on_device);
+  const auto sum = [n](const Ref& ref, const Shared<Memory>& m) { return sum_task(ref, m, n, n); };
+  for (const char* key : {"sum_copied", "sum_device_pointer", "sum_host_pointer"})
+    add(sum, {key, 4.0 * double(n)}, 3 * n, n, on_host);
+  for (const char* key : {"carry_copied", "carry_in_place"})
+    add(carry_task, key, 8 * n, 8 * n, on_device);
+  add(carry_task, "carry_both_copied", 8 * n, 8 * n, on_host);
+  add(carry_task, "carry_both_in_place", 8 * n, 4 * n, on_host);
   return all;
 }
 
