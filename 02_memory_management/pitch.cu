@@ -300,8 +300,14 @@ void measure_rows(const Run& run) {
     const Rows rows = rows_of(run, row.ref);
     return sectors_of_row(rows, word_of(row.ref.at)) / requests_of_row(rows);
   };
+  const auto gain = [&run](const Row& row, const Statistics& ms) {
+    if (!is_pitched(row.ref) || ms.repeats == 0) return std::string();
+    return times((*run.results)(packed(row.ref.at)).time.ms.median / ms.median);
+  };
   Sheet sheet(run, "rows, bytes a row",
-              {gigabytes_per_second(), spread(),
+              {gigabytes_per_second(),
+               spread(),
+               {shown("pitched gains"), {}, {}, gain},
                number(predicted("sectors/request", "sectors/request", "", 2), sectors_a_request)},
               "row bytes");
   for (const double width : widths_of(run))

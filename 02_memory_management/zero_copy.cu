@@ -528,6 +528,11 @@ void measure_carrying(const Run& run) {
   add("carry_both_copied", "half copied each way, at once");
   add("carry_both_in_place", "half carried each way by a kernel");
   sheet.measure(Timing::regrouped, [&](const Row& row) { return carry_task(row.ref, memory()); });
+  const Crossing c = crossing_of(run);
+  sheet.predict([&](const Row& row) {  // of both ways at once there is no model
+    if (row.ref.key.starts_with("carry_both")) return double(NAN);
+    return is_in_place(row.ref) ? c.in_place : c.copied;
+  });
   sheet.print();
 }
 
