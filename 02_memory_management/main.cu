@@ -8,11 +8,10 @@
 [[gnu::weak]] extern const samples::Experiment transfer_experiment;
 [[gnu::weak]] extern const samples::Experiment batching_experiment;
 [[gnu::weak]] extern const samples::Experiment keep_on_device_experiment;
-[[gnu::weak]] void zero_copy(const Run&);
-[[gnu::weak]] void pitch(const Run&);
-[[gnu::weak]] void overlap(const Run&, const Options&);
-[[gnu::weak]] void overlap_fits(const Run&, const Options&);
-[[gnu::weak]] void peer(const Run&);
+[[gnu::weak]] extern const samples::Experiment zero_copy_experiment;
+[[gnu::weak]] extern const samples::Experiment pitch_experiment;
+[[gnu::weak]] extern const samples::Experiment overlap_experiment;
+[[gnu::weak]] extern const samples::Experiment peer_experiment;
 
 int main(int argc, char** argv) {
   Options& options = typed_options();
@@ -25,12 +24,10 @@ int main(int argc, char** argv) {
                listed(&transfer_experiment),
                listed(&batching_experiment),
                listed(&keep_on_device_experiment),
-               {"zero_copy", "kernels that read host memory where it is, over size and re-reads",
-                &zero_copy},
-               {"pitch", "rows of odd widths, packed and pitched", &pitch},
-               {"overlap", "copies and a kernel in chunks over streams, against their limit",
-                with(options, overlap), with(options, overlap_fits)},
-               {"peer", "copies, loads and stores between two GPUs", &peer},
+               listed(&zero_copy_experiment),
+               listed(&pitch_experiment),
+               listed(&overlap_experiment),
+               listed(&peer_experiment),
            },
        .options =
            {

@@ -1,8 +1,9 @@
 // overlap: two copies and a kernel at the same time. The wiki warns that badly managed transfers
 // hold up a whole program, and stops there [LC 2]: no claim to judge. This is how to manage them:
-// the array goes in chunks, and each stage has a stream of its own. Look at the timeline, at how
-// near the slowest part more chunks come, and at pageable memory, where the same code overlaps
-// nothing.
+// the array goes in chunks, and each stage has a stream of its own. Two things to look at:
+//   - The timelines, and how near the slowest part more chunks come.
+//   - Pageable memory, where the same code overlaps nothing.
+//
 //   cmake -S 02_memory_management -B build/overlap -DEXPERIMENTS=overlap
 //   cmake --build build/overlap && build/overlap/02_memory_management
 //
@@ -14,9 +15,12 @@
 #include <cstring>
 #include <optional>
 
+#include "../common/experiment.hpp"
 #include "../common/host_threads.hpp"
 #include "host_memory.hpp"
 #include "options.hpp"
+
+using namespace samples;
 
 namespace {
 
@@ -38,7 +42,8 @@ __global__ void hash(unsigned* out, const unsigned* in, size_t n, int rounds) {
 // [/hash]
 
 enum Stage { copy_in, kernel, copy_out, stage_count };
-const char* const stage_names[] = {"copy in", "kernel", "copy out"};
+const char* const stage_keys[] = {"copy_in", "hash", "copy_out"};
+const char* const stage_words[] = {"copy in", "kernel", "copy out"};
 
 constexpr unsigned block_threads = 256;
 constexpr int most_chunks = 128;
@@ -192,23 +197,49 @@ size_t wrong_words(const unsigned* words, size_t n, int rounds) {
   return wrong;
 }
 
-/// What is measured, each with what makes its output wrong and what finds that. A check waits for
-/// the default stream and for no other: what a task leaves running behind its back is wrong.
-struct Tasks {
+// ---- what is measured: a check waits for the default stream and for no other, so that what a task
+// leaves running behind its back is wrong ----
+
+enum class Kind { pinned, pageable, registered };
+
+/// The host's arrays of one kind, with room for canaries behind the second, and a pipeline between
+/// them.
+struct Trip {
   static constexpr unsigned host_canary = 0x5a5a5a5a;
 
-  Pipeline& p;
+  std::optional<PinnedBuffer<unsigned>> pinned[2];
+  std::vector<unsigned> pageable[2];
+  std::optional<Registration> registered[2];
+  Pipeline p;
+
+  Trip(Kind kind, size_t n, int rounds) : p(nullptr, nullptr, n, rounds) {
+    unsigned* host[2];
+    for (const int k : {0, 1}) {
+      const size_t words = n + (k ? canaries : 0);
+      if (kind == Kind::pinned)
+        pinned[k].emplace(words);
+      else if (!device_memory::Pretence::stands())
+        pageable[k].resize(words);
+      host[k] = kind == Kind::pinned ? pinned[k]->data() : pageable[k].data();
+    }
+    p.from = host[0], p.to = host[1];
+    if (device_memory::Pretence::stands()) return;
+    fill(host[0], n);
+    if (kind != Kind::registered) return;
+    for (const int k : {0, 1}) registered[k].emplace(host[k], 4 * pageable[k].size());
+    require_right(is_pinned(p.from) && is_pinned(p.to), "registered, but not pinned");
+  }
 
   /// All that is written, by the default stream: both arrays on the device, and the host's. The
   /// host's canaries differ from the device's, so that none can be copied unseen.
-  void poison() const {
+  void poison() {
     p.in.poison();
     p.out.poison();
     p.work(copy_out, 0, p.n, nullptr);
     std::fill_n(p.to + p.n, canaries, host_canary);
   }
   /// The result stands on the device; the input there and the host's array are wrong.
-  void poison_around_result() const {
+  void poison_around_result() {
     poison();
     p.work(copy_in, 0, p.n, nullptr);
     p.work(kernel, 0, p.n, nullptr);
@@ -233,44 +264,46 @@ struct Tasks {
     CUDA_CHECK(cudaMemcpy(p.to, p.in.data(), 4 * p.n, cudaMemcpyDeviceToHost));
     return wrong_words(p.to, p.n, 0);
   }
-
-  Task alone(Stage stage) const {
-    const Tasks t = *this;
-    Check check;
-    check.poison = [t, stage] {
-      if (stage == copy_out) return t.poison_around_result();
-      t.poison();
-      if (stage == kernel) t.p.work(copy_in, 0, t.p.n, nullptr);
-    };
-    check.wrong = [t, stage] {
-      if (stage == copy_in) return t.wrong_input_on_device();
-      return stage == kernel ? t.wrong_result_on_device() : t.wrong_out();
-    };
-    return {stage_names[stage], [t, stage] { t.p.work(stage, 0, t.p.n, nullptr); },
-            std::move(check)};
-  }
-  Task both(int pieces) const {
-    const Tasks t = *this;
-    Check check;
-    check.poison = [t] { t.poison_around_result(); };
-    check.wrong = [t] {
-      const size_t wrong = t.wrong_out();
-      return wrong + t.wrong_input_on_device();
-    };
-    return {"both copies at once, " + std::to_string(pieces),
-            [t, pieces] { t.p.both_copies(pieces); }, std::move(check)};
-  }
-  Task whole(int chunks) const {
-    const Tasks t = *this;
-    Check check;
-    check.poison = [t] { t.poison(); };
-    check.wrong = [t] { return t.wrong_out(); };
-    return {"overlap, " + std::to_string(chunks) + " chunks", [t, chunks] { t.p.run(chunks); },
-            std::move(check)};
-  }
 };
 
-// ---- what to expect ----
+Stage stage_of(const Ref& ref) {
+  for (const Stage s : {copy_in, kernel, copy_out})
+    if (ref.key == stage_keys[s]) return s;
+  throw std::logic_error(ref.key + " is no stage");
+}
+
+/// A stage by itself.
+Task stage_task(const Ref& ref, const Shared<Trip>& t) {
+  const Stage stage = stage_of(ref);
+  const auto poison = [t, stage] {
+    if (stage == copy_out) return t->poison_around_result();
+    t->poison();
+    if (stage == kernel) t->p.work(copy_in, 0, t->p.n, nullptr);
+  };
+  const auto wrong = [t, stage] {
+    if (stage == copy_in) return t->wrong_input_on_device();
+    return stage == kernel ? t->wrong_result_on_device() : t->wrong_out();
+  };
+  return {text(ref), [t, stage] { t->p.work(stage, 0, t->p.n, nullptr); }, {poison, wrong, ""}};
+}
+Task both_task(const Ref& ref, const Shared<Trip>& t, int pieces) {
+  const auto wrong = [t] {
+    const size_t out = t->wrong_out();
+    return out + t->wrong_input_on_device();
+  };
+  return {text(ref),
+          [t, pieces] { t->p.both_copies(pieces); },
+          {[t] { t->poison_around_result(); }, wrong, ""}};
+}
+/// In as many chunks as the row says.
+Task whole_task(const Ref& ref, const Shared<Trip>& t) {
+  const int chunks = int(ref.at);
+  return {text(ref),
+          [t, chunks] { t->p.run(chunks); },
+          {[t] { t->poison(); }, [t] { return t->wrong_out(); }, ""}};
+}
+
+// ---- prediction ----
 
 /// Milliseconds for the whole array, each from a row of its own: what a copy takes, what the kernel
 /// takes, and both copies while they slow each other down.
@@ -304,12 +337,141 @@ constexpr double kernel_share = 0.5;  // of a copy's time: comparable, and not t
 constexpr int many_pieces = 32;       // of both copies at once: shows what it costs to cut a copy
 constexpr int few_chunks = 8;         // of the quarter that comes from the other kinds of memory
 
-/// The rate of a copy. More than the link carries was not waited for: throws WrongResult.
-Statistics possible_rate(const std::string& what, double bytes, const Statistics& ms, double link) {
-  const Statistics gbs = gigabytes_per_second(bytes, ms);
-  require_possible(what, gbs.median, link);
-  return gbs;
+/// Two arrays on either side.
+double bytes_in_all(size_t bytes) { return 2.0 * double(bytes); }
+
+/// Bytes of an array: on the GPU, and of the host's memory that it may pin.
+size_t array_bytes(const Run& run, size_t typed, double pinnable) {
+  const size_t by_default = size_t(run.quick ? 32 : run.full ? 1024 : 256) << 20;
+  return fitting_size("overlap: two arrays, pinned and on the GPU,", typed, by_default,
+                      std::min(run.memory_there(), pinnable), bytes_in_all);
 }
+size_t array_bytes(const Run& run) {
+  return array_bytes(run, options_of(run).size, pinnable_bytes(run));
+}
+size_t words_of(const Run& run) { return std::max<size_t>(1, array_bytes(run) / 4); }
+size_t quarter_of(const Run& run) { return std::max<size_t>(1, words_of(run) / 4); }
+
+/// Rounds with which the kernel takes its share of a copy's time.
+int rounds_of(const Run& run) {
+  const auto found = [&run] {
+    constexpr int on_trial = 64;
+    const Shared t(Trip(Kind::pinned, quarter_of(run), on_trial));
+    const double copy = time_alone({.repeats = 3}, stage_task("copy_in", t)).median();
+    const double trial = time_alone({.repeats = 3}, stage_task("hash", t)).median();
+    return single(std::clamp(std::round(on_trial * kernel_share * copy / trial), 1.0, 1e6));
+  };
+  const double rounds = ask(run, "hash", "rounds", "", found).median;
+  return std::isfinite(rounds) ? int(rounds) : 0;
+}
+
+Constants constants_of(const Run& run) {
+  const auto ms = [&run](const char* key) { return (*run.results)(key).time.ms.median; };
+  return {ms("copy_in"), ms("hash"), ms("both_copies")};
+}
+
+std::vector<Shown> columns(const Run& run, const Ref& one_chunk, double words) {
+  const auto gain = [&run, one_chunk](const Row& row, const Statistics& ms) {
+    const double one = (*run.results)(one_chunk).time.ms.median;
+    return std::isnan(row.ref.at) || !std::isfinite(ms.median) ? "" : times(one / ms.median);
+  };
+  const auto of_limit = [&run, words](const Row& row, const Statistics& ms) {
+    const double share = limit_ms(scaled(constants_of(run), words)) / ms.median;
+    const bool pinned = row.ref.key == "pipeline" || row.ref.key == "registered";
+    return pinned && std::isfinite(share) ? fixed(100 * share, 1) + "%" : std::string();
+  };
+  return {milliseconds(3),
+          spread(),
+          in_unit(measured("GB/s each way", "rate", "GB/s", 1), gbs_of),
+          {shown("gain"), {}, {}, gain},
+          {shown("of limit"), {}, {}, of_limit}};
+}
+std::string chunks_text(double chunks) {
+  return fixed(chunks, 0) + (chunks == 1 ? " chunk" : " chunks");
+}
+
+/// From pinned memory, all in turn.
+void measure_pinned(const Run& run, const std::vector<int>& chunk_counts, int rounds) {
+  const double bytes = 4.0 * double(words_of(run));
+  Sheet sheet(run, "stage alone, or chunks", columns(run, {"pipeline", 1}, 1), "chunks");
+  for (const Stage s : {copy_in, kernel, copy_out})
+    sheet.add({.ref = stage_keys[s],
+               .words = stage_words[s],
+               .bytes = s == kernel ? double(NAN) : bytes,
+               .calibrates = s != copy_out});
+  sheet.add(
+      {.ref = "both_copies", .words = "both copies at once", .bytes = bytes, .calibrates = true});
+  sheet.add({.ref = "both_copies_in_pieces",
+             .words = "both copies at once, in " + std::to_string(many_pieces) + " pieces",
+             .bytes = bytes});
+  for (const int k : chunk_counts)
+    sheet.add({.ref = {"pipeline", double(k)}, .words = chunks_text(k), .bytes = bytes});
+  SharedByTasks trip([&] { return Trip(Kind::pinned, words_of(run), rounds); });
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    if (!std::isnan(row.ref.at)) return whole_task(row.ref, trip());
+    if (!row.ref.key.starts_with("both_copies")) return stage_task(row.ref, trip());
+    return both_task(row.ref, trip(), row.ref.key == "both_copies" ? 1 : many_pieces);
+  });
+  const Constants c = constants_of(run);
+  sheet.predict([&](const Row& row) {
+    if (row.ref.key == "pipeline") return predicted_ms(c, int(row.ref.at));
+    return row.ref.key == "copy_out" ? c.copy : c.both;
+  });
+  sheet.print({"predicted: (copy + kernel + copy + (chunks - 1) x the slowest part) / chunks"});
+  if (!run.device || run.device->number < 0) return;  // a recorded or made-up GPU has no link
+  for (const char* key : {"copy_in", "copy_out", "both_copies", "both_copies_in_pieces"})
+    require_possible(key, bytes * 1e-6 / sheet.ms(key), link_gbs(run.device->prop));
+  for (const int k : chunk_counts)
+    require_possible("pipeline", bytes * 1e-6 / sheet.ms({"pipeline", double(k)}),
+                     link_gbs(run.device->prop));
+}
+
+/// Whether the system registers memory; why not, else nothing.
+std::string why_not_registered(const Run& run) {
+  const auto granted = [] {
+    try {
+      std::vector<unsigned> memory(1024);
+      const Registration brief(memory.data(), 4 * memory.size());
+      return single(1);
+    } catch (const CudaError&) {
+      return single(0);
+    }
+  };
+  return ask(run, "registered", "granted", "", granted).median == 0 ? "the system registers none"
+                                                                    : "";
+}
+
+/// A quarter of the words from pageable memory, which is slow, and from such memory once it is
+/// pinned.
+void measure_pageable(const Run& run, int rounds) {
+  const double bytes = 4.0 * double(quarter_of(run));
+  const double share = double(quarter_of(run)) / double(words_of(run));
+  const Ref one("pageable", 1), few("pageable", few_chunks), registered("registered", few_chunks);
+  Sheet sheet(run, "from pageable memory, chunks", columns(run, one, share), "chunks");
+  for (const Ref& ref : {one, few})
+    sheet.add({.ref = ref,
+               .words = "pageable, a quarter, " + chunks_text(ref.at),
+               .bytes = bytes,
+               .calibrates = same(ref, one),
+               .model = Model::host});
+  sheet.add({.ref = registered,
+             .words = "registered, a quarter, " + chunks_text(few_chunks),
+             .bytes = bytes,
+             .missing = why_not_registered(run)});
+  SharedByTasks pageable([&] { return Trip(Kind::pageable, quarter_of(run), rounds); });
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    if (row.ref.key == "pageable") return whole_task(row.ref, pageable());
+    return whole_task(row.ref, Shared(Trip(Kind::registered, quarter_of(run), rounds)));
+  });
+  sheet.predict([&](const Row& row) {
+    // staged by the host, chunk after chunk: as long as in one
+    return row.ref.key == "pageable" ? sheet.ms(one)
+                                     : predicted_ms(scaled(constants_of(run), share), few_chunks);
+  });
+  sheet.print();
+}
+
+// ---- timelines ----
 
 /// A stage's line of the timeline: `columns` for `total` ms, each chunk drawn as the last digit of
 /// its number.
@@ -325,183 +487,104 @@ std::string lane(const std::vector<Span>& spans, Stage stage, double total, int 
   return line;
 }
 
-/// Four chunks: drawn, and saved beside when each stage should have ended.
-void draw_timeline(Report& report, const Pipeline& pipeline, const Constants& c) {
-  const int chunks = int(std::min<size_t>(4, pipeline.n));
-  const std::vector<Span> spans = pipeline.spans(chunks);
-  const double total = spans.back().end;  // the last chunk's copy out
-  report.note("timeline of " + std::to_string(chunks) + " chunks, 0 to " + fixed(total, 3) +
-              " ms (predicted " + fixed(predicted_ms(c, chunks), 3) + "):");
-  for (const Stage s : {copy_in, kernel, copy_out}) {
-    const std::string name = stage_names[s];
-    report.note(name + std::string(10 - name.size(), ' ') + lane(spans, s, total, 60));
-  }
-  for (const Span& span : spans) {
-    const std::string name = stage_names[span.stage], chunk = std::to_string(span.chunk);
-    const double end = end_ms(c, chunks, span.stage, span.chunk);
-    report.save({"", name, "chunk", chunk, "measured", "start", "ms", span.start});
-    report.save({"", name, "chunk", chunk, "predicted", "end", "ms", end});
-    report.save({"", name, "chunk", chunk, "measured", "end", "ms", span.end});
-  }
-}
-
-class StageTable {
- public:
-  StageTable(Report& report, double link_gbs)
-      : link_(link_gbs),
-        table_(report, "stage alone, or chunks",
-               {compared("ms", "time", "ms", 3), shown("spread"),
-                measured("GB/s each way", "rate", "GB/s", 1), shown("gain"), shown("of limit"),
-                shown("")}) {}
-
-  /// A part of the pipeline by itself; `bytes` of a copy, of which the link carries no more.
-  void part(const std::string& name, const Cell& time, const Readings& readings, double bytes) {
-    const Statistics ms = readings.statistics();
-    Cell rate;
-    if (bytes > 0) rate = possible_rate(name, bytes, ms, link_);
-    table_.row({name}, {time, spread_text(ms), rate, {}, {}, ""});
-  }
-  /// The whole of it. `gain` over one chunk.
-  void whole(const std::string& memory, int chunks, const Cell& time, const Readings& readings,
-             double bytes, const std::string& gain, double limit_ms) {
-    const Statistics ms = readings.statistics();
-    const double share = limit_ms / ms.median;
-    const bool limited = std::isfinite(share);
-    table_.row({memory, "chunks", std::to_string(chunks)},
-               {time, spread_text(ms), possible_rate(memory, bytes, ms, link_), gain,
-                limited ? fixed(100 * share, 1) + "%" : "-", limited ? bar(share) : ""});
-  }
-  void print() const { table_.print(); }
-
- private:
-  double link_;
-  Table table_;
-};
-
-/// Rounds with which the kernel takes its share of a copy's time.
-int rounds_of_share(const Tasks& tasks, int on_trial) {
-  const double copy_ms = time_alone({.repeats = 3}, tasks.alone(copy_in)).median();
-  const double trial_ms = time_alone({.repeats = 3}, tasks.alone(kernel)).median();
-  return int(std::clamp(std::round(on_trial * kernel_share * copy_ms / trial_ms), 1.0, 1e6));
-}
-
-/// From pinned memory, all in turn.
-Constants over_chunks(const Run& run, const Tasks& tasks, const std::vector<int>& chunk_counts,
-                      StageTable& table) {
-  std::vector<Task> all;
-  for (const Stage s : {copy_in, kernel, copy_out}) all.push_back(tasks.alone(s));
-  for (const int k : {1, many_pieces}) all.push_back(tasks.both(k));
-  const size_t stages = all.size();
-  for (const int k : chunk_counts) all.push_back(tasks.whole(k));
-  const std::vector<Readings> times = run.time_in_turn(all);
-
-  const double bytes = 4.0 * double(tasks.p.n);
-  const Constants c{times[copy_in].median(), times[kernel].median(), times[3].median()};
-  const auto calibration = [&](int i) { return Calibration{times[i].statistics()}; };
-  const auto expected = [&](double ms, size_t i, Model model) {
-    return Compared{ms, times[i].statistics(), model};
+/// One run, from the events around each chunk's stages: drawn, and saved beside when each stage
+/// should have ended.
+void show_timeline(const Run& run, int chunks, int rounds) {
+  const Constants c = constants_of(run);
+  std::vector<Span> noted;  // once something is asked for
+  const auto ask_span = [&](Stage stage, const Ref& ref) {
+    const int chunk = int(ref.at);
+    const auto noted_span = [&]() -> const Span& {
+      if (noted.empty()) {
+        const Trip trip(Kind::pinned, words_of(run), rounds);
+        trip.p.run(chunks);  // the first run warms up
+        noted = trip.p.spans(chunks);
+      }
+      return noted[size_t(3 * chunk + stage)];
+    };
+    const auto asked = [&](const char* metric, double Span::*time) {
+      const auto how = [&] { return single(noted_span().*time); };
+      return ask_for_table(run, ref, metric, "ms", how).median;
+    };
+    return Span{stage, chunk, asked("start", &Span::start), asked("end", &Span::end)};
   };
-  table.part("copy in", calibration(copy_in), times[copy_in], bytes);
-  table.part("kernel", calibration(kernel), times[kernel], 0);
-  table.part("both copies at once", calibration(3), times[3], bytes);
-  table.part("copy out", expected(c.copy, copy_out, Model::traffic), times[copy_out], bytes);
-  table.part("both copies at once, in 32 pieces", expected(c.both, 4, Model::traffic), times[4],
-             bytes);
-  for (size_t i = 0; i < chunk_counts.size(); ++i) {
-    const int k = chunk_counts[i];
-    const size_t t = stages + i;
-    table.whole("pinned", k, expected(predicted_ms(c, k), t, Model::traffic), times[t], bytes,
-                ::times(times[stages].median() / times[t].median()), limit_ms(c));
-  }
-  return c;
-}
-
-/// A quarter of the words from pageable memory, which is slow, and from the same memory pinned
-/// afterwards. `c`: of as many words.
-void other_memory(const Run& run, const unsigned* words, size_t n, int rounds, const Constants& c,
-                  StageTable& table) {
-  std::vector<unsigned> from(words, words + n), to(n + canaries);
-  Pipeline pipeline(from.data(), to.data(), n, rounds);
-  const Tasks tasks{pipeline};
-  const double bytes = 4.0 * double(n);
-  std::vector<Task> pageable;
-  for (const int k : {1, few_chunks}) pageable.push_back(tasks.whole(k));
-  const std::vector<Readings> times = run.time_in_turn(pageable);
-  // staged by the host, chunk after chunk: as long as in one
-  const Statistics one = times[0].statistics(), few = times[1].statistics();
-  table.whole("pageable, a quarter", 1, Calibration{one}, times[0], bytes, "", NAN);
-  table.whole("pageable, a quarter", few_chunks, Compared{one.median, few, Model::host}, times[1],
-              bytes, ::times(one.median / few.median), NAN);
-  try {
-    // both until the last copy has ended
-    const Registration in(from.data(), from.size() * sizeof(unsigned));
-    const Registration out(to.data(), to.size() * sizeof(unsigned));
-    const Readings pinned = run.time(tasks.whole(few_chunks));
-    require_right(is_pinned(from.data()) && is_pinned(to.data()), "registered, but not pinned");
-    const Compared time{predicted_ms(c, few_chunks), pinned.statistics(), Model::traffic};
-    table.whole("the same, registered", few_chunks, time, pinned, bytes,
-                ::times(one.median / pinned.median()), limit_ms(c));
-  } catch (const CudaError& refused) {
-    if (refused.call.find("cudaHostRegister") == std::string::npos) throw;
-    run.report.left_out("registered memory", refused.what());
+  const auto save = [&run](const Ref& ref, const char* kind, const char* metric, double ms) {
+    if (std::isfinite(ms))
+      run.report.save({"", ref.key, "chunk", at_text(ref), kind, metric, "ms", ms});
+  };
+  std::vector<Span> spans;
+  for (int chunk = 0; chunk < chunks; ++chunk)
+    for (const Stage s : {copy_in, kernel, copy_out}) {
+      const Ref ref(stage_keys[s] + ("_of_" + std::to_string(chunks)), chunk);
+      const Span span = ask_span(s, ref);
+      save(ref, "measured", "start", span.start);
+      save(ref, "predicted", "end", end_ms(c, chunks, s, chunk));
+      save(ref, "measured", "end", span.end);
+      spans.push_back(span);
+    }
+  const double total = spans.back().end;  // the last chunk's copy out
+  if (!std::isfinite(total)) return;
+  run.report.note("timeline of " + chunks_text(chunks) + ", 0 to " + fixed(total, 3) +
+                  " ms (predicted " + fixed(predicted_ms(c, chunks), 3) + "):");
+  for (const Stage s : {copy_in, kernel, copy_out}) {
+    const std::string name = stage_words[s];
+    run.report.note(name + std::string(10 - name.size(), ' ') + lane(spans, s, total, 60));
   }
 }
 
-void measure(const Run& run, size_t n, const std::vector<int>& chunk_counts) {
-  Measuring measuring = run.measuring;
-  if (!measuring.typed) measuring.budget_ms = run.full ? 600 : 120;  // the slowest of 12, in turn
-  Run all = run;
-  all.measuring = measuring;
-
-  const PinnedBuffer<unsigned> from(n), to(n + canaries);
-  fill(from.data(), n);
-  constexpr int on_trial = 64;
-  Pipeline pipeline(from.data(), to.data(), n, on_trial);
-  const Tasks tasks{pipeline};
-  pipeline.rounds = rounds_of_share(tasks, on_trial);
-
-  StageTable table(run.report, link_gbs(run.device->prop));
-  const Constants c = over_chunks(all, tasks, chunk_counts, table);
-  const size_t quarter = std::max<size_t>(1, n / 4);
-  other_memory(all, from.data(), quarter, pipeline.rounds, scaled(c, double(quarter) / double(n)),
-               table);
-  table.print();
-  run.report.note("predicted: (copy + kernel + copy + (chunks - 1) x the slowest part) / chunks; " +
-                  std::to_string(pipeline.rounds) + " rounds of the hash");
-  draw_timeline(run.report, pipeline, c);
+std::vector<int> chunk_counts_of(const Run& run) {
+  std::vector<int> counts{1, 2, 4, 8, 16, 32};
+  if (!run.quick) counts.push_back(64);
+  if (run.full) counts.push_back(most_chunks);
+  return counts;
 }
 
-/// Two arrays on either side, and a quarter of both once more.
-double bytes_in_all(size_t bytes) { return 2.5 * double(bytes); }
+void run_overlap(const Run& run) {
+  run.report.begin("overlap", bytes_text(4.0 * double(words_of(run))) +
+                                  " copied in, hashed, and copied out, in chunks");
+  const int rounds = rounds_of(run);
+  measure_pinned(run, chunk_counts_of(run), rounds);
+  measure_pageable(run, rounds);
+  for (const int chunks : {1, 4, 32})
+    if (size_t(chunks) <= words_of(run)) show_timeline(run, chunks, rounds);
+}
 
-/// Bytes of an array: on the GPU, and of the host's memory that it may pin.
-size_t array_bytes(const Run& run, size_t typed, double pinned) {
-  const size_t by_default = size_t(run.quick ? 32 : run.full ? 1024 : 256) << 20;
-  const double room = run.device ? std::min(run.memory_there(), pinned) : INFINITY;
-  return fitting_size("overlap: two arrays, pinned and on the GPU,", typed, by_default, room,
-                      bytes_in_all);
+// ---- what it declares ----
+
+Needs needs(const Run& run) { return {.allocated = bytes_in_all(array_bytes(run))}; }
+
+std::vector<Checked> tasks(size_t n) {
+  constexpr int rounds = 5;
+  std::vector<Checked> all;
+  const auto add = [&](const auto& make, const Ref& ref, size_t elements, bool on_device) {
+    const Shared t(Trip(Kind::pinned, n, rounds));
+    const auto change = [t, n, on_device, input = ref.key == "copy_in"] {
+      if (!on_device) return void(++t->p.to[n - 1]);
+      unsigned* const last = (input ? t->p.in : t->p.out).data() + n - 1;
+      unsigned word = 0;
+      device_memory::to_host(&word, last, sizeof word);
+      ++word;
+      device_memory::to_device(last, &word, sizeof word);
+    };
+    all.push_back({.task = make(ref, t), .elements = elements, .change_one = change});
+  };
+  for (const char* key : {"copy_in", "hash", "copy_out"})
+    add(stage_task, key, n, !same(key, stage_keys[copy_out]));
+  for (const int pieces : {1, 3, many_pieces})
+    add([pieces](const Ref& ref, const Shared<Trip>& t) { return both_task(ref, t, pieces); },
+        "both_copies", 2 * n, false);
+  for (const double chunks : {1, 2, 3, 7, 32, most_chunks})
+    add(whole_task, {"pipeline", chunks}, n, false);
+  return all;
 }
 
 }  // namespace
 
-void overlap_fits(const Run& run, const Options& options) {
-  array_bytes(run, options.size, double(pinned_budget()));
-}
-
-void overlap(const Run& run, const Options& options) {
-  const size_t size = array_bytes(run, options.size, double(pinned_budget()));
-  const size_t n = std::max<size_t>(1, size / sizeof(unsigned));
-  run.report.begin("overlap",
-                   bytes_text(4.0 * double(n)) + " copied in, hashed, and copied out, in chunks");
-  std::vector<int> chunk_counts{1, 2, 4, 8, 16, 32};
-  if (!run.quick) chunk_counts.push_back(64);
-  if (run.full) chunk_counts.push_back(most_chunks);
-  if (run.device) return measure(run, n, chunk_counts);
-
-  Table model(run.report, "chunks",
-              {predicted("time (a copy: 1, the kernel: 0.5)", "time in copies", "", 3)});
-  for (const int k : chunk_counts)
-    model.row({"", "chunks", std::to_string(k)}, {predicted_ms({1, kernel_share, 1}, k)});
-  model.print();
-  run.report.left_out("the pipeline and its timeline");
-}
+extern const Experiment overlap_experiment{
+    .name = "overlap",
+    .about = "copies and a kernel in chunks over streams, against their limit",
+    .run = run_overlap,
+    .check_typed = [](const Run& run) { array_bytes(run); },
+    .needs = needs,
+    .tasks = tasks,
+};

@@ -1,19 +1,23 @@
 // peer: from GPU to GPU. With unified addresses all processors of a system share one address space
 // [LC 2]. So a pointer tells whose memory it is, and where the hardware has a way a kernel follows
-// it into another GPU's memory; the text says nothing of time, and nothing is judged. Look at
-// copies with peer access off, when the driver may take the way through the host, and on; at loads
-// and stores over the link; and at what one load costs there.
+// it into another GPU's memory; the text says nothing of time, and nothing is judged. Two things to
+// look at:
+//   - Copies with peer access off, when the driver may take the way through the host, and on; loads
+//     and stores over the link.
+//   - What one load costs there.
+//
 //   cmake -S 02_memory_management -B build/peer -DEXPERIMENTS=peer
 //   cmake --build build/peer && build/peer/02_memory_management
 //
 //   1  copy   loads over the link where the receiver runs it, stores where the sender does
 //   2  chase  one load over the link after the other
 #include <algorithm>
-#include <map>
-#include <optional>
+#include <memory>
 
-#include "../common/report.hpp"
+#include "../common/experiment.hpp"
 #include "pattern.cuh"
+
+using namespace samples;
 
 namespace {
 
@@ -88,10 +92,11 @@ int gpu_count() {
   return count;
 }
 
-bool accessible(int reader, int owner) {
-  int can = 0;
-  CUDA_CHECK(cudaDeviceCanAccessPeer(&can, reader, owner));
-  return can != 0;
+bool accessible(int a, int b) {  // both ways
+  int there = 0, back = 0;
+  CUDA_CHECK(cudaDeviceCanAccessPeer(&there, a, b));
+  CUDA_CHECK(cudaDeviceCanAccessPeer(&back, b, a));
+  return there && back;
 }
 
 int attribute(cudaDeviceP2PAttr which, int from, int to) {
@@ -160,29 +165,65 @@ Gpu make_gpu(int number, size_t n) {
   return Gpu{number, n};
 }
 
-// ---- the work: queued in the default stream of the GPU that does it, which must be current ----
+// ---- the work: queued in the default stream of the GPU that does it ----
 
-enum Way { engine, loads, stores, way_count };
-const char* const way_names[] = {"copy", "loads", "stores"};
+enum Way { engine, loads, stores };
+struct Named {
+  const char* key = "";
+  const char* words = "";
+  Way way = engine;
+  bool access = true;
+};
+const Named ways[] = {{"copy_off", "copy, access off", engine, false},
+                      {"copy", "copy"},
+                      {"loads", "loads", loads},
+                      {"stores", "stores", stores}};
 
-/// The GPU that does the work: loads are the receiver's.
-int worker(Way way, int from, int to) { return way == loads ? to : from; }
+/// From one GPU to another, or to itself.
+struct Pair {
+  int from = 0, to = 0;
+
+  bool itself() const { return from == to; }
+  Ref ref(const char* what) const {
+    std::string key = what;
+    key += '_' + std::to_string(from) + "_to_" + std::to_string(to);
+    return key;
+  }
+  std::string words() const {
+    return "GPU " + std::to_string(from) + " to " + (itself() ? "itself" : std::to_string(to));
+  }
+  /// The GPU that does the work: loads are the receiver's.
+  int worker(Way way) const { return way == loads ? to : from; }
+};
+
+/// While the work is measured its GPU is the current one (events belong to a GPU, too), and each of
+/// the two may use the other's memory.
+void set_turn(Task& task, int worker, const Pair& pair, bool access) {
+  struct Turn {
+    std::unique_ptr<PeerAccess> there, back;
+    std::unique_ptr<On> on;
+  };
+  const Shared turn(Turn{});
+  task.enter = [=] {
+    if (access && !pair.itself()) {
+      turn->there = std::make_unique<PeerAccess>(pair.from, pair.to);
+      turn->back = std::make_unique<PeerAccess>(pair.to, pair.from);
+    }
+    turn->on = std::make_unique<On>(worker);
+  };
+  task.leave = [turn] {
+    turn->on.reset();
+    turn->there.reset(), turn->back.reset();
+  };
+}
 
 unsigned blocks_for(size_t n) { return unsigned((n + block_threads - 1) / block_threads); }
 
-/// All of `from`'s source to `to`'s target. The check waits for the worker's default stream only.
-Task carrying(Way way, const Gpu& from, const Gpu& to) {
-  const unsigned round = next_round();
-  Check check;
-  check.poison = [&from, &to, round] {
-    from.send(round);
-    to.spoil(round);
-  };
-  check.wrong = [&to, round] {
-    CUDA_CHECK(cudaStreamSynchronize(nullptr));
-    return to.wrong(round);
-  };
-  const auto go = [&from, &to, way] {
+/// All of one GPU's source to the other's target. The check waits for the worker's default stream
+/// only.
+Task carry_task(const Named& named, const Pair& pair, const Shared<std::vector<Gpu>>& gpus) {
+  const Gpu &from = (*gpus)[size_t(pair.from)], &to = (*gpus)[size_t(pair.to)];
+  const auto go = [gpus, &from, &to, way = named.way] {
     if (way == engine) {
       CUDA_CHECK(cudaMemcpyPeerAsync(to.target.data(), to.number, from.source.data(), from.number,
                                      from.bytes()));
@@ -191,16 +232,31 @@ Task carrying(Way way, const Gpu& from, const Gpu& to) {
     copy<<<blocks_for(from.n), block_threads>>>(to.target.data(), from.source.data(), from.n);
     CUDA_CHECK_LAUNCH();
   };
-  const std::string name = std::string(way_names[way]) + " from GPU " +
-                           std::to_string(from.number) + " to " + std::to_string(to.number);
-  return {name, go, std::move(check)};
+  const unsigned round = next_round();
+  const auto poison = [&from, &to, round] {
+    from.send(round);
+    to.spoil(round);
+  };
+  const auto wrong = [&to, round] {
+    CUDA_CHECK(cudaStreamSynchronize(nullptr));
+    return to.wrong(round);
+  };
+  Task task{text(pair.ref(named.key)), go, {poison, wrong, ""}};
+  set_turn(task, pair.worker(named.way), pair, named.access);
+  return task;
 }
 
-/// One thread of `reader` goes through `owner`'s chain.
-Task chasing(const Gpu& owner, Gpu& reader) {
-  Check check;
-  check.poison = [&reader] { reader.sum_and_end.poison(); };
-  check.wrong = [&reader] {
+/// One thread of the receiver goes through the other's chain.
+Task chase_task(const Pair& pair, const Shared<std::vector<Gpu>>& gpus) {
+  const Gpu &owner = (*gpus)[size_t(pair.from)], &reader = (*gpus)[size_t(pair.to)];
+  const auto go = [gpus, &owner, &reader] {
+    chase<<<1, 1>>>(reader.sum_and_end.data(), owner.chain.data());
+    CUDA_CHECK_LAUNCH();
+  };
+  const auto poison = [&reader] {
+    CUDA_CHECK(cudaMemset(reader.sum_and_end.data(), 0xff, reader.sum_and_end.bytes()));
+  };
+  const auto wrong = [&reader] {
     const std::vector<unsigned> found = reader.sum_and_end.to_host();
     std::vector<unsigned> right(found.size(), ~0u);
     right[0] = links * (links - 1) / 2;  // every link once
@@ -209,11 +265,9 @@ Task chasing(const Gpu& owner, Gpu& reader) {
     for (size_t i = 0; i < found.size(); ++i) wrong += found[i] != right[i];
     return wrong;
   };
-  const auto go = [&owner, &reader] {
-    chase<<<1, 1>>>(reader.sum_and_end.data(), owner.chain.data());
-    CUDA_CHECK_LAUNCH();
-  };
-  return {"chase by GPU " + std::to_string(reader.number), go, std::move(check)};
+  Task task{text(pair.ref("chase")), go, {poison, wrong, ""}};
+  set_turn(task, pair.to, pair, true);
+  return task;
 }
 
 /// True if every pointer tells whose it is, and every GPU reads pinned memory by the pointer that
@@ -241,42 +295,8 @@ bool one_address_space(const std::vector<Gpu>& gpus) {
   return right;
 }
 
-// ---- what to expect: pairs of the same rank have the same link, either way, and a kernel gets out
+// ---- the experiment: pairs of the same rank have the same link, either way, and a kernel gets out
 // of it what the copy engine gets ----
-
-/// What a pair is measured at. Empty: not measured.
-struct Pair {
-  int from = 0, to = 0;
-  int rank = -1;  ///< as the driver has it; -1: a GPU and itself
-  bool atomics = false;
-  Readings access_off, by[way_count], one_load;
-};
-
-/// The first pair of a rank that has been measured gives the rank's constants.
-struct Link {
-  double gbs = NAN;      ///< of the copy engine
-  double load_ns = NAN;  ///< from one load to the next
-};
-
-/// Behind a link without atomics (PCIe) others may wait, too: no row there is held to anything.
-Model model_of(const Pair& pair) {
-  return pair.atomics || pair.rank < 0 ? Model::traffic : Model::host;
-}
-
-Statistics gbs_of(const Readings& readings, double bytes) {
-  return readings.ms.empty() ? Statistics{} : gigabytes_per_second(bytes, readings.statistics());
-}
-
-Statistics nanoseconds_a_load(const Readings& readings) {
-  return scaled(readings.statistics(), 1e6 / links);
-}
-
-// ---- the experiment ----
-
-std::string pair_name(const Pair& pair) {
-  return "GPU " + std::to_string(pair.from) + " to " +
-         (pair.rank < 0 ? "itself" : std::to_string(pair.to));
-}
 
 /// A GPU and itself, then the ways from the first GPU to the others and back; `all`: every pair.
 std::vector<Pair> pairs_of(int gpus, bool all) {
@@ -284,78 +304,55 @@ std::vector<Pair> pairs_of(int gpus, bool all) {
   for (int a = 0; a < gpus; ++a)
     for (int b = a + 1; b < gpus; ++b) {
       if (a > 0 && !all) continue;
-      for (const bool back : {false, true}) {
-        Pair pair;
-        pair.from = back ? b : a;
-        pair.to = back ? a : b;
-        pair.rank = 0;
-        pairs.push_back(pair);
-      }
+      pairs.push_back({a, b});
+      pairs.push_back({b, a});
     }
   return pairs;
 }
 
-/// Times work of a GPU, which is current meanwhile: events belong to a GPU, too.
-Readings time_on(int gpu, const Run& run, const Task& task) {
-  const On on(gpu);
-  return run.time(task);
+/// What the driver says of a pair; not a number where there is no such pair.
+double ask_pair(const Run& run, const Pair& pair, const char* metric, cudaDeviceP2PAttr which) {
+  const auto told = [&] { return single(attribute(which, pair.from, pair.to)); };
+  return ask_for_table(run, pair.ref("chase"), metric, "", told).median;
 }
 
-void measure(const Run& run, Pair& pair, Gpu& from, Gpu& to) {
-  const bool itself = pair.rank < 0;
-  if (!itself) {
-    pair.rank = attribute(cudaDevP2PAttrPerformanceRank, pair.from, pair.to);
-    pair.atomics = attribute(cudaDevP2PAttrNativeAtomicSupported, pair.from, pair.to) != 0;
-    pair.access_off = time_on(pair.from, run, carrying(engine, from, to));
-    if (!accessible(pair.from, pair.to) || !accessible(pair.to, pair.from)) return;
+/// A pair of GPUs, and what the driver says of it.
+struct Joined {
+  Pair pair;
+  double rank = NAN;  ///< not a number: a GPU and itself
+  double atomics = NAN;
+  bool reachable = true;
+
+  /// Behind a link without atomics (PCIe) others may wait, too: no row there is held to anything.
+  Model model() const { return pair.itself() || atomics > 0 ? Model::traffic : Model::host; }
+  bool same_link(const Joined& other) const {
+    return rank == other.rank || (pair.itself() && other.pair.itself());
   }
-  std::optional<PeerAccess> there, back;
-  if (!itself) there.emplace(pair.from, pair.to);
-  if (!itself) back.emplace(pair.to, pair.from);
-  for (const Way way : {engine, loads, stores})
-    pair.by[way] = time_on(worker(way, pair.from, pair.to), run, carrying(way, from, to));
-  pair.one_load = time_on(pair.to, run, chasing(from, to));
-}
+};
 
-void show(const Run& run, const std::vector<Pair>& pairs, double bytes) {
-  Table rates(run.report, "from, to",
-              {measured("copy, access off: GB/s", "rate without access", "GB/s", 1),
-               compared("copy", "rate", "GB/s", 1), compared("loads", "rate of loads", "GB/s", 1),
-               compared("stores", "rate of stores", "GB/s", 1)});
-  Table latencies(
-      run.report, "from, to",
-      {compared("one load ns", "latency", "ns", 0), counted("rank", "performance rank", "", 0),
-       counted("atomics", "native atomics", "", 0)});
-  std::map<int, Link> known;
-  for (const Pair& pair : pairs) {
-    const bool itself = pair.rank < 0;
-    const Statistics copied = gbs_of(pair.by[engine], bytes);
-    const Statistics load = nanoseconds_a_load(pair.one_load);
-    const bool first = known.count(pair.rank) == 0;
-    if (first && copied.repeats > 0) known[pair.rank] = {copied.median, load.median};
-    const Link link = copied.repeats > 0 ? known[pair.rank] : Link{};
-    const Model model = model_of(pair);
-    const auto rate = [&](Way way) {
-      return Compared{link.gbs, gbs_of(pair.by[way], bytes), model};
-    };
-    rates.row({pair_name(pair)},
-              {gbs_of(pair.access_off, bytes), first ? Cell(Calibration{copied}) : rate(engine),
-               rate(loads), rate(stores)});
-    const Cell one = first ? Cell(Calibration{load}) : Cell(Compared{link.load_ns, load, model});
-    latencies.row({pair_name(pair)}, {one, itself ? Cell() : Cell(double(pair.rank)),
-                                      itself ? Cell() : Cell(double(pair.atomics))});
+/// GPUs that may be there: a made-up machine has two, a recorded one had one or two.
+int most_gpus(const Run& run) { return run.device && run.device->number >= 0 ? gpu_count() : 2; }
+
+/// The first GPU and itself, and the pairs that are there.
+std::vector<Joined> ask_pairs(const Run& run) {
+  std::vector<Joined> all{{}};
+  for (const Pair& pair : pairs_of(most_gpus(run), run.full)) {
+    if (pair.itself()) continue;
+    Joined joined{pair};
+    joined.rank = ask_pair(run, pair, "performance rank", cudaDevP2PAttrPerformanceRank);
+    joined.atomics = ask_pair(run, pair, "native atomics", cudaDevP2PAttrNativeAtomicSupported);
+    const auto reachable = [&pair] { return single(accessible(pair.from, pair.to)); };
+    joined.reachable = ask(run, pair.ref("chase"), "accessible", "", reachable).median != 0;
+    if (std::isfinite(joined.rank)) all.push_back(joined);
   }
-  rates.print();
-  latencies.print();
-  run.report.note("calibration: the first pair of a rank; a transfer's bytes count once");
-  run.report.note("one load waits for the one before, and finds its word in the owner's L2");
+  return all;
 }
 
-/// The same for all GPUs: what the fullest one has room for. Both arrays of a GPU together are
-/// beyond its L2, for the row of a GPU and itself.
-size_t elements_for(const Run& run, int gpus) {
-  double room = INFINITY;
-  for (int g = 0; g < gpus; ++g) {
+/// Of one array, the same for all GPUs: what the fullest one has room for. Both arrays of a GPU
+/// together are beyond its L2, for the row of a GPU and itself.
+size_t elements_of(const Run& run) {
+  double room = run.memory_there();
+  for (int g = 0; run.device && run.device->number >= 0 && g < gpu_count(); ++g) {
     const On on(g);
     room = std::min(room, double(Device::free_bytes()));
   }
@@ -366,29 +363,140 @@ size_t elements_for(const Run& run, int gpus) {
   return std::max<size_t>(1, bytes / sizeof(uint4));
 }
 
+/// The first pair with the same link that can be reached gives the link's constants.
+const Joined& first_of(const std::vector<Joined>& all, const Joined& joined) {
+  for (const Joined& other : all)
+    if (other.reachable && other.same_link(joined)) return other;
+  return joined;
+}
+const char* const no_access = "no peer access";
+
+void measure_pairs(const Run& run, const std::vector<Joined>& all, size_t n, int gpus) {
+  const auto memory_of = [n, gpus] {
+    std::vector<Gpu> made;
+    for (int g = 0; g < gpus; ++g) made.push_back(make_gpu(g, n));
+    return made;
+  };
+  SharedByTasks memory(memory_of);
+  struct Work {
+    const Joined* joined;
+    const Named* named;  ///< null: the chase
+  };
+  std::vector<Work> works;
+  const auto work_of = [&works](const Row& row) {
+    for (const Work& work : works)
+      if (same(work.joined->pair.ref(work.named ? work.named->key : "chase"), row.ref)) return work;
+    throw std::logic_error(text(row.ref) + " names no pair");
+  };
+  Sheet rates(run, "from, to", {gigabytes_per_second(1), spread()});
+  const auto nanoseconds = [](const Row&, double ms) { return ms * 1e6 / links; };
+  const auto ranks = [&](const Row& row) { return work_of(row).joined->rank; };
+  const auto atomics = [&](const Row& row) { return work_of(row).joined->atomics; };
+  Sheet latencies(run, "one load, from, to",
+                  {in_unit(compared("ns", "latency", "ns", 0), nanoseconds), spread(),
+                   number(counted("rank", "performance rank", "", 0), ranks),
+                   number(counted("atomics", "native atomics", "", 0), atomics)});
+  for (const Joined& joined : all) {
+    const Pair& pair = joined.pair;
+    const bool first = &first_of(all, joined) == &joined;
+    for (const Named& named : ways) {
+      if (pair.itself() && !named.access) continue;
+      works.push_back({&joined, &named});
+      rates.add({.ref = pair.ref(named.key),
+                 .words = pair.words() + ", " + named.words,
+                 // over a link once; in a GPU's own memory they are read and written
+                 .bytes = double(n * sizeof(uint4)) * (pair.itself() ? 2 : 1),
+                 .calibrates = first && named.way == engine && named.access,
+                 .model = joined.model(),
+                 .missing = named.access && !joined.reachable ? no_access : ""});
+    }
+    works.push_back({&joined, nullptr});
+    latencies.add({.ref = pair.ref("chase"),
+                   .words = pair.words(),
+                   .calibrates = first,
+                   .model = joined.model(),
+                   .missing = joined.reachable ? "" : no_access});
+  }
+  const auto make = [&](const Row& row) {
+    const Work work = work_of(row);
+    return work.named ? carry_task(*work.named, work.joined->pair, memory())
+                      : chase_task(work.joined->pair, memory());
+  };
+  rates.measure(Timing::alone, make);
+  latencies.measure(Timing::alone, make);
+  rates.predict([&](const Row& row) {
+    const Work work = work_of(row);
+    const Pair& first = first_of(all, *work.joined).pair;
+    return work.named->access ? rates.ms(first.ref("copy")) : double(NAN);
+  });
+  latencies.predict([&](const Row& row) {
+    return latencies.ms(first_of(all, *work_of(row).joined).pair.ref("chase"));
+  });
+  rates.print({"a transfer's bytes count once; in a GPU's own memory as read and written"});
+  latencies.print({"one load waits for the one before, and finds its word in the owner's L2"});
+}
+
+void run_peer(const Run& run) {
+  const size_t n = elements_of(run);
+  run.report.begin("peer", bytes_text(double(n * sizeof(uint4))) + " from GPU to GPU");
+  const std::vector<Joined> pairs = ask_pairs(run);
+  const int gpus = most_gpus(run);
+  if (pairs.size() == 1)
+    return run.report.left_out("copies and loads between GPUs",
+                               run.device ? "one GPU is visible" : "no GPU");
+  measure_pairs(run, pairs, n, gpus);
+  if (gpus > 2 && !run.full) run.report.left_out("pairs without GPU 0", "see --full");
+  const auto one_space = [gpus] {
+    std::vector<Gpu> few;
+    for (int g = 0; g < gpus; ++g) few.push_back(make_gpu(g, 1));
+    require_right(one_address_space(few), "one address space");
+    return single(1);
+  };
+  if (ask(run, "one_address_space", "right", "", one_space).median == 1)
+    run.report.note(
+        "one address space: each pointer tells its GPU, and every GPU read the same pinned memory");
+}
+
+// ---- what it declares ----
+
+Needs needs(const Run& run) {
+  return {.allocated = 2.0 * double(elements_of(run) * sizeof(uint4))};
+}
+
+/// On one GPU, which is its own peer.
+std::vector<Checked> tasks(size_t n) {
+  const auto one_gpu = [n] {
+    std::vector<Gpu> made;
+    made.push_back(make_gpu(0, n));
+    return made;
+  };
+  std::vector<Checked> all;
+  for (const Named& named : ways) {
+    const Shared gpus(one_gpu());
+    all.push_back({.task = carry_task(named, {}, gpus),
+                   .elements = n * sizeof(uint4),
+                   .change_one = [gpus, n] {
+                     unsigned char* const last = bytes_of((*gpus)[0].target) + 16 * n - 1;
+                     unsigned char byte = 0;
+                     device_memory::to_host(&byte, last, 1);
+                     ++byte;
+                     device_memory::to_device(last, &byte, 1);
+                   }});
+  }
+  const Shared gpus(one_gpu());
+  all.push_back({.task = chase_task({}, gpus), .elements = 2, .change_one = [gpus] {
+                   const unsigned other = 1;
+                   device_memory::to_device((*gpus)[0].sum_and_end.data() + 1, &other, 4);
+                 }});
+  return all;
+}
+
 }  // namespace
 
-void peer(const Run& run) {
-  const int count = run.device ? gpu_count() : 0;
-  const size_t n = elements_for(run, count);
-  const double bytes = double(n * sizeof(uint4));
-  run.report.begin("peer", bytes_text(bytes) + " from GPU to GPU");
-  if (!run.device) return run.report.left_out("copies and loads between GPUs");
-  if (count < 2) return run.report.left_out("copies and loads between GPUs", "one GPU is visible");
-
-  std::vector<Gpu> gpus;
-  for (int g = 0; g < count; ++g) gpus.push_back(make_gpu(g, n));
-  Run brief = run;  // eight GPUs have many pairs
-  if (!run.measuring.typed && !run.full) brief.measuring.budget_ms = 20;
-  std::vector<Pair> pairs = pairs_of(count, run.full);
-  Progress progress("peer", int(pairs.size()));
-  for (Pair& pair : pairs) {
-    measure(brief, pair, gpus[pair.from], gpus[pair.to]);
-    progress.step();
-  }
-  show(run, pairs, bytes);
-  if (count > 2 && !run.full) run.report.left_out("pairs without GPU 0", "see --full");
-  require_right(one_address_space(gpus), "one address space");
-  run.report.note(
-      "one address space: each pointer tells its GPU, and every GPU read the same pinned memory");
-}
+extern const Experiment peer_experiment{
+    .name = "peer",
+    .about = "copies, loads and stores between two GPUs",
+    .run = run_peer,
+    .needs = needs,
+    .tasks = tasks,
+};

@@ -1,18 +1,28 @@
 // pitch: rows of any width, packed one behind the other, or pitched so that each begins where the
-// allocation is aligned. The guide pitches rows to 256 bytes, and has the compiler split what is
-// not aligned [KP]. It does not: a request that begins off a sector of 32 bytes takes one more.
-// Look at how much of that sector shows in the time, and at which widths the padding costs more.
+// allocation is aligned. The guide pitches rows to multiples of 256 bytes, since accesses that are
+// not aligned are split [KP]: a request that begins off a sector of 32 bytes takes one more. Two
+// things to look at:
+//   - How much of that sector shows in the time, and at which widths the padding costs more.
+//   - cudaMemcpy2D: it does not mind the pitch, but it does mind short rows.
+//
 //   cmake -S 02_memory_management -B build/pitch -DEXPERIMENTS=pitch
 //   cmake --build build/pitch && build/pitch/02_memory_management
 //
-//   1  add_one  out = in + 1, a warp a row, in words of 1 or 4 bytes
+//   1  add_one       out = in + 1, a warp a row, in words of 1 or 4 bytes
+//   2  cudaMemcpy2D  packed rows of the host, and rows on the device
 #include <algorithm>
-#include <deque>
 #include <numeric>
 
+#include "../common/checked.cuh"
+#include "../common/experiment.hpp"
 #include "host_memory.hpp"
 
+using namespace samples;
+
 namespace {
+
+using Byte = unsigned char;
+constexpr size_t mib = 1 << 20;
 
 // ---- kernel ----
 
@@ -42,76 +52,152 @@ __global__ void add_one(Word* __restrict__ out, const Word* __restrict__ in, Row
 }
 // [/add_one]
 
+// ---- rows in memory ----
+
+/// Owns two rows of `width` bytes.
+struct Pitched {
+  void* data = nullptr;
+  size_t pitch = 0;
+  explicit Pitched(unsigned width) { CUDA_CHECK(cudaMallocPitch(&data, &pitch, width, 2)); }
+  Pitched(Pitched&& other) noexcept
+      : data(std::exchange(other.data, nullptr)), pitch(other.pitch) {}
+  ~Pitched() { cudaFree(data); }
+};
+
+/// Where no GPU is asked; sectors and predictions are those of any multiple of 32.
+size_t expected_pitch(double width) { return (size_t(width) + 511) / 512 * 512; }
+
+/// Bytes from one row to the next: what cudaMallocPitch says, if the row's key says pitched.
+bool is_pitched(const Ref& ref) { return ref.key.ends_with("_pitched"); }
+size_t pitch_of(const Ref& ref) {
+  if (!is_pitched(ref)) return size_t(ref.at);
+  return device_memory::Pretence::stands() ? expected_pitch(ref.at)
+                                           : Pitched(unsigned(ref.at)).pitch;
+}
+
+unsigned word_of(double width) { return unsigned(width) % 4 ? 1 : 4; }  // bytes
+Rows rows_of(double width, size_t pitch, size_t height) {
+  const unsigned word = word_of(width);
+  return {pitch / word, unsigned(width) / word, unsigned(height)};
+}
+
 // ---- what is right: rows of a pattern, and poison between them ----
 
-/// One more is never the poison.
-__host__ __device__ unsigned value_at(unsigned row, unsigned x) {
-  return (row * 40503u + x) * 2654435761u % 251;
-}
-constexpr int poison = 0xff;  // each byte
+constexpr Byte poison = 0xff;
 
-template <class Word>
-__global__ void fill_rows(Word* in, Rows rows) {
-  const unsigned row = blockIdx.x * block_rows + threadIdx.x / 32;
-  if (row >= rows.height) return;
-  for (unsigned x = threadIdx.x % 32; x < rows.width; x += 32)
-    in[row * rows.pitch + x] = Word(value_at(row, x));
-}
+/// Byte i of rows in which each element is below 252, whatever its size; what lies between rows and
+/// a row behind the last is poison. One more is never the poison.
+struct Pattern {
+  Rows rows;
+  unsigned word;
+  unsigned more = 0;  ///< 1: what add_one leaves
 
-// Each warp reads a row with all of its padding, the last warp a row behind the last.
-template <class Word>
-__global__ void count_wrong(const Word* out, Rows rows, unsigned* wrong) {
-  const unsigned row = blockIdx.x * block_rows + threadIdx.x / 32;
-  if (row > rows.height) return;
-  for (unsigned x = threadIdx.x % 32; x < rows.pitch; x += 32) {
-    const bool inside = row < rows.height && x < rows.width;
-    const Word expected = inside ? Word(value_at(row, x) + 1) : Word(-1);
-    if (out[row * rows.pitch + x] != expected) atomicAdd(wrong, 1u);
+  __host__ __device__ unsigned value(size_t row, size_t x) const {
+    return (unsigned(row) * 40503u + unsigned(x)) * 2654435761u % 251 + more;
   }
-}
+  __host__ __device__ Byte operator()(size_t i) const {
+    const size_t row = i / word / rows.pitch, x = i / word % rows.pitch;
+    if (row >= rows.height || x >= rows.width) return poison;
+    return i % word == 0 ? Byte(value(row, x)) : 0;  // a word's low byte stands first
+  }
+  __device__ bool operator()(size_t i, Byte found) const { return found == (*this)(i); }
+  size_t bytes() const { return (rows.height + size_t(1)) * rows.pitch * word; }
 
-unsigned blocks_for(unsigned rows) { return (rows + block_rows - 1) / block_rows; }
-
-/// An input and an output for any rows that take at most `bytes` with one more behind the last.
-struct Arrays {
-  DeviceBuffer<unsigned char> in, out;
-  explicit Arrays(size_t bytes) : in(bytes), out(bytes) {}
-
-  template <class Word>
-  unsigned wrong(const Rows& rows) const {
-    const DeviceBuffer<unsigned> count(std::vector<unsigned>{0});
-    count_wrong<<<blocks_for(rows.height + 1), block_threads>>>((const Word*)out.data(), rows,
-                                                                count.data());
+  void put_on(const DeviceBuffer<Byte>& device) const {
+    fill_kernel<<<1024, 256>>>(device.data(), bytes(), *this);
+    CUDA_CHECK_LAUNCH();
+  }
+  size_t wrong_on(const DeviceBuffer<Byte>& device) const {
+    const DeviceBuffer<unsigned long long> count(std::vector<unsigned long long>{0});
+    count_wrong_kernel<<<1024, 256>>>(device.data(), bytes(), *this, count.data());
     CUDA_CHECK_LAUNCH();
     return count.to_host()[0];
   }
-  template <class Word>
-  Task task(const std::string& name, const Rows& rows) const {
-    Check check;
-    check.poison = [this, rows] {
-      CUDA_CHECK(cudaMemset(out.data(), poison, (rows.height + 1) * rows.pitch * sizeof(Word)));
-      fill_rows<<<blocks_for(rows.height), block_threads>>>((Word*)in.data(), rows);
-      CUDA_CHECK_LAUNCH();
-    };
-    check.wrong = [this, rows] { return size_t(wrong<Word>(rows)); };
-    const auto launch = [this, rows] {
-      add_one<<<blocks_for(rows.height), block_threads>>>((Word*)out.data(), (const Word*)in.data(),
-                                                          rows);
-    };
-    return {name, launch, std::move(check)};
-  }
-  /// In words of 4 bytes where the width is a multiple of them.
-  Task task(unsigned word, const std::string& name, const Rows& rows) const {
-    return word == 4 ? task<unsigned>(name, rows) : task<unsigned char>(name, rows);
+  void require_room(const DeviceBuffer<Byte>& device) const {
+    if (bytes() > device.size()) throw std::runtime_error("rows are pitched too far apart");
   }
 };
 
-unsigned word_of(unsigned width) { return width % 4 ? 1 : 4; }  // bytes
-Rows rows_of(unsigned width, size_t pitch, size_t height) {
-  return {pitch / word_of(width), width / word_of(width), unsigned(height)};
+/// An input and an output for any rows whose pattern takes at most `bytes`.
+struct Arrays {
+  DeviceBuffer<Byte> in, out;
+  explicit Arrays(size_t bytes) : in(bytes), out(bytes) {}
+};
+
+template <class Word>
+void launch_add_one(const Arrays& arrays, const Rows& rows) {
+  const unsigned blocks = (rows.height + block_rows - 1) / block_rows;
+  add_one<<<blocks, block_threads>>>((Word*)arrays.out.data(), (const Word*)arrays.in.data(), rows);
 }
 
-// ---- what to expect ----
+/// In words of 4 bytes where the width is a multiple of them.
+Task add_task(const Ref& ref, const Shared<Arrays>& arrays, size_t pitch, size_t height) {
+  const unsigned word = word_of(ref.at);
+  const Rows rows = rows_of(ref.at, pitch, height);
+  const Pattern before{rows, word}, after{rows, word, 1};
+  before.require_room(arrays->in);
+  const auto launch = [arrays, rows, word] {
+    word == 4 ? launch_add_one<unsigned>(*arrays, rows) : launch_add_one<Byte>(*arrays, rows);
+  };
+  const auto begin = [arrays, before] {
+    CUDA_CHECK(cudaMemset(arrays->out.data(), poison, before.bytes()));
+    before.put_on(arrays->in);
+  };
+  return {text(ref), launch, {begin, [arrays, after] { return after.wrong_on(arrays->out); }, ""}};
+}
+
+// ---- cudaMemcpy2D ----
+
+/// Packed rows of pinned memory, and the same rows on the device.
+struct Ends {
+  PinnedBuffer<Byte> host;
+  DeviceBuffer<Byte> device;
+};
+
+bool goes_up(const Ref& ref) { return ref.key.starts_with("memcpy2d_to_device"); }
+
+Task copy_task(const Ref& ref, const Shared<Ends>& ends, size_t pitch, size_t height) {
+  const size_t width = size_t(ref.at);
+  const Pattern pattern{{pitch, unsigned(width), unsigned(height)}, 1};
+  pattern.require_room(ends->device);
+  const auto up = [=] {
+    CUDA_CHECK(cudaMemcpy2DAsync(ends->device.data(), pitch, ends->host.data(), width, width,
+                                 height, cudaMemcpyHostToDevice));
+  };
+  const auto down = [=] {
+    CUDA_CHECK(cudaMemcpy2DAsync(ends->host.data(), width, ends->device.data(), pitch, width,
+                                 height, cudaMemcpyDeviceToHost));
+  };
+  // what(byte of the host, what it is to be)
+  const auto each_on_host = [=](const auto& what) {
+    CUDA_CHECK(cudaDeviceSynchronize());
+    for (size_t row = 0; row < height; ++row)
+      for (size_t x = 0; x < width; ++x)
+        what(ends->host[row * width + x], Byte(pattern.value(row, x)));
+  };
+  if (goes_up(ref))
+    return {text(ref),
+            up,
+            {[=] {
+               CUDA_CHECK(cudaMemset(ends->device.data(), poison, pattern.bytes()));
+               each_on_host([](Byte& at, Byte right) { at = right; });
+             },
+             [=] { return pattern.wrong_on(ends->device); }, ""}};
+  return {text(ref),
+          down,
+          {[=] {
+             pattern.put_on(ends->device);
+             each_on_host([](Byte& at, Byte) { at = poison; });
+           },
+           [=] {
+             size_t wrong = 0;
+             each_on_host([&wrong](Byte found, Byte right) { wrong += found != right; });
+             return wrong;
+           },
+           ""}};
+}
+
+// ---- prediction ----
 
 /// Sectors of 32 bytes in all requests of a row, on average over 32 rows: then the starts repeat.
 double sectors_of_row(const Rows& rows, unsigned word) {
@@ -133,7 +219,7 @@ double bytes_of_row(const Rows& rows, unsigned word) {
   return 2.0 * 32 * std::ceil(rows.width * word / 32.0);
 }
 
-/// Nanoseconds, from three calibration rows.
+/// Nanoseconds, from three rows of this run.
 struct Calibrated {
   double row = NAN;      ///< a warp begins, waits for its loads and ends
   double request = NAN;  ///< of 32 elements, whatever their size
@@ -152,296 +238,251 @@ double beside_bytes(double ns, double bytes_ns) {
   return std::sqrt(std::max(ns * ns - bytes_ns * bytes_ns, 0.01 * ns * ns));
 }
 
-// ---- allocations ----
-
-/// Owns rows of `width` bytes (cudaMallocPitch).
-struct Pitched {
-  void* data = nullptr;
-  size_t pitch = 0;
-  explicit Pitched(unsigned width, unsigned rows = 2) {
-    CUDA_CHECK(cudaMallocPitch(&data, &pitch, width, rows));
-  }
-  Pitched(Pitched&&) = delete;
-  ~Pitched() { cudaFree(data); }
-};
-
-/// Tries cudaMallocPitch at widths from 1 to 4097 bytes.
-void try_pitches(const Run& run) {
-  std::deque<Pitched> tried;  // all stay allocated, so that the starts differ
-  size_t granularity = 0, starts = 0;
-  for (unsigned width = 1; width <= 4097; width += run.quick ? 32 : 1) {
-    tried.emplace_back(width);
-    granularity = std::gcd(granularity, tried.back().pitch);
-    starts |= reinterpret_cast<size_t>(tried.back().data);
-  }
-  Table table(run.report, "multiples of bytes",
-              {counted("pitches", "granularity", "bytes", 0),
-               counted("starts", "alignment of starts", "bytes", 0),
-               counted("textures need", "texture pitch", "bytes", 0),
-               then("guide", "granularity", "bytes", 0)});
-  table.row({"cudaMallocPitch"},
-            {double(granularity), double(starts & (~starts + 1)),  // the lowest bit of any start
-             double(run.device->prop.texturePitchAlignment), 256.0});
-  table.print();
-}
-
 // ---- the experiment ----
 
-constexpr unsigned row_width = 31;       // bytes: a row that is one request
-constexpr unsigned request_width = 511;  // bytes: sixteen requests
-constexpr unsigned byte_width = 4096;    // words: the memory's rate
+constexpr double row_width = 31;       // bytes: a row that is one request
+constexpr double request_width = 511;  // 16 requests, of bytes
+constexpr double byte_width = 4096;    // words: the memory limits it
 
-std::vector<unsigned> widths_of(const Run& run) {
-  std::vector<unsigned> widths{row_width, request_width, byte_width};
-  if (run.quick) {
-    widths.insert(widths.end(), {129, 4092});
-    std::sort(widths.begin(), widths.end());
-    return widths;
-  }
-  widths.insert(widths.end(), {1, 3, 33, 100, 127, 128, 129, 132, 255, 257, 513, 1000, 1025, 1028,
-                               2049, 4092, 4095, 4097});
-  for (unsigned width = 64; run.full && width < 4096; width += 64)
+constexpr double padded = 17;  // narrow rows take up to 512 times their bytes: there are fewer
+constexpr size_t guard_bytes = mib;  // behind either array
+
+Ref packed(double width) { return {"add_one_packed", width}; }
+Ref pitched(double width) { return {"add_one_pitched", width}; }
+
+std::vector<double> widths_of(const Run& run) {
+  std::vector<double> widths{row_width, 129, request_width, 4092, byte_width};
+  if (!run.quick)
+    widths.insert(widths.end(), {1, 3, 33, 100, 127, 128, 132, 255, 257, 513, 1000, 1025, 1028,
+                                 2049, 4095, 4097});
+  for (double width = 64; run.full && width < 4096; width += 64)
     widths.insert(widths.end(), {width - 1, width, width + 4});
   std::sort(widths.begin(), widths.end());
   widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
   return widths;
 }
 
-/// What one width gave.
-struct Found {
-  unsigned width;
-  bool beyond_cache;
-  Interval gain;  ///< of pitched rows over packed ones
-};
-
-/// A width's two layouts and their times, packed first.
-struct Pair {
-  unsigned width;
-  Rows rows[2];
-  Readings times[2];
-
-  double moved() const { return 2.0 * width * rows[0].height; }
-};
-
-Pair measure(const Run& run, const Arrays* arrays, unsigned width, size_t pitch, size_t height) {
-  Pair pair{width, {rows_of(width, width, height), rows_of(width, pitch, height)}, {}};
-  if (!arrays) return pair;
-  const std::string name = std::to_string(width) + " bytes, ";
-  std::vector<Task> tasks;
-  tasks.push_back(arrays->task(word_of(width), name + "packed", pair.rows[0]));
-  tasks.push_back(arrays->task(word_of(width), name + "pitched", pair.rows[1]));
-  const std::vector<Readings> times = run.time_in_turn(tasks);
-  pair.times[0] = times[0];
-  pair.times[1] = times[1];
-  return pair;
-}
-
-Calibrated calibrate(const std::vector<Pair>& all) {
-  const auto ns = [&](unsigned width) {  // of a packed row
-    for (const Pair& pair : all)
-      if (pair.width == width) return pair.times[0].median() * 1e6 / pair.rows[0].height;
-    return double(NAN);
-  };
-  Calibrated c;
-  c.byte = ns(byte_width) / (2.0 * byte_width);
-  c.row = ns(row_width);  // its bytes are few
-  const unsigned requests = (request_width + 31) / 32;
-  c.request = beside_bytes(ns(request_width), 2.0 * request_width * c.byte) / requests;
-  return c;
-}
-
-Cell rate(const Run& run, const Pair& pair, int k, const Calibrated& c) {
-  if (pair.times[k].ms.empty()) return {};
-  const unsigned word = word_of(pair.width);
-  const Statistics gbs = gigabytes_per_second(pair.moved(), pair.times[k].statistics());
-  const bool calibrates =
-      pair.width == byte_width || pair.width == row_width || pair.width == request_width;
-  if (calibrates && k == 0) return Calibration{gbs};
-  // that warps and requests limit short rows was found on compute capability 9.0
-  const bool documented = word == 4 && pair.width >= 1000;
-  const Model model = documented || run.device->prop.major == 9 ? Model::traffic : Model::host;
-  return Compared{2.0 * pair.width / ns_of_row(pair.rows[k], word, c), gbs, model};
-}
-
-std::vector<Found> show(const Run& run, const std::vector<Pair>& all) {
-  Table table(run.report, "rows, bytes a row",
-              {compared("GB/s packed", "packed rate", "GB/s", 0),
-               compared("pitched", "pitched rate", "GB/s", 0), shown("pitched gains"),
-               predicted("sectors/request", "packed sectors/request", "", 2),
-               predicted("pitched", "pitched sectors/request", "", 2), shown("")});
-  const Calibrated constants = calibrate(all);
-  std::vector<Found> found;
-  for (const Pair& pair : all) {
-    const unsigned word = word_of(pair.width);
-    const bool beyond = run.device && beyond_l2(*run.device, pair.moved());
-    const Interval gain = run.device ? ratio(pair.times[0], pair.times[1]) : Interval{};
-    const double requests = requests_of_row(pair.rows[0]);
-    table.row(
-        {word == 4 ? "4-byte words" : "bytes", "row bytes", std::to_string(pair.width)},
-        {rate(run, pair, 0, constants), rate(run, pair, 1, constants),
-         gain.measured() ? times(gain.value) : "-", sectors_of_row(pair.rows[0], word) / requests,
-         sectors_of_row(pair.rows[1], word) / requests,
-         beyond || !run.device ? "" : "partly in the L2"});
-    found.push_back({pair.width, beyond, gain});
-  }
-  table.print();
-  return found;
-}
-
-/// cudaMemcpy2D between packed rows of pinned memory and rows on the device.
-struct Copies {
-  const Arrays& arrays;
-  unsigned width;
-  size_t pitch, height;
-  PinnedBuffer<unsigned char>&from, &to;
-
-  size_t bytes() const { return width * height; }
-  Task up() const {
-    Check check;
-    check.poison = [this] { CUDA_CHECK(cudaMemset(arrays.out.data(), poison, pitch * height)); };
-    check.wrong = [this] { return wrong_below(); };
-    return {"cudaMemcpy2D to the device",
-            [this] {
-              CUDA_CHECK(cudaMemcpy2DAsync(arrays.out.data(), pitch, from.data(), width, width,
-                                           height, cudaMemcpyHostToDevice));
-            },
-            std::move(check)};
-  }
-  Task down() const {
-    Check check;
-    check.poison = [this] { std::fill_n(to.data(), bytes(), (unsigned char)poison); };
-    check.wrong = [this] {
-      CUDA_CHECK(cudaDeviceSynchronize());
-      size_t wrong = 0;
-      for (size_t i = 0; i < bytes(); ++i) wrong += to[i] != from[i];
-      return wrong;
-    };
-    return {"cudaMemcpy2D to the host",
-            [this] {
-              CUDA_CHECK(cudaMemcpy2DAsync(to.data(), width, arrays.out.data(), pitch, width,
-                                           height, cudaMemcpyDeviceToHost));
-            },
-            std::move(check)};
-  }
-
- private:
-  /// On the device, padding and all.
-  size_t wrong_below() const {
-    std::vector<unsigned char> found(pitch * height);
-    CUDA_CHECK(cudaMemcpy(found.data(), arrays.out.data(), found.size(), cudaMemcpyDeviceToHost));
-    size_t wrong = 0;
-    for (size_t i = 0; i < found.size(); ++i) {
-      const size_t x = i % pitch;
-      wrong += found[i] != (x < width ? from[i / pitch * width + x] : poison);
-    }
-    return wrong;
-  }
-};
-
-void fill_host(PinnedBuffer<unsigned char>& from) {
-  for (size_t i = 0; i < from.size(); ++i) from[i] = (unsigned char)(i % 251 + i / 4093);
-}
-
-/// Milliseconds of a cudaMemcpy2D: its rows, and its bytes over the link.
-struct CopyModel {
-  double row_ms = NAN, gbs = NAN;
-  double ms(size_t rows, double bytes) const { return double(rows) * row_ms + bytes * 1e-6 / gbs; }
-};
-
-void copy_rows(const Run& run, const Arrays& arrays) {
-  const size_t bytes = std::min(size_t(run.quick ? 4 : 8) << 20, pinned_budget() / 2);
-  PinnedBuffer<unsigned char> from(bytes), to(bytes);
-  fill_host(from);
-  Table table(run.report, "cudaMemcpy2D, bytes a row",
-              {compared("GB/s to device", "to device", "GB/s", 1),
-               compared("to host", "to host", "GB/s", 1)});
-  CopyModel models[2];  // up, down
-  for (const unsigned width : {4096u, 31u, 129u, 513u, 1025u, 4097u})
-    for (const bool pitched : {false, true}) {
-      const size_t pitch = pitched ? Pitched(width).pitch : width;
-      const size_t height = std::min(bytes / width, size_t(1) << 15);
-      const Copies copies{arrays, width, pitch, height, from, to};
-      Cell cells[2];
-      for (int way = 0; way < 2; ++way) {
-        const Readings times = run.time(way ? copies.down() : copies.up());
-        const double moved = double(copies.bytes());
-        const Statistics gbs = gigabytes_per_second(moved, times.statistics());
-        CopyModel& model = models[way];
-        const bool link = !pitched && width == 4096;
-        const bool row = !pitched && width == 31;
-        if (link) model.gbs = gbs.median;
-        if (row) model.row_ms = (times.median() - moved * 1e-6 / model.gbs) / double(height);
-        const double ms = model.ms(height, moved);
-        const double expected = width == 4096 ? model.gbs : moved * 1e-6 / ms;
-        cells[way] =
-            link || row ? Cell(Calibration{gbs}) : Cell(Compared{expected, gbs, Model::host});
-      }
-      table.row({pitched ? "pitched" : "packed", "row bytes", std::to_string(width)},
-                {cells[0], cells[1]});
-    }
-  table.print();
-}
-
-/// Over all widths whose packed rows do not begin on a sector, as far as they are beyond the L2.
-void judge(const Run& run, const std::vector<Found>& all) {
-  const Part part{"02.7", "pitched rows beat rows whose start is not aligned",
-                  "rows of multiples of 256 bytes", "the guide"};
-  std::vector<Verdict> each;
-  std::vector<double> gains;
-  std::string losing;
-  for (const Found& found : all) {
-    if (found.width % 32 == 0 || !found.beyond_cache || !found.gain.measured()) continue;
-    each.push_back(::judge(beats(), found.gain));
-    gains.push_back(found.gain.value);
-    if (each.back() == Verdict::does_not_hold)
-      losing += (losing.empty() ? "" : ", ") + std::to_string(found.width);
-  }
-  if (gains.empty() && run.device)
-    return run.report.not_judged(part, "the rows are less than four times the L2");
-  if (gains.empty()) return run.report.not_judged(part, "no GPU");
-  std::sort(gains.begin(), gains.end());
-  const long holding = std::count(each.begin(), each.end(), Verdict::holds);
-  run.report.judged(part, judge_many(each), exactly(gains[gains.size() / 2]),
-                    "faster at " + std::to_string(holding) + " of " + std::to_string(each.size()) +
-                        " widths, " + factor_text(gains.front()) + " to " +
-                        factor_text(gains.back()));
-  if (!losing.empty())
-    run.report.finding("02.7", "pitched rows gain nothing at " + losing + " bytes");
-}
-
-/// Narrow rows take up to 512 times their bytes: fewer of them, and all from 31 bytes on.
-constexpr double padded = 17;
-constexpr size_t guard_bytes = 1 << 20;  // behind either array
-
 /// Bytes of packed rows: read and written, they are beyond the L2, or all that fits.
 double packed_bytes(const Run& run) {
-  double bytes = run.full ? 512 << 20 : 128 << 20;
+  double bytes = double((run.full ? 512 : 128) * mib);
   while (run.device && !beyond_l2(*run.device, 2 * bytes)) bytes *= 2;
   while (run.device && 2 * padded * bytes > 0.8 * run.memory_there()) bytes /= 2;
   return bytes;
 }
+size_t height_of(const Run& run, const Ref& ref) {
+  const double bytes = packed_bytes(run);
+  return size_t(std::min(bytes / ref.at, padded * bytes / double(expected_pitch(ref.at))));
+}
+Rows rows_of(const Run& run, const Ref& ref) {
+  const size_t pitch = is_pitched(ref) ? expected_pitch(ref.at) : size_t(ref.at);
+  return rows_of(ref.at, pitch, height_of(run, ref));
+}
+/// Read and written.
+double bytes_of(const Run& run, const Ref& ref) { return 2 * ref.at * double(height_of(run, ref)); }
+
+Row row_of(const Run& run, const Ref& ref) {
+  const double width = ref.at;
+  const bool by_words = word_of(width) == 4;
+  // that warps and requests limit short rows was found on compute capability 9.0
+  const bool known = (by_words && width >= 1000) || (run.device && run.device->prop.major == 9);
+  const bool calibrates = width == byte_width || width == row_width || width == request_width;
+  return {
+      .ref = ref,
+      .words = at_text(ref) + (by_words ? ", words" : "") + (is_pitched(ref) ? ", pitched" : ""),
+      .bytes = bytes_of(run, ref),
+      .calibrates = calibrates && !is_pitched(ref),
+      .model = known ? Model::traffic : Model::host};
+}
+
+/// All widths, packed and pitched, in turn.
+void measure_rows(const Run& run) {
+  const auto sectors_a_request = [&run](const Row& row) {
+    const Rows rows = rows_of(run, row.ref);
+    return sectors_of_row(rows, word_of(row.ref.at)) / requests_of_row(rows);
+  };
+  const auto gain = [&run](const Row& row, const Statistics& ms) {
+    if (!is_pitched(row.ref) || ms.repeats == 0) return std::string();
+    return times((*run.results)(packed(row.ref.at)).time.ms.median / ms.median);
+  };
+  Sheet sheet(run, "rows, bytes a row",
+              {gigabytes_per_second(),
+               spread(),
+               {shown("pitched gains"), {}, {}, gain},
+               number(predicted("sectors/request", "sectors/request", "", 2), sectors_a_request)},
+              "row bytes");
+  for (const double width : widths_of(run))
+    for (const Ref& ref : {packed(width), pitched(width)}) sheet.add(row_of(run, ref));
+  SharedByTasks arrays([&run] { return Arrays(size_t(padded * packed_bytes(run)) + guard_bytes); });
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    return add_task(row.ref, arrays(), pitch_of(row.ref), height_of(run, row.ref));
+  });
+  const auto ns = [&](double width) {  // of a packed row
+    return sheet.ms(packed(width)) * 1e6 / double(height_of(run, packed(width)));
+  };
+  Calibrated c;
+  c.byte = ns(byte_width) / (2 * byte_width);
+  c.row = ns(row_width);  // its bytes are few
+  c.request = beside_bytes(ns(request_width), 2 * request_width * c.byte) /
+              requests_of_row(rows_of(run, packed(request_width)));
+  sheet.predict(
+      [&](const Row& row) {
+        const Rows rows = rows_of(run, row.ref);
+        return ns_of_row(rows, word_of(row.ref.at), c) * rows.height * 1e-6;
+      },
+      Basis::fitted);
+  sheet.print();
+}
+
+/// cudaMemcpy2D between packed rows of pinned memory and rows on the device: its rows, and its
+/// bytes over the link.
+void measure_copies(const Run& run) {
+  const double most = std::min(double((run.quick ? 4 : 8) * mib), pinnable_bytes(run) / 2);
+  const auto height = [most](double width) { return std::min(std::floor(most / width), 32768.0); };
+  Sheet sheet(run, "cudaMemcpy2D, bytes a row", {gigabytes_per_second(1), spread()}, "row bytes");
+  for (const std::string way : {"to_device", "to_host"})
+    for (const double width : {byte_width, row_width, 129.0, 513.0, 1025.0, 4097.0})
+      for (const char* layout : {"packed", "pitched"}) {
+        const Ref ref("memcpy2d_" + way + "_" + layout, width);
+        sheet.add({.ref = ref,
+                   .words = (goes_up(ref) ? "to the device, " : "to the host, ") + at_text(ref) +
+                            ", " + layout,
+                   .bytes = width * height(width),
+                   .calibrates = !is_pitched(ref) && (width == byte_width || width == row_width),
+                   .model = Model::host});
+      }
+  SharedByTasks ends([most] {
+    return Ends{PinnedBuffer<Byte>(size_t(most)), DeviceBuffer<Byte>(32 * mib)};
+  });
+  sheet.measure(Timing::alone, [&](const Row& row) {
+    return copy_task(row.ref, ends(), pitch_of(row.ref), size_t(height(row.ref.at)));
+  });
+  sheet.predict([&](const Row& row) {
+    const std::string key =
+        goes_up(row.ref) ? "memcpy2d_to_device_packed" : "memcpy2d_to_host_packed";
+    const Measured &wide = (*run.results)({key, byte_width}),
+                   &narrow = (*run.results)({key, row_width});
+    const double byte_ms = wide.time.ms.median / wide.bytes;
+    const double row_ms = (narrow.time.ms.median - narrow.bytes * byte_ms) / height(row_width);
+    return row.bytes * byte_ms + (row.ref.at == byte_width ? 0 : height(row.ref.at) * row_ms);
+  });
+  sheet.print({"the time of a row from rows of 31 bytes, that of a byte from rows of 4096"});
+}
+
+/// What cudaMallocPitch gives at widths from 1 to 4097 bytes: all pitches are multiples of the
+/// first number, all starts of the second.
+std::pair<size_t, size_t> try_pitches(unsigned step) {
+  std::vector<Pitched> all;  // all stay allocated, so that the starts differ
+  size_t granularity = 0, starts = 0;
+  for (unsigned width = 1; width <= 4097; width += step) {
+    all.emplace_back(width);
+    granularity = std::gcd(granularity, all.back().pitch);
+    starts |= reinterpret_cast<size_t>(all.back().data);
+  }
+  return {granularity, starts & (~starts + 1)};  // the lowest bit of any start
+}
+
+constexpr double guides_granularity = 256;
+
+void show_pitches(const Run& run) {
+  const Ref ref = "cuda_malloc_pitch";
+  const unsigned step = run.quick ? 32 : 1;
+  const auto asked = [&](const char* metric, const Function<double()>& how) {
+    return ask_for_table(run, ref, metric, "bytes", [&how] { return single(how()); }).median;
+  };
+  Table table(run.report, "multiples of bytes",
+              {counted("pitches", "granularity", "bytes", 0),
+               counted("starts", "alignment of starts", "bytes", 0),
+               counted("textures need", "texture pitch", "bytes", 0),
+               then("guide", "granularity", "bytes", 0)});
+  table.row(
+      {ref.key, "", "", "cudaMallocPitch"},
+      {asked("granularity", [step] { return double(try_pitches(step).first); }),
+       asked("alignment of starts", [step] { return double(try_pitches(step).second); }),
+       asked("texture pitch", [&run] { return double(run.device->prop.texturePitchAlignment); }),
+       guides_granularity});
+  table.print();
+}
+
+void run_pitch(const Run& run) {
+  const double bytes = packed_bytes(run);
+  run.report.begin("pitch", "out = in + 1 by rows of 1 to 4097 bytes, packed " + bytes_text(bytes) +
+                                " each, or what is pitched to " + bytes_text(padded * bytes));
+  measure_rows(run);
+  measure_copies(run);
+  show_pitches(run);
+}
+
+std::vector<Claim> claims(const Run& run) {
+  std::vector<Comparison> unaligned;
+  for (const double width : widths_of(run))
+    if (int(width) % 32 != 0 &&
+        (!run.device || beyond_l2(*run.device, bytes_of(run, packed(width)))))
+      unaligned.push_back({.slow = packed(width), .fast = pitched(width)});
+  const double granularity = run.results->value("cuda_malloc_pitch", "granularity").value.median;
+  const bool multiple = std::fmod(granularity, guides_granularity) == 0;
+  return {
+      {.part = {"02.7", "pitched rows beat rows that begin off a sector",
+                "rows of multiples of 256 bytes", "the guide"},
+       .rule = beats(),
+       .pairs = unaligned,
+       .unless = unaligned.empty() ? "the rows are less than four times the L2" : ""},
+      {.part = {"02.12", "a pitch is a multiple of 256 bytes", "256 bytes", "the guide"},
+       .fact = multiple ? Fact::so : Fact::not_so,
+       .here = "multiples of " + fixed(granularity, 0) + " bytes",
+       .unless = std::isnan(granularity) ? "no GPU" : ""},
+  };
+}
+
+// ---- what it declares ----
+
+Needs needs(const Run& run) {
+  const double bytes = packed_bytes(run);
+  return {.allocated = 2 * (padded * bytes + guard_bytes), .touched = 2 * bytes};
+}
+
+std::vector<Checked> tasks(size_t n) {
+  constexpr size_t height = block_rows + 1;
+  std::vector<Checked> all;
+  for (const size_t width : {n, 4 * n})  // in bytes and in words
+    for (const Ref& ref : {packed(double(width)), pitched(double(width))}) {
+      const size_t pitch = is_pitched(ref) ? expected_pitch(ref.at) : width;
+      const Shared arrays(Arrays((height + 1) * pitch));
+      all.push_back({.task = add_task(ref, arrays, pitch, height),
+                     .elements = width * height,
+                     .change_one = [arrays, last = (height - 1) * pitch + width - 1] {
+                       std::vector<Byte> bytes = arrays->out.to_host();
+                       bytes[last] = Byte(bytes[last] + 1);
+                       arrays->out.copy_from(bytes);
+                     }});
+    }
+  return all;
+}
+
+/// No requests: a load of which no lane is left in the row may be one.
+std::vector<CountedLaunch> counted() {
+  constexpr size_t height = 1024;
+  std::vector<CountedLaunch> all;
+  for (const double width : {1, 31, 33, 257, 4097, 100, 132, 1028, 4092})
+    for (const Ref& ref : {packed(width), pitched(width)}) {
+      const size_t pitch = is_pitched(ref) ? expected_pitch(width) : size_t(width);
+      const double sectors = height * sectors_of_row(rows_of(width, pitch, height), word_of(width));
+      all.push_back({"add_one",
+                     "row bytes " + at_text(ref) + " pitch " + std::to_string(pitch),
+                     {expected_sectors(true, sectors), expected_sectors(false, sectors)},
+                     [=] {
+                       const Shared arrays(Arrays((height + 1) * pitch));
+                       return wrong_after(add_task(ref, arrays, pitch, height)) == 0;
+                     }});
+    }
+  return all;
+}
 
 }  // namespace
 
-void pitch(const Run& run) {
-  const double bytes = packed_bytes(run);
-  const double most_pitched = padded * bytes;
-  run.report.begin("pitch", "out = in + 1 by rows of 1 to 4097 bytes, packed " + bytes_text(bytes) +
-                                " each, or what is pitched to " + bytes_text(most_pitched));
-
-  std::vector<Pair> all;
-  std::vector<Found> found;
-  {
-    const Arrays arrays(run.device ? size_t(most_pitched) + guard_bytes : 0);
-    for (const unsigned width : widths_of(run)) {
-      const size_t pitch = run.device ? Pitched(width).pitch : (width + size_t(511)) / 512 * 512;
-      const size_t height = size_t(std::min(bytes / width, most_pitched / double(pitch)));
-      all.push_back(measure(run, run.device ? &arrays : nullptr, width, pitch, height));
-    }
-    found = show(run, all);
-    if (run.device) copy_rows(run, arrays);
-  }
-  if (run.device) try_pitches(run);
-  if (!run.device) run.report.left_out("rates; above a pitch is a multiple of 512");
-  judge(run, found);
-}
+extern const Experiment pitch_experiment{.name = "pitch",
+                                         .about = "rows of odd widths, packed and pitched",
+                                         .run = run_pitch,
+                                         .claims = claims,
+                                         .needs = needs,
+                                         .tasks = tasks,
+                                         .counted = counted};

@@ -1,12 +1,10 @@
 // Self-checks of overlap.cu, compiled in its place where BUILD_TESTING is on.
 #include "../overlap.cu"
 
-#include <doctest/doctest.h>
-
 #include <chrono>
 
 #include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/plausible.hpp"
+#include "../../common/checks/standard.hpp"
 
 TEST_CASE("overlap: chunks cover every word once") {
   for (const size_t n : {1, 2, 31, 1009, 1000003})
@@ -67,22 +65,6 @@ TEST_CASE("overlap: a lane of the timeline") {
   CHECK(lane(spans, kernel, 10, 8) == "  0    1");  // however short, a column
 }
 
-TEST_CASE("overlap: a rate that no link has is an error") {
-  const Statistics ms{1, 1, 1, 5};
-  CHECK(possible_rate("a copy", 50e6, ms, 63).median == doctest::Approx(50));
-  CHECK_NOTHROW(possible_rate("a copy", 50e6, ms, NAN));
-  CHECK_THROWS_AS(possible_rate("a copy", 75 * 63e6, ms, 63), WrongResult);
-
-  std::string printed;
-  Report report("overlap", &printed);
-  StageTable table(report, 63);
-  const Readings ms1{{1, 1, 1}};
-  CHECK_NOTHROW(table.part("copy in", 1.0, ms1, 50e6));
-  CHECK_NOTHROW(table.part("kernel", 1.0, ms1, 0));  // nothing crosses the link
-  CHECK_THROWS_AS(table.part("both copies at once", 1.0, ms1, 75 * 63e6), WrongResult);
-  CHECK_THROWS_AS(table.whole("pinned", 4, 1.0, ms1, 75 * 63e6, "", 1), WrongResult);
-}
-
 TEST_CASE("overlap: the reference, by hand, finds one wrong word") {
   CHECK(hashed_by_host(7, 0) == 7);
   CHECK(hashed_by_host(0, 1) == 0x3c6ecf31u);  // 1013904223 is 0x3c6ef35f
@@ -97,18 +79,6 @@ TEST_CASE("overlap: the reference, by hand, finds one wrong word") {
 
 namespace {
 
-/// Pinned arrays, and a pipeline between them.
-struct Trial {
-  PinnedBuffer<unsigned> from, to;
-  Pipeline pipeline;
-  Tasks tasks{pipeline};
-
-  Trial(size_t n, int rounds)
-      : from(n), to(n + canaries), pipeline(from.data(), to.data(), n, rounds) {
-    fill(from.data(), n);
-  }
-};
-
 /// Keeps a stream waiting for as long as none of these small copies takes.
 void hold_up(cudaStream_t stream) {
   const auto nap = [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(100)); };
@@ -117,56 +87,36 @@ void hold_up(cudaStream_t stream) {
 
 }  // namespace
 
-TEST_CASE("overlap: every stage and number of chunks is right at awkward sizes") {
+TEST_CASE("overlap: a timeline's spans begin with the pipeline") {
   if (skip_without_gpu()) return;
-  for (const size_t n : {1, 31, 1009, 1000003}) {
-    Trial trial(n, 5);
-    std::vector<Task> all;
-    for (const Stage s : {copy_in, kernel, copy_out}) all.push_back(trial.tasks.alone(s));
-    for (const int k : {1, 3, many_pieces}) all.push_back(trial.tasks.both(k));
-    for (const int k : {1, 2, 3, 4, 7, 8, 16, 31, 32, most_chunks})
-      all.push_back(trial.tasks.whole(k));
-    for (const Task& task : all) {
-      INFO(n << " words, " << task.name);
-      CHECK(wrong_after(task) == 0);
-      Task idle = task;  // after a right run: what it left must be wrong now
-      idle.launch = [] {};
-      CHECK(wrong_after(idle) >= n);
-    }
-    for (const Span& span : trial.pipeline.spans(int(std::min<size_t>(n, 8)))) {
-      CHECK(span.start >= 0);
-      CHECK(span.end >= span.start);
-    }
+  const Trip trip(Kind::pinned, 1000003, 5);
+  for (const Span& span : trip.p.spans(8)) {
+    CHECK(span.start >= 0);
+    CHECK(span.end >= span.start);
   }
 }
 
 TEST_CASE("overlap: pageable and registered memory carry the same") {
   if (skip_without_gpu()) return;
-  for (const size_t n : {1, 31, 1009, 1000003}) {
-    std::vector<unsigned> from(n), to(n + canaries);
-    fill(from.data(), n);
-    Pipeline pipeline(from.data(), to.data(), n, 5);
-    const Tasks tasks{pipeline};
-    for (const int k : {1, few_chunks, 31}) CHECK(wrong_after(tasks.whole(k)) == 0);
-    try {
-      const Registration in(from.data(), 4 * from.size()), out(to.data(), 4 * to.size());
-      for (const int k : {1, few_chunks, 31}) CHECK(wrong_after(tasks.whole(k)) == 0);
-      CHECK(is_pinned(from.data()));
-      CHECK(is_pinned(to.data()));
-    } catch (const CudaError& refused) {
-      if (refused.call.find("cudaHostRegister") == std::string::npos) throw;
-      MESSAGE("not registered: " << refused.what());
-    }
-  }
+  for (const Kind kind : {Kind::pageable, Kind::registered})
+    for (const size_t n : {1, 31, 1009, 1000003}) try {
+        const Shared trip(Trip(kind, n, 5));
+        CHECK(is_pinned(trip->p.from) == (kind == Kind::registered));
+        for (const double k : {1, few_chunks, 31})
+          CHECK(wrong_after(whole_task({"pipeline", k}, trip)) == 0);
+      } catch (const CudaError& refused) {
+        if (refused.call.find("cudaHostRegister") == std::string::npos) throw;
+        MESSAGE("not registered: " << refused.what());
+      }
 }
 
 TEST_CASE("overlap: whichever stream is late, the default stream waits for it") {
   if (skip_without_gpu()) return;
-  Trial trial(65537, 5);
-  const Pipeline& p = trial.pipeline;
+  const Shared trip(Trip(Kind::pinned, 65537, 5));
+  const Pipeline& p = trip->p;
   std::vector<Task> tasks;
-  for (const int k : {1, 4}) tasks.push_back(trial.tasks.whole(k));
-  for (const int k : {1, 4}) tasks.push_back(trial.tasks.both(k));
+  for (const double k : {1, 4}) tasks.push_back(whole_task({"pipeline", k}, trip));
+  for (const int k : {1, 4}) tasks.push_back(both_task("both_copies", trip, k));
   const cudaStream_t late[] = {p.streams[copy_in], p.streams[kernel], p.streams[copy_out], nullptr};
   for (const cudaStream_t stream : late) {
     for (const Task& task : tasks) {
@@ -221,14 +171,14 @@ bool streams_wait_for_one_another(cudaStream_t stream, unsigned* device) {
 
 TEST_CASE("overlap: the check waits for the default stream and no other") {
   if (skip_without_gpu()) return;
-  Trial trial(65537, 5);
-  const Pipeline& p = trial.pipeline;
+  const Shared trip(Trip(Kind::pinned, 65537, 5));
+  const Pipeline& p = trip->p;
   const cudaStream_t stream = p.streams[copy_out];
   DeviceBuffer<unsigned> some(32);
   some.poison();
   if (streams_wait_for_one_another(stream, some.data()))
     return skip_self_check("streams wait for one another");
-  Task late = trial.tasks.alone(copy_out);
+  Task late = stage_task("copy_out", trip);
   std::optional<Gate> gate;
   late.launch = [&] {
     CUDA_CHECK(cudaDeviceSynchronize());
@@ -241,8 +191,4 @@ TEST_CASE("overlap: the check waits for the default stream and no other") {
   CHECK(wrong == p.n);
 }
 
-TEST_CASE("overlap: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  const Options by_default;
-  check_plausible([&](const Run& run) { overlap(run, by_default); });
-}
+EXPERIMENT_CHECKS(overlap)

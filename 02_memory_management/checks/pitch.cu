@@ -1,35 +1,7 @@
 // Self-checks of pitch.cu, compiled in its place where BUILD_TESTING is on.
 #include "../pitch.cu"
 
-#include <doctest/doctest.h>
-
-#include "../../common/checks/counts.hpp"
-#include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/plausible.hpp"
-
-namespace {
-
-/// Launches that the hardware counts. No requests: a load of which no lane is left in the row may
-/// be one.
-std::vector<CountedLaunch> counted_launches() {
-  std::vector<CountedLaunch> all;
-  for (const unsigned width : {1u, 31u, 33u, 257u, 4097u, 100u, 132u, 1028u, 4092u})
-    for (const size_t pitch : {size_t(width), size_t((width + 511) / 512 * 512)}) {
-      const Rows rows = rows_of(width, pitch, 1024);
-      const double sectors = 1024.0 * sectors_of_row(rows, word_of(width));
-      const auto right = [=] {
-        const Arrays arrays(1025 * pitch);
-        return wrong_after(arrays.task(word_of(width), "counted rows", rows)) == 0;
-      };
-      all.push_back({"add_one",
-                     "row bytes " + std::to_string(width) + " pitch " + std::to_string(pitch),
-                     {expected_sectors(true, sectors), expected_sectors(false, sectors)},
-                     right});
-    }
-  return all;
-}
-
-}  // namespace
+#include "../../common/checks/standard.hpp"
 
 TEST_CASE("pitch: sectors of aligned and unaligned rows") {
   CHECK(sectors_of_row({512, 32, 100}, 4) == 4);
@@ -46,94 +18,110 @@ TEST_CASE("pitch: predictions, by hand") {
   CHECK(ns_of_row({100, 100, 9}, 4, c) == doctest::Approx(std::hypot(4, 8)));     // 4 requests
   CHECK(ns_of_row({128, 100, 9}, 4, c) == doctest::Approx(std::hypot(4, 8.32)));  // 13 sectors
   CHECK(beside_bytes(5, 4) == doctest::Approx(3));
-  const CopyModel copies{1e-6, 50};
-  CHECK(copies.ms(1000, 1e6) == doctest::Approx(0.021));
 }
 
-TEST_CASE("pitch: rows of made-up GPUs fit, and are beyond the L2") {
-  check_on_made_up_devices([](const Run& run) {
-    const double bytes = packed_bytes(run);
-    CHECK(padded * bytes > 512.0 * (1 << 15));  // the rows that cudaMemcpy2D carries
-    return Needs{2 * (padded * bytes + guard_bytes), 2 * bytes};
-  });
+TEST_CASE("pitch: a pattern has its elements, and poison between rows and behind them") {
+  const Pattern bytes{{4, 3, 2}, 1}, words{{3, 2, 2}, 4, 1};
+  CHECK(bytes.bytes() == 12);
+  CHECK(words.bytes() == 36);
+  for (const size_t i : {3, 7, 8, 11}) CHECK(bytes(i) == poison);
+  CHECK(bytes(5) == bytes.value(1, 1));
+  CHECK(bytes(0) != bytes(1));
+  CHECK(bytes(4) != bytes(0));  // the next row differs
+  CHECK(words(16) == words.value(1, 1));
+  CHECK(words(17) == 0);  // the rest of the word
+  for (const size_t i : {8, 11, 20, 24, 35}) CHECK(words(i) == poison);
+  size_t most = 0;
+  for (size_t row = 0; row < 100; ++row)
+    for (size_t x = 0; x < 300; ++x) most = std::max<size_t>(most, words.value(row, x));
+  CHECK(most == 251);  // one more than the pattern's largest, and not the poison
 }
 
-TEST_CASE("pitch: 02.7 goes by all widths that are not aligned and beyond the L2") {
-  Device device;
-  device.number = -1;
+TEST_CASE("pitch: narrow rows are fewer, and have the bytes that they move") {
   std::string printed;
   Report report("pitch", &printed);
-  const Run run{report, &device, {}};
-  const auto gain = [](double r) { return Interval{r, r * 0.99, r * 1.01, 15, ""}; };
-  judge(run, {{33, true, gain(1.2)},
-              {100, true, gain(1.3)},
-              {132, true, gain(1.1)},
-              {129, true, gain(0.8)},
-              {128, true, gain(0.5)},
-              {1, false, gain(0.5)}});
-  CHECK(printed.find("02.7   holds  ") != std::string::npos);  // three of four
-  CHECK(printed.find("faster at 3 of 4 widths") != std::string::npos);
-  CHECK(printed.find("nothing at 129 bytes") != std::string::npos);
-  printed.clear();
-  judge(run, {{33, true, gain(1.2)},
-              {100, true, gain(0.9)},
-              {132, true, gain(0.9)},
-              {129, true, gain(0.8)},
-              {127, true, gain(0.8)}});
-  CHECK(printed.find("02.7   does not hold") != std::string::npos);
+  const Run run{report, nullptr, {}};
+  const double all = 128.0 * mib;
+  CHECK(expected_pitch(512) == 512);
+  CHECK(expected_pitch(513) == 1024);
+  CHECK(height_of(run, packed(1)) == size_t(17 * all / 512));
+  CHECK(height_of(run, pitched(1)) == height_of(run, packed(1)));
+  CHECK(height_of(run, packed(31)) == size_t(all / 31));
+  CHECK(bytes_of(run, packed(100)) == 200.0 * std::floor(all / 100));
+  CHECK(rows_of(run, pitched(100)).pitch == 128);  // words
+  CHECK(rows_of(run, packed(31)).pitch == 31);
+  CHECK(pitch_of(packed(31)) == 31);
 }
 
-TEST_CASE("pitch: rows are right and what lies between them is left alone") {
+TEST_CASE("pitch: what decides each part") {
+  const auto verdict = [](const char* part, const std::vector<Given>& given) {
+    return verdict_if(pitch_experiment, part, given);
+  };
+  const char* const holds = verdict_text(Verdict::holds);
+  const char* const does_not_hold = verdict_text(Verdict::does_not_hold);
+  const unsigned unaligned[] = {31,  33,   100,  127,  129,  132,  255,  257, 511,
+                                513, 1000, 1025, 1028, 2049, 4092, 4095, 4097};
+  std::vector<Given> given, most, few;
+  for (const unsigned width : unaligned) {
+    given.push_back({packed(width), 2});
+    (given.size() % 4 ? most : few).push_back({packed(width), 2});
+  }
+  // narrower rows are too few to leave the L2 on other GPUs, and count where they do
+  for (const unsigned width : {1, 3}) given.push_back({packed(width), 2});
+  CHECK(verdict("02.7", given) == holds);
+  CHECK(verdict("02.7", {}) == does_not_hold);
+  CHECK(verdict("02.7", few) == does_not_hold);
+  for (Given& each : given) each.ref.key = "add_one_pitched";
+  CHECK(verdict("02.7", given) == does_not_hold);
+  given.clear();
+  for (const unsigned width : {128, 4096}) given.push_back({packed(width), 2});
+  CHECK(verdict("02.7", given) == does_not_hold);  // these begin on sectors
+
+  const auto multiple_of = [&](double bytes) {
+    return verdict("02.12", {{"cuda_malloc_pitch", bytes, "granularity"}});
+  };
+  CHECK(multiple_of(256) == holds);
+  CHECK(multiple_of(512) == holds);
+  CHECK(multiple_of(128) == does_not_hold);
+}
+
+TEST_CASE("pitch: what lies between rows and behind them is left alone") {
   if (skip_without_gpu()) return;
-  const Arrays arrays(1001 * 8192);
-  for (const unsigned height : {1, 2, 3, 7, 9, 1000})
-    for (const unsigned width :
-         {1, 3, 31, 33, 127, 129, 257, 1025, 4097, 4, 100, 128, 132, 1028, 4092, 4096})
+  for (const unsigned height : {1, 7, 9, 1000})
+    for (const unsigned width : {1, 3, 31, 129, 1025, 4097, 4, 100, 132, 4096})
       for (const size_t pitch : {size_t(width), Pitched(width).pitch}) {
-        const Rows rows = rows_of(width, pitch, height);
-        CAPTURE(std::to_string(width) + " x " + std::to_string(height) + ", pitch " +
-                std::to_string(pitch));
-        const Task task = arrays.task(word_of(width), "rows", rows);
+        const Shared arrays(Arrays((height + 1) * pitch));
+        const Task task = add_task(packed(width), arrays, pitch, height);
+        CAPTURE(text(packed(width)));
+        CAPTURE(pitch);
         CHECK(wrong_after(task) == 0);
-        // a guard touched is found
-        CUDA_CHECK(cudaMemset(arrays.out.data() + (height + 1) * pitch - 1, 0, 1));
+        CUDA_CHECK(cudaMemset(arrays->out.data() + (height + 1) * pitch - 1, 0, 1));
         CHECK(task.check.wrong() == 1);
-        Task idle = task;
-        idle.launch = [] {};
-        CHECK(wrong_after(idle) == size_t(rows.width) * rows.height);
+        const std::vector<Byte> in = arrays->in.to_host(), out = arrays->out.to_host();
+        size_t wrong = 0;
+        for (size_t row = 0; row < height; ++row)
+          for (size_t x = 0; x < width; x += word_of(width))
+            wrong += out[row * pitch + x] != in[row * pitch + x] + 1;
+        CHECK(wrong == 0);
       }
 }
 
 TEST_CASE("pitch: cudaMemcpy2D there and back, and sectors begin with the rows") {
   if (skip_without_gpu()) return;
-  PinnedBuffer<unsigned char> from(1 << 16), to(1 << 16);
-  fill_host(from);
-  const Arrays arrays(1 << 17);
+  constexpr size_t height = 7;
   for (const unsigned width : {1, 3, 31, 129, 1025, 4097}) {
     const Pitched rows(width);
     CHECK((reinterpret_cast<size_t>(rows.data) | rows.pitch) % 32 == 0);  // predictions rest on it
-    for (const size_t pitch : {size_t(width), rows.pitch}) {
-      const Copies copies{arrays, width, pitch, 7, from, to};
-      CHECK(wrong_after(copies.up()) == 0);
-      CHECK(wrong_after(copies.down()) == 0);
-    }
+    for (const size_t pitch : {size_t(width), rows.pitch})
+      for (const char* key : {"memcpy2d_to_device_pitched", "memcpy2d_to_host_pitched"}) {
+        const Shared ends(
+            Ends{PinnedBuffer<Byte>(width * height), DeviceBuffer<Byte>((height + 1) * pitch)});
+        Task task = copy_task({key, double(width)}, ends, pitch, height);
+        CHECK(wrong_after(task) == 0);
+        task.launch = [] {};
+        CHECK(wrong_after(task) == width * height);
+      }
   }
 }
 
-TEST_CASE("pitch: profile launches") {
-  if (skip_without_gpu()) return;
-  launch_counted(counted_launches());
-}
-
-TEST_CASE("pitch: counted sectors of this GPU equal the model") {
-  compare_with_counts_of_this_run(counted_launches());
-}
-
-TEST_CASE("pitch: counted sectors of an NVIDIA H200 equal the model") {
-  compare_with_recorded_counts(counted_launches(), results_file("nvidia-h200-counters.csv"));
-}
-
-TEST_CASE("pitch: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  check_plausible([](const Run& run) { pitch(run); });
-}
+EXPERIMENT_CHECKS(pitch)

@@ -1,10 +1,8 @@
 // Self-checks of zero_copy.cu, compiled in its place where BUILD_TESTING is on.
 #include "../zero_copy.cu"
 
-#include <doctest/doctest.h>
-
 #include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/plausible.hpp"
+#include "../../common/checks/standard.hpp"
 
 TEST_CASE("zero_copy: the sum of all passes, by a loop") {
   unsigned sum = 0;
@@ -12,112 +10,84 @@ TEST_CASE("zero_copy: the sum of all passes, by a loop") {
 }
 
 TEST_CASE("zero_copy: predictions, by hand") {
-  const Rates r{50, 40, 40, 4000, 4000};
-  CHECK(copies_ms(0.03, 1e8, r) == doctest::Approx(6.03));
-  CHECK(in_place_ms(0.01, 1e8, r) == doctest::Approx(5.01));
-  CHECK(reads_that_pay(r) == 1);  // the copy engine is the better reader
-  CHECK(reads_that_pay({50, 50, 50, 4000, 4000}) == 2);
-  CHECK(reads_that_pay({300, 300, 300, 400, 400}) == 4);
-  CHECK(reads_that_pay({500, 500, 500, 400, 400}) == INFINITY);
+  const Crossing c{4.5, 4.9, 0.06};
+  CHECK(read_ms({"read_device", 8}, c) == doctest::Approx(0.48));
+  CHECK(read_ms({"read_in_place", 8}, c) == doctest::Approx(39.2));
+  CHECK(read_ms({"read_copied", 8}, c) == doctest::Approx(4.98));
+  CHECK(sum_ms({"sum_copied", 1024}, 0.03, 0.5, c) == doctest::Approx(6.78));
+  CHECK(sum_ms({"sum_device_pointer", 1024}, 0.01, 0.5, c) == doctest::Approx(4.91));
+  CHECK(reads_that_pay(c) == 1);  // the copy engine is the better reader
+  CHECK(reads_that_pay({80, 80, 1}) == 2);
+  CHECK(reads_that_pay({4, 4, 3}) == 4);
+  CHECK(reads_that_pay({4, 4, 5}) == INFINITY);
 }
 
-TEST_CASE("zero_copy: arrays and grids of made-up GPUs") {
-  for (const double host : {double(INFINITY), 1e9})
-    check_on_made_up_devices([host](const Run& run) {
-      const Grid grid = filling(run.device->prop);
-      CHECK(grid.total() == size_t(run.device->prop.multiProcessorCount) *
-                                size_t(run.device->prop.maxThreadsPerMultiProcessor));
-      const double bytes = 4.0 * double(words_of(run, host));
-      CHECK(bytes <= 0.4 * host);
-      const double sums = 4.0 * 4 * double(grid.total());
-      return Needs{bytes + sums, host == INFINITY ? bytes : NAN};
+TEST_CASE("zero_copy: arrays fit what may be pinned, and the text's three fit the array") {
+  for (const double pinnable : {double(INFINITY), 1e9})
+    check_on_made_up_devices([pinnable](const Run& run) {
+      const double bytes = 4.0 * double(words_of(run, pinnable));
+      CHECK(bytes <= 0.4 * pinnable);
+      CHECK(3 * sum_sizes(run).back() <= words_of(run));
+      CHECK(few_words(run) <= words_of(run));
+      return Needs{bytes, pinnable == INFINITY ? bytes : NAN};
     });
 }
 
-TEST_CASE("zero_copy: each claim compares the text's pair, the right way round") {
-  Device device;
-  device.number = -1;
-  device.prop.l2CacheSize = 1 << 20;
-  std::string printed;
-  Report report("zero_copy", &printed);
-  const Run run{report, &device, {}};
-  const auto always = [](double ms) { return Readings{std::vector<double>(15, ms)}; };
-  const Passes far{always(1), always(80), 8}, near{always(80), always(79), 8};
-  judge(run, far, far, 1 << 22, 2, {});
-  CHECK(printed.find("02.5a  holds  ") != std::string::npos);
-  CHECK(printed.find("02.5b  holds  ") != std::string::npos);
-  printed.clear();
-  judge(run, near, near, 1 << 22, 2, {});
-  CHECK(printed.find("02.5a  does not hold") != std::string::npos);
-  CHECK(printed.find("02.5b  does not hold") != std::string::npos);
-  printed.clear();
-  judge(run, far, far, 1 << 21, 2, {});
-  CHECK(printed.find("02.5a  not judged") != std::string::npos);
+TEST_CASE("zero_copy: what decides each part") {
+  const auto verdict = [](const char* part, const std::vector<Given>& given) {
+    return verdict_if(zero_copy_experiment, part, given);
+  };
+  const char* const holds = verdict_text(Verdict::holds);
+  const char* const does_not_hold = verdict_text(Verdict::does_not_hold);
+  CHECK(verdict("02.5a", {{{"read_in_place", 8}, 2}}) == holds);
+  CHECK(verdict("02.5a", {{{"read_in_place", 8}, 1.2}}) == verdict_text(Verdict::holds_weaker));
+  CHECK(verdict("02.5a", {{{"read_device", 8}, 2}}) == does_not_hold);
+  CHECK(verdict("02.5a", {{{"read_in_place", 2}, 2}, {{"write_in_place", 8}, 2}}) == does_not_hold);
+  CHECK(verdict("02.5b", {{{"write_in_place", 8}, 2}}) == holds);
+  CHECK(verdict("02.5b", {{{"write_device", 8}, 2}}) == does_not_hold);
+  CHECK(verdict("02.13a", {{"carry_copied", 2}}) == holds);
+  CHECK(verdict("02.13a", {{"carry_in_place", 2}}) == does_not_hold);
+  CHECK(verdict("02.13b", {{"carry_both_copied", 2}}) == holds);
+  CHECK(verdict("02.13b", {{"carry_both_in_place", 2}}) == does_not_hold);
+  CHECK(verdict("02.6", {}) == holds);
+  for (const Kind& kind : promised)
+    CHECK(verdict("02.6", {{kind.key, 0, "one address"}}) == does_not_hold);
+  CHECK(verdict("02.6", {{"write_combined", 0, "one address"}}) == holds);  // not promised
 }
 
-TEST_CASE("zero_copy: sums are right by every pointer") {
+TEST_CASE("zero_copy: every thread's sum is counted, and what lies behind them is left alone") {
   if (skip_without_gpu()) return;
-  for (const size_t n : {1, 31, 257, 65537, 600007}) {
-    CAPTURE(n);
-    const HostWords host(3 * n, cudaHostAllocMapped);
-    fill(host.data(), 3 * n);
-    const Arrays arrays(host.data(), n);
-    const Task ways[] = {arrays.by_copies(n), arrays.by_device_pointer(n),
-                         arrays.by_host_pointer(n)};
-    for (const Task& task : ways) {
-      CAPTURE(task.name);
-      CHECK(wrong_after(task) == 0);
-      Task idle = task;
-      idle.launch = [] {};
-      CHECK(wrong_after(idle) == n);
-    }
+  constexpr size_t n = 65537;
+  const Shared m(Memory(n, 5));
+  const Task task = read_task({"read_in_place", 3}, m, n);
+  CHECK(wrong_after(task) == 0);
+  m->host[n / 2] += 1;
+  CHECK(wrong_after(task) == 1);
+  m->host[n / 2] -= 1;
+  const size_t all = m->sums.size();
+  for (const size_t i : {size_t(0), all / Memory::launches - 1}) {
+    CHECK(wrong_after(task) == 0);
+    m->sums.change(i);
+    CHECK(task.check.wrong() == 1);
   }
+  CHECK(wrong_after(task) == 0);
+  CUDA_CHECK(cudaMemset(m->sums.data() + all, 0, 4));
+  CHECK(task.check.wrong() == 4);
 }
 
-TEST_CASE("zero_copy: every pass reads and writes every word once") {
+TEST_CASE("zero_copy: what is carried is there, and both ways at once are two halves") {
   if (skip_without_gpu()) return;
-  for (const size_t n : {1, 3, 31, 257, 65537, 1200007}) {  // the last is more than one grid
-    CAPTURE(n);
-    const HostWords host(n, cudaHostAllocMapped);
-    fill(host.data(), n);
-    Grid grid;
-    Sums sums(grid, 4);
-    Words device(n), quarter((n + 3) / 4);
-    device.copy_from(std::vector<unsigned>(host.data(), host.data() + n));
-    for (const unsigned passes : {1u, 5u}) {
-      CHECK(wrong_after(reading("host", sums, host.data(), n, passes)) == 0);
-      CHECK(wrong_after(reading("device", sums, device.data(), n, passes)) == 0);
-      CHECK(wrong_after(copying(sums, device, host.data(), n, passes)) == 0);
-    }
-    CHECK(wrong_after(copying_pieces(sums, quarter, host.data(), n)) == 0);
-    std::vector<unsigned> end(Sums::canaries);
-    device_memory::to_host(end.data(), sums.of(4), end.size() * sizeof(unsigned));
-    CHECK(std::count(end.begin(), end.end(), ~0u) == long(end.size()));
-
-    REQUIRE(wrong_words(device.data(), n, 0) == 0);
-    REQUIRE(wrong_words_on_host(host.data(), n, 0) == 0);
-    const unsigned off_by_one = word_at(n - 1) + 1;
-    device_memory::to_device(device.data() + n - 1, &off_by_one, sizeof off_by_one);
-    CHECK(wrong_words(device.data(), n, 0) == 1);
-    CHECK(wrong_words(device.data(), n, 1) == n - 1);
-
-    host[n / 2] += 1;  // the check finds one wrong word
-    CHECK(wrong_after(reading("host", sums, host.data(), n, 1)) == 1);
-    DeviceBuffer<unsigned> out(n + 64);
-    out.poison();
-    for (const unsigned passes : {1u, 5u}) {
-      CHECK(wrong_after(writing("device", grid, out.data(), n, passes, wrong_words)) == 0);
-      CHECK(wrong_after(writing("host", grid, host.data(), n, passes, wrong_words_on_host)) == 0);
-    }
-    const std::vector<unsigned> all = out.to_host();
-    CHECK(std::count(all.begin() + long(n), all.end(), ~0u) == 64);
+  constexpr size_t n = 8 * 1009;
+  for (const char* key : {"carry_both_copied", "carry_both_in_place"}) {
+    const Shared m(Memory(n, 5));
+    CHECK(wrong_after(carry_task(key, m)) == 0);
+    for (size_t i = 0; i < n; ++i) REQUIRE(m->host[i] == word_at(i % (n / 2)));
   }
 }
 
 TEST_CASE("zero_copy: pinned memory has one address, and sums by it are right") {
   if (skip_without_gpu()) return;
-  for (const unsigned flags : {cudaHostAllocDefault, cudaHostAllocPortable, cudaHostAllocMapped})
-    CHECK(one_pointer(flags, 1009));
+  for (const Kind& kind : promised) CHECK(one_pointer(kind.flags, 1009));
   CHECK_NOTHROW(one_pointer(cudaHostAllocWriteCombined, 1009));
 }
 
@@ -129,7 +99,4 @@ TEST_CASE("zero_copy: the host reads a late write once it has synchronised") {
   CHECK(after == 7);
 }
 
-TEST_CASE("zero_copy: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  check_plausible([](const Run& run) { zero_copy(run); });
-}
+EXPERIMENT_CHECKS(zero_copy)
