@@ -22,8 +22,8 @@ using namespace samples;
 static __global__ void sum_rows(float* out, const float* in, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
-  // one load in flight per thread, whatever the compiler thinks best: the number of threads is
-  // to decide how many bytes are in flight
+  // one load in flight per thread, whatever the compiler thinks best, so that only the number of
+  // threads decides how many bytes are in flight
 #pragma unroll 1
     for (unsigned col = threadIdx.x; col < columns; col += blockDim.x)
       sum += in[size_t(row) * columns + col];

@@ -47,13 +47,13 @@ constexpr unsigned turning = 256;        // threads, each of which transposes 4 
 // [turn_tensor]
 __global__ void __launch_bounds__(turning)
     turn_tensor(const __grid_constant__ CUtensorMap in, const __grid_constant__ CUtensorMap out) {
-  __shared__ alignas(1024) float4 tile[side][quads];  // line 0 lies where swapping begins
+  __shared__ alignas(1024) float4 tile[side][quads];  // the swizzle repeats every 1024 bytes
   __shared__ cuda::barrier<cuda::thread_scope_block> came;
   const unsigned ix = blockIdx.y * side;  // where the tile begins: column of the input
   const unsigned iy = blockIdx.x * side;  // and row; blocks go down the columns, as in `best`
   if (threadIdx.x == 0) {
     init(&came, 1);
-    copies::fence_proxy_async_shared_cta();  // the copy sees the barrier
+    copies::fence_proxy_async_shared_cta();  // the unit reads memory by another way
     copies::cp_async_bulk_tensor_3d_global_to_shared(tile, &in, 0, ix / line, iy, came);
     (void)cuda::device::barrier_arrive_tx(came, 1, sizeof(tile));
   }
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(turning)
     continue;  // until the whole tile has arrived
 
   const unsigned across = threadIdx.x % quads;
-  const unsigned down = threadIdx.x / quads ^ across % 8;
+  const unsigned down = (threadIdx.x / quads) ^ (across % 8);  // along a diagonal
   float4 row[4];
 #pragma unroll
   for (unsigned k = 0; k < 4; ++k) row[k] = tile[4 * down + k][across ^ (2 * k + across / 8)];
