@@ -166,7 +166,7 @@ void require_all_right(const Pattern& pattern, const Work& work, const char* how
 }
 
 /// Milliseconds that a pattern takes in fresh memory that lies on the host; recorded if asked for.
-double use_managed(const Pattern& pattern, Advice advice, size_t n, Recording* recording) {
+double use_managed(const Pattern& pattern, Advice advice, size_t n, MigrationRecording* recording) {
   const Managed<unsigned> x(n);
   x.prefetch(cudaCpuDeviceId);
   wait_for_device();
@@ -253,7 +253,7 @@ Costs costs_from(const Link& link, double pass, const Rows (&rows)[pattern_count
 
 /// Each pattern under each advice, counted.
 void count_all(size_t n, Rows (&rows)[pattern_count]) {
-  Recording recording;
+  MigrationRecording recording;
   for (const Pattern& pattern : patterns)
     for (int advice = 0; advice < advice_count; ++advice)
       use_managed(pattern, Advice(advice), n, &recording);

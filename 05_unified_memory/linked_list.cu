@@ -1,17 +1,21 @@
 // linked_list: structures made of pointers need deep copies, says the lecture, and unified memory
 // changes that [PR]. A list, walked by one thread, and a tree, searched by many, are built by the
-// host, changed by the device and read by the host again. Look at what the deep copy costs, done
-// node by node and done at its best, and what following the host's own pointers costs.
+// host, changed by the device and read by the host again. Two things to look at:
+//   - What the deep copy costs, done node by node and done at its best.
+//   - What following the host's own pointers costs.
+//
 //   cmake -S 05_unified_memory -B build/linked_list -DEXPERIMENTS=linked_list
 //   cmake --build build/linked_list && build/linked_list/05_unified_memory
 //
 //   1  walk_list     one thread, one node after another
-//   2  search_tree   a key a thread, from the root down
+//   2  search_tree   a key per thread, from the root down
 #include <algorithm>
 #include <numeric>
 #include <random>
 
-#include "migrations.hpp"
+#include "managed_memory.hpp"
+
+using namespace samples;
 
 namespace {
 
@@ -167,10 +171,7 @@ void no_copy_prefetched(Shape shape, Node* root, const Managed<Node>& nodes) {
   read_every_page(nodes.data(), nodes.size());
 }
 
-enum { node_by_node, one_array, managed_way, prefetched_way, pageable_way, way_count };
-const char* const way_names[way_count] = {"deep copy, node by node", "deep copy, one array",
-                                          "no copy, managed memory", "no copy, managed, prefetched",
-                                          "no copy, memory of the host"};
+// ---- the rows ----
 
 /// A structure in memory of the host, and one in managed memory.
 struct Memory {
@@ -180,180 +181,166 @@ struct Memory {
   DeviceBuffer<Node> copy;
   Managed<Node> shared;
   Node *root = nullptr, *shared_root = nullptr;
-  unsigned changed = 0, shared_changed = 0;  ///< how often since it was built
 
-  Memory(Shape shape, unsigned n)
-      : shape(shape), n(n), nodes(n), copy(n), shared(has_managed_memory() ? n : 0) {}
-
+  Memory(Shape shape, unsigned n, bool managed)
+      : shape(shape), n(n), nodes(n), copy(n), shared(managed ? n : 0) {
+    if (!device_memory::Pretence::stands()) build_again();
+  }
   void build_again() {
     root = build(shape, nodes.data(), n);
     if (shared.size()) shared_root = build(shape, shared.data(), n);
-    changed = shared_changed = 0;
   }
   void shared_to_host() const {
     if (pages_on_demand()) shared.prefetch(cudaCpuDeviceId);
     wait_for_device();
   }
-  bool has(int way) const {
-    if (way == pageable_way) return reads_pageable_memory();
-    if (way == managed_way) return has_managed_memory();
-    return way != prefetched_way || (has_managed_memory() && pages_on_demand());
+  /// The host's nodes as they have to be on the device.
+  std::vector<Node> staged() {
+    std::vector<Node> on_device = nodes;
+    for (Node& node : on_device) {
+      node.left = moved(node.left, nodes.data(), copy.data());
+      node.right = moved(node.right, nodes.data(), copy.data());
+    }
+    return on_device;
   }
-  void use(int way) {
-    if (way == node_by_node) copy_each(shape, root, n);
-    if (way == one_array) copy_at_once(shape, root, nodes, copy);
-    if (way == managed_way) no_copy(shape, shared_root, shared);
-    if (way == prefetched_way) no_copy_prefetched(shape, shared_root, shared);
-    if (way == pageable_way) change_on_device(shape, root, n);
-    ++(is_shared(way) ? shared_changed : changed);
-  }
-  size_t wrong(int way) const {
-    return is_shared(way) ? wrong_nodes(shared_root, n, shared_changed)
-                          : wrong_nodes(root, n, changed);
-  }
-  Prepared prepared(int way) {
-    return {std::string(way_names[way]) + " of the " + name_of(shape),
-            [this] {
-              if (shared.size()) shared_to_host();
-              build_again();
-            },
-            [this, way] {
-              if (is_shared(way)) shared_to_host();
-            },
-            [this, way] { use(way); }, [this, way] { return wrong(way); }};
-  }
-  static bool is_shared(int way) { return way == managed_way || way == prefetched_way; }
 };
 
-// ---- what to expect ----
-
-/// Milliseconds that rows of this run give; `faults`, `a_node`: of the list, for the tree.
-struct Costs {
-  double change[2] = {NAN, NAN};  ///< by shape: launched and waited for, nodes on the device
-  double there_and_back = NAN;    ///< two copies of as many bytes between the host and the device
-  double prefetches = NAN;        ///< two prefetches of them, where nobody uses them there
-  double a_node = NAN;            ///< an allocation and two small copies
-  double faults = NAN;            ///< what pages on demand add
+struct Way {
+  const char* key;
+  const char* words;
+  void (*use)(Memory&);
+  bool is_shared = false;   ///< in managed memory
+  bool prefetches = false;  ///< where pages move on demand
+  bool of_malloc = false;   ///< where kernels read memory of malloc
+};
+const Way ways[] = {
+    {"copy_each", "deep copy, node by node", [](Memory& m) { copy_each(m.shape, m.root, m.n); }},
+    {"copy_at_once", "deep copy, one array",
+     [](Memory& m) { copy_at_once(m.shape, m.root, m.nodes, m.copy); }},
+    {"no_copy", "no copy, managed memory",
+     [](Memory& m) { no_copy(m.shape, m.shared_root, m.shared); }, true},
+    {"no_copy_prefetched", "no copy, managed, prefetched",
+     [](Memory& m) { no_copy_prefetched(m.shape, m.shared_root, m.shared); }, true, true},
+    {"of_malloc", "no copy, memory of the host",
+     [](Memory& m) { change_on_device(m.shape, m.root, m.n); }, false, false, true},
 };
 
-double predicted_ms(const Costs& c, Shape shape, int way, unsigned n) {
-  const double change = c.change[int(shape)];
-  if (way == node_by_node) return change + n * c.a_node;
-  if (way == managed_way) return change + c.faults;
-  if (way == pageable_way) return NAN;  // how the system reaches it is its own affair
-  return change + (way == prefetched_way ? c.prefetches : c.there_and_back);
+std::string key_of(Shape shape, const char* key) { return std::string(name_of(shape)) + "_" + key; }
+
+/// From the structure on the host to its changed values there.
+Task task_of(const Ref& ref, const Shared<Memory>& m, const Way& way) {
+  const auto wrong = [m, &way] {
+    return wrong_nodes(way.is_shared ? m->shared_root : m->root, m->n, 1);
+  };
+  Task task{text(ref), [m, &way] { way.use(*m); }, {[m] { m->build_again(); }, wrong, ""}, true};
+  if (way.is_shared) task.enter = [m] { m->shared_to_host(); };
+  return task;
 }
+
+/// What the change takes where the nodes are on the device already.
+Task change_task(const Ref& ref, const Shared<Memory>& m) {
+  const auto change = [m] {
+    change_on_device(m->shape, moved(m->root, m->nodes.data(), m->copy.data()), m->n);
+  };
+  Task task{text(ref), change, unchecked("the ways are checked"), true};
+  task.enter = [m] { m->copy.copy_from(m->staged()); };
+  return task;
+}
+/// Moving as many bytes alone, there and back.
+Task copies_task(const Ref& ref, const Shared<Memory>& m) {
+  const Shared words(m->nodes);
+  const auto there_and_back = [m, words] {
+    m->copy.copy_from(*words);
+    device_memory::to_host(words->data(), m->copy.data(), m->copy.bytes());
+  };
+  return {text(ref), there_and_back, unchecked("the ways are checked"), true};
+}
+
+// ---- prediction ----
+
+/// A deep copy in one piece: the change, and the copies there and back.
+double copied_ms(double change_ms, double copies_ms) { return change_ms + copies_ms; }
 
 // ---- the experiment ----
 
-/// What each shape's rows begin with; `prefetches` is empty where pages do not move on demand.
-struct Alone {
-  Statistics change, copies;
-  Readings prefetches;
-};
+unsigned nodes_of(const Run& run) { return run.quick ? 1 << 9 : run.full ? 1 << 16 : 1 << 12; }
 
-/// What the change alone takes where the nodes are on the device already, and moving them alone.
-Alone calibrate(const Run& run, Memory& memory, Costs& costs) {
-  memory.build_again();
-  std::vector<Node> staged = memory.nodes;
-  for (Node& node : staged) {
-    node.left = moved(node.left, memory.nodes.data(), memory.copy.data());
-    node.right = moved(node.right, memory.nodes.data(), memory.copy.data());
-  }
-  memory.copy.copy_from(staged);
-  Node* const root = moved(memory.root, memory.nodes.data(), memory.copy.data());
-  const Task alone{"the change alone", [&] { change_on_device(memory.shape, root, memory.n); },
-                   unchecked("the ways below are checked"), true};
-  const Task there_and_back{"copies alone",
-                            [&] {
-                              memory.copy.copy_from(staged);
-                              device_memory::to_host(staged.data(), memory.copy.data(),
-                                                     memory.copy.bytes());
-                            },
-                            unchecked("the ways below are checked"), true};
-  Alone took{run.time(alone).statistics(), run.time(there_and_back).statistics(), {}};
-  if (memory.has(prefetched_way))
-    took.prefetches = run.time({"prefetches alone",
-                                [&] {
-                                  memory.shared.prefetch(this_device());
-                                  memory.shared_to_host();
-                                  read_every_page(memory.shared.data(), memory.n);
-                                },
-                                unchecked("the ways below are checked"), true});
-  costs.change[int(memory.shape)] = took.change.median;
-  costs.there_and_back = took.copies.median;
-  costs.prefetches = took.prefetches.median();
-  return took;
-}
-
-/// Times of all ways of one shape; empty where the device does not have one.
-std::vector<Readings> time_ways(const Run& run, Memory& memory) {
-  std::vector<Readings> times(way_count);
-  std::vector<Prepared> quick_ones;
-  std::vector<int> ways;
-  for (int way = 0; way < way_count; ++way) {
-    if (!memory.has(way)) continue;
-    if (way == node_by_node) {  // takes so long that a few times show it
-      Measuring few = run.measuring;
-      few.rounds = 6;
-      times[way] = prepared_in_turn(few, {memory.prepared(way)})[0];
-      continue;
-    }
-    quick_ones.push_back(memory.prepared(way));
-    ways.push_back(way);
-  }
-  const std::vector<Readings> took = prepared_in_turn(run.measuring, quick_ones);
-  for (size_t i = 0; i < ways.size(); ++i) times[ways[i]] = took[i];
-  for (int way = 0; way < way_count; ++way)
-    if (memory.has(way))
-      require_right(memory.wrong(way) == 0, std::string(way_names[way]) + ", repeated");
-  return times;
-}
-
-void measure(const Run& run, Table& table, Shape shape, unsigned n, Costs& costs) {
-  Memory memory(shape, n);
-  const Alone alone = calibrate(run, memory, costs);
-  const std::vector<Readings> times = time_ways(run, memory);
-  if (shape == Shape::list) {
-    costs.a_node = (times[node_by_node].median() - alone.change.median) / n;
-    costs.faults = times[managed_way].median() - alone.change.median;
-  }
-  const auto row = [&](const char* way, const Statistics& ms, const Cell& cell) {
-    table.row({name_of(shape), "way", way}, {cell, spread_text(ms), scaled(ms, 1e3 / n),
-                                             ::times(ms.median / times[one_array].median())});
+void measure(const Run& run, Shape shape, unsigned n, const Abilities& can) {
+  const Ref change = key_of(shape, "change"), copies = key_of(shape, "copies"),
+            at_once = key_of(shape, "copy_at_once");
+  const auto of_at_once = [&](const Row&, const Statistics& ms) {
+    return factor_text(ms.median / (*run.results)(at_once).time.ms.median);
   };
-  row("the change alone", alone.change, Calibration{alone.change});
-  row("the copies alone", alone.copies, Calibration{alone.copies});
-  if (!alone.prefetches.ms.empty()) {
-    const Statistics prefetches = alone.prefetches.statistics();
-    row("the prefetches alone", prefetches, Calibration{prefetches});
+  const auto us_per_node = [n](const Row&, double ms) { return 1e3 * ms / n; };
+  Sheet sheet(run, name_of(shape),
+              {milliseconds(3),
+               spread(),
+               in_unit(measured("us per node", "time per node", "us", 3), us_per_node),
+               {shown("of one array's"), {}, {}, of_at_once}});
+  sheet.add({.ref = change, .words = "the change alone", .calibrates = true});
+  sheet.add({.ref = copies, .words = "the copies alone", .calibrates = true});
+  for (const Way& way : ways) {
+    const bool there = (!way.is_shared || can.managed) && (!way.prefetches || can.on_demand) &&
+                       (!way.of_malloc || can.pageable);
+    sheet.add({.ref = key_of(shape, way.key),
+               .words = way.words,
+               .model = Model::host,
+               .missing = there                  ? ""
+                          : can.in_words.empty() ? "not recorded"
+                                                 : can.in_words});
   }
-  for (int way = 0; way < way_count; ++way) {
-    if (times[way].ms.empty()) continue;
-    const Statistics ms = times[way].statistics();
-    const bool calibrates = shape == Shape::list && (way == node_by_node || way == managed_way);
-    row(way_names[way], ms,
-        calibrates ? Cell(Calibration{ms})
-                   : Cell(Compared{predicted_ms(costs, shape, way, n), ms, Model::host}));
-  }
+  SharedByTasks memory([&] { return Memory(shape, n, can.managed); });
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    if (same(row.ref, change)) return change_task(row.ref, memory());
+    if (same(row.ref, copies)) return copies_task(row.ref, memory());
+    const std::string key = row.ref.key.substr(std::string(name_of(shape)).size() + 1);
+    return task_of(row.ref, memory(), *with_key(ways, Ref(key)));
+  });
+  sheet.predict([&](const Row& row) {
+    return same(row.ref, at_once) ? copied_ms(sheet.ms(change), sheet.ms(copies)) : double(NAN);
+  });
+  sheet.print();
 }
 
-}  // namespace
-
-void linked_list(const Run& run) {
-  const unsigned n = run.quick ? 1 << 9 : run.full ? 1 << 16 : 1 << 12;
+void run_linked_list(const Run& run) {
+  const unsigned n = nodes_of(run);
   run.report.begin("linked_list", "a list and a tree of " + std::to_string(n) + " nodes, " +
                                       bytes_text(double(n) * sizeof(Node)) +
                                       ", built by the host, changed by the device, read by the "
                                       "host");
-  if (!run.device) return run.report.left_out("all ways");
-  Table table(run.report, "structure, way",
-              {compared("ms", "time", "ms", 3), shown("spread"),
-               measured("us a node", "time a node", "us", 3), shown("of one array's")});
-  Costs costs;
-  for (const Shape shape : {Shape::list, Shape::tree}) measure(run, table, shape, n, costs);
-  table.print();
-  if (!has_managed_memory()) run.report.left_out("managed memory", managed_memory_text());
-  if (!reads_pageable_memory())
-    run.report.left_out("following pointers into memory of malloc", managed_memory_text());
+  const Abilities can = ask_abilities(run);
+  for (const Shape shape : {Shape::list, Shape::tree}) measure(run, shape, n, can);
 }
+
+// ---- what it declares ----
+
+Needs needs(const Run& run) { return {.allocated = 3.0 * nodes_of(run) * sizeof(Node)}; }
+
+/// No more than 1009 nodes: each is allocated by itself.
+std::vector<Checked> tasks(size_t n) {
+  std::vector<Checked> all;
+  const unsigned nodes = unsigned(std::min<size_t>(n, 1009));
+  for (const Shape shape : {Shape::list, Shape::tree})
+    for (const Way& way : ways) {
+      if ((way.is_shared && !has_managed_memory()) || (way.prefetches && !pages_on_demand()) ||
+          (way.of_malloc && !reads_pageable_memory()))
+        continue;
+      const Shared memory(Memory(shape, nodes, has_managed_memory()));
+      all.push_back({.task = task_of(key_of(shape, way.key), memory, way),
+                     .elements = nodes - 1,  // the key 0 adds nothing
+                     .change_one = [memory, &way] {
+                       ++(way.is_shared ? memory->shared_root : memory->root)->value;
+                     }});
+    }
+  return all;
+}
+
+}  // namespace
+
+extern const Experiment linked_list_experiment{
+    .name = "linked_list",
+    .about = "a list and a tree used by both sides, with and without a deep copy",
+    .run = run_linked_list,
+    .needs = needs,
+    .tasks = tasks,
+};

@@ -12,7 +12,7 @@
 [[gnu::weak]] void advise(const Run&);
 [[gnu::weak]] void sort_file(const Run&, const Options&);
 [[gnu::weak]] void sort_file_fits(const Run&, const Options&);
-[[gnu::weak]] void linked_list(const Run&);
+[[gnu::weak]] extern const samples::Experiment linked_list_experiment;
 
 int main(int argc, char** argv) {
   Options options;
@@ -28,8 +28,7 @@ int main(int argc, char** argv) {
                {"advise", "what each advice changes, where it helps and where it hurts", &advise},
                {"sort_file", "a file sorted on the host, and by the GPU in managed memory",
                 with(options, sort_file), with(options, sort_file_fits)},
-               {"linked_list", "a list and a tree used by both sides, with and without a deep copy",
-                &linked_list},
+               listed(&linked_list_experiment),
            },
        .options =
            {

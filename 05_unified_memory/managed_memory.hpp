@@ -6,7 +6,7 @@
 #include <chrono>
 #include <stdexcept>
 
-#include "../common/report.hpp"
+#include "../common/experiment.hpp"
 
 /// An attribute of the current device.
 inline int device_attribute(cudaDeviceAttr attribute) {
@@ -52,6 +52,24 @@ inline std::string managed_memory_text() {
       device_attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables) != 0);
 }
 
+/// What this device can do with managed memory, asked through the gate. Of a recorded GPU that was
+/// not asked: what every GPU here could.
+struct Abilities {
+  bool managed, on_demand, pageable;
+  std::string in_words;
+};
+inline Abilities ask_abilities(const Run& run) {
+  const auto yes = [&run](const char* metric, bool if_unknown, bool (*asked)()) {
+    const Statistics answer = samples::ask(run, "managed_memory", metric, "",
+                                           [asked] { return samples::single(asked()); });
+    return std::isnan(answer.median) ? if_unknown : answer.median != 0;
+  };
+  const bool here = run.device && run.device->number >= 0;
+  return {yes("supported", true, has_managed_memory), yes("on demand", true, pages_on_demand),
+          yes("memory of malloc", false, reads_pageable_memory),
+          here ? managed_memory_text() : std::string()};
+}
+
 /// More managed memory than the device has free makes pages move out while others move in, which
 /// can bring a GPU that others share to a halt. So all of this topic's together stays below this.
 inline constexpr size_t most_managed_bytes = size_t(1) << 30;
@@ -84,6 +102,11 @@ class Managed {
  public:
   explicit Managed(size_t size) : size_(size) {
     if (!size) return;
+    if (device_memory::Pretence::stands()) {
+      device_memory::allocate(bytes());  // counts them
+      managed_bytes += bytes();
+      return;
+    }
     const size_t most = std::min(most_managed_bytes - managed_bytes, Device::free_bytes());
     if (size > most / sizeof(T))
       throw std::runtime_error("managed memory of " + bytes_text(double(size) * sizeof(T)) +

@@ -204,11 +204,11 @@ inline uint64_t moment_apart() {
 /// Records what the driver does, and tells pieces of work apart by the times between which they
 /// ran: to begin and to end a recording takes longer than most of them. Only where
 /// migrations_uncounted_because() is empty.
-class Recording {
+class MigrationRecording {
  public:
-  Recording() = default;
-  Recording(const Recording&) = delete;
-  ~Recording() {
+  MigrationRecording() = default;
+  MigrationRecording(const MigrationRecording&) = delete;
+  ~MigrationRecording() {
     if (!ended_) cupti_records::stop();
   }
 
@@ -257,7 +257,7 @@ class Recording {
 #else
 /// Stands in where CUPTI was not there at build time: migrations_uncounted_because() says so, and
 /// nobody records.
-struct Recording {
+struct MigrationRecording {
   template <class Work>
   void count(Work&& work) {
     work();
@@ -280,7 +280,7 @@ inline const std::string& migrations_uncounted_because() {
           1 << 20);  // the device writes it first: then a host that reads it must fault
       CUDA_CHECK(cudaMemset(touched.data(), 1, touched.bytes()));
       wait_for_device();
-      Recording recording;
+      MigrationRecording recording;
       if (!recording.refused().empty()) return recording.refused();
       recording.count([&] { *static_cast<volatile int*>(touched.data()); });
       if (recording.end()[0].cpu_faults > 0) return "";

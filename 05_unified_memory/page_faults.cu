@@ -399,7 +399,7 @@ struct Counted {
 
 /// All versions in turn, `rounds` times.
 Counted count(size_t n, int rounds) {
-  Recording recording;
+  MigrationRecording recording;
   std::vector<int> order;
   for (int r = 0; r < rounds; ++r)
     for (int i = 0; i < version_count; ++i) {
@@ -647,7 +647,7 @@ std::vector<Walk> walks() {
 
 /// Faults and transfers of a host that walks so through blocks that lie on the device.
 Counts count_walks(const std::vector<Walk>& all, size_t blocks) {
-  Recording recording;
+  MigrationRecording recording;
   for (const Walk& walk : all) {
     const Managed<char> memory(blocks * block_bytes);
     memory.prefetch(this_device());

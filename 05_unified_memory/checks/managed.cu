@@ -64,7 +64,7 @@ TEST_CASE("managed: prefetched arrays do not fault on the device") {
   if (!migrations_uncounted_because().empty())
     return skip_self_check(migrations_uncounted_because());
   Memory memory(size_t(1) << 20);
-  Recording recording;
+  MigrationRecording recording;
   for (const int way : {on_demand, prefetched}) {
     const Prepared work = memory.prepared(way);
     work.poison();

@@ -82,7 +82,7 @@ TEST_CASE("sort_file: prefetched keys do not fault on the device") {
   const Bytes bytes = generate(4 << 20);
   const Bytes right = in_order(bytes);
   const Managed<unsigned char> data(bytes.size());
-  Recording recording;
+  MigrationRecording recording;
   for (const auto& sort : {sort_managed<unsigned char>, sort_prefetched<unsigned char>}) {
     const Prepared work = managed_sort("", data, bytes, right, sort);
     work.prepare();
