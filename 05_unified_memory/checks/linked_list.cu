@@ -23,7 +23,10 @@ TEST_CASE("linked_list: the host builds what it means to") {
     }
 }
 
-TEST_CASE("linked_list: predictions, by hand") { CHECK(copied_ms(0.5, 0.05) == 0.55); }
+TEST_CASE("linked_list: predictions, by hand") {
+  CHECK(copied_ms(0.5, 0.05) == 0.55);
+  CHECK(tree_copied_each_ms(0.02, 16.5, 0.5) == doctest::Approx(16.02));
+}
 
 TEST_CASE("linked_list: prefetched nodes do not fault on the device") {
   if (skip_without_gpu()) return;
