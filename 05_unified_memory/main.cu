@@ -5,8 +5,7 @@
 #include "options.hpp"
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
-[[gnu::weak]] void managed(const Run&, const Options&);
-[[gnu::weak]] void managed_fits(const Run&, const Options&);
+[[gnu::weak]] extern const samples::Experiment managed_experiment;
 [[gnu::weak]] void page_faults(const Run&, const Options&);
 [[gnu::weak]] void page_faults_fits(const Run&, const Options&);
 [[gnu::weak]] void advise(const Run&);
@@ -15,14 +14,13 @@
 [[gnu::weak]] extern const samples::Experiment linked_list_experiment;
 
 int main(int argc, char** argv) {
-  Options options;
+  Options& options = typed_options();
   return run_sample(
       {.topic = "05_unified_memory",
        .about = "One pointer for both sides, what moves behind it, and what that costs",
        .experiments =
            {
-               {"managed", "managed memory, explicit copies and zero-copy side by side",
-                with(options, managed), with(options, managed_fits)},
+               listed(&managed_experiment),
                {"page_faults", "transfers and faults of four ways to touch pages, counted",
                 with(options, page_faults), with(options, page_faults_fits)},
                {"advise", "what each advice changes, where it helps and where it hurts", &advise},

@@ -1,7 +1,10 @@
 // managed: the same pointer on both sides, and pages that move to whoever touches them. The wiki
 // adds two arrays in managed memory, warns that the host must wait before it looks [LC 2], and ends
-// by saying that pages which move on demand never beat bulk copies or prefetches [LC A]. Look at
-// the times from host to host, and at what the host reads when it does not wait.
+// by saying that pages which move on demand never beat bulk copies or prefetches [LC A]. Two things
+// to look at:
+//   - The times from host to host.
+//   - What the host reads when it does not wait.
+//
 //   cmake -S 05_unified_memory -B build/managed -DEXPERIMENTS=managed
 //   cmake --build build/managed && build/managed/05_unified_memory
 //
@@ -12,8 +15,10 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "migrations.hpp"
+#include "managed_memory.hpp"
 #include "options.hpp"
+
+using namespace samples;
 
 namespace {
 
@@ -110,31 +115,9 @@ void add_prefetched(const Managed<float>& c, const Managed<float>& a, const Mana
 }
 // [/ways]
 
-enum Way {
-  pageable,
-  pinned,
-  zero_copy,
-  on_demand,
-  prefetched,
-  mixed,
-  of_malloc,
-  prefetch_there,
-  prefetch_back,
-  host_copy,
-  way_count
-};
-const char* const way_names[way_count] = {"copies, pageable host memory",
-                                          "copies, pinned host memory",
-                                          "zero-copy",
-                                          "managed, on demand",
-                                          "managed, prefetched",
-                                          "managed a; b and c of cudaMalloc",
-                                          "memory of malloc",
-                                          "one prefetch to the device",
-                                          "one prefetch to the host",
-                                          "the host's own copy of one array"};
+// ---- the rows ----
 
-/// All the memory that the ways need, and the ways.
+/// All the memory that the ways need.
 struct Memory {
   size_t n;
   OnDevice device;
@@ -142,7 +125,7 @@ struct Memory {
   PinnedBuffer<float> pinned_a, pinned_b, pinned_c;
   Managed<float> managed_a, managed_b, managed_c;
 
-  explicit Memory(size_t n)
+  Memory(size_t n, bool managed)
       : n(n),
         device(n),
         a(n),
@@ -151,21 +134,14 @@ struct Memory {
         pinned_a(n),
         pinned_b(n),
         pinned_c(n),
-        managed_a(has_managed_memory() ? n : 0),
-        managed_b(has_managed_memory() ? n : 0),
-        managed_c(has_managed_memory() ? n : 0) {
+        managed_a(managed ? n : 0),
+        managed_b(managed ? n : 0),
+        managed_c(managed ? n : 0) {
+    if (device_memory::Pretence::stands()) return;
     write_inputs(a.data(), b.data(), n);
     write_inputs(pinned_a.data(), pinned_b.data(), n);
-    if (managed_a.size()) write_inputs(managed_a.data(), managed_b.data(), n);
+    if (managed) write_inputs(managed_a.data(), managed_b.data(), n);
     device.b.copy_from(b);
-  }
-
-  bool has(int way) const {
-    if (way == on_demand || way == mixed) return has_managed_memory();
-    if (way == of_malloc) return reads_pageable_memory();
-    if (way == prefetched || way == prefetch_there || way == prefetch_back)
-      return has_managed_memory() && pages_on_demand();
-    return true;
   }
   /// Puts the pages back to the host; where they only move at launches, the host's touch does it.
   void managed_to_host() const {
@@ -174,148 +150,144 @@ struct Memory {
         each->prefetch(cudaCpuDeviceId);
     wait_for_device();
   }
-  Prepared prepared(int way);
-  float* result(int way) {
-    if (way == pageable || way == of_malloc) return c.data();
-    if (way == pinned || way == zero_copy) return pinned_c.data();
-    return managed_c.data();
-  }
 };
 
-/// One way as it is measured. Those that add nothing are calibrations, and have no sum to check.
-Prepared Memory::prepared(int way) {
-  Prepared p{way_names[way], [] {}, [] {}, {}, [] { return size_t(0); }};
-  switch (way) {
-    case pageable:
-      p.work = [this] { add_by_copies(device, c.data(), a.data(), b.data(), n); };
-      break;
-    case pinned:
-      p.work = [this] {
-        add_by_copies(device, pinned_c.data(), pinned_a.data(), pinned_b.data(), n);
-      };
-      break;
-    case zero_copy:
-      p.work = [this] { add_in_place(pinned_c.data(), pinned_a.data(), pinned_b.data(), n); };
-      break;
-    case on_demand:
-      p.prepare = [this] { managed_to_host(); };
-      p.work = [this] { add_in_place(managed_c.data(), managed_a.data(), managed_b.data(), n); };
-      break;
-    case prefetched:
-      p.prepare = [this] { managed_to_host(); };
-      p.work = [this] { add_prefetched(managed_c, managed_a, managed_b); };
-      break;
-    case mixed:  // the sums stay on the device: what it takes more than a launch is one array
-      p.poison = [this] { device.c.poison(); };
-      p.prepare = [this] { managed_to_host(); };
-      p.work = [this] {
-        launch(device.c.data(), managed_a.data(), device.b.data(), n);
-        wait_for_device();
-      };
-      p.wrong = [this] { return wrong_sums(device.c.to_host().data(), n); };
-      return p;
-    case of_malloc:
-      p.work = [this] { add_in_place(c.data(), a.data(), b.data(), n); };
-      break;
-    case prefetch_there:
-      p.prepare = [this] { managed_to_host(); };
-      p.work = [this] {
-        managed_a.prefetch(this_device());
-        wait_for_device();
-      };
-      return p;
-    case prefetch_back:
-      p.prepare = [this] {
-        managed_c.prefetch(this_device());
-        wait_for_device();
-      };
-      p.work = [this] {
-        managed_c.prefetch(cudaCpuDeviceId);
-        wait_for_device();
-      };
-      return p;
-    default:
-      p.work = [this] { std::memcpy(c.data(), a.data(), n * sizeof(float)); };
-      return p;
-  }
-  p.poison = [this, way] { ::poison(result(way), n); };
-  p.wrong = [this, way] { return wrong_sums(result(way), n); };
-  return p;
+/// What a way needs of the device.
+enum class Wants { nothing, managed, on_demand, pageable };
+
+struct Way {
+  const char *key, *words;
+  Wants wants;
+  void (*work)(Memory&);
+  float* (*result)(Memory&);           ///< where the sums are on the host; null: elsewhere, or none
+  void (*prepare)(Memory&) = nullptr;  ///< puts the pages where the work finds them; not timed
+  int arrays = 3;                      ///< that it moves at least
+};
+
+void to_host(Memory& m) { m.managed_to_host(); }
+float* managed_sums(Memory& m) { return m.managed_c.data(); }
+float* pinned_sums(Memory& m) { return m.pinned_c.data(); }
+float* plain_sums(Memory& m) { return m.c.data(); }
+
+const Way ways[] = {
+    {"pageable_copies", "copies, pageable host memory", Wants::nothing,
+     [](Memory& m) { add_by_copies(m.device, m.c.data(), m.a.data(), m.b.data(), m.n); },
+     plain_sums},
+    {"pinned_copies", "copies, pinned host memory", Wants::nothing,
+     [](Memory& m) {
+       add_by_copies(m.device, m.pinned_c.data(), m.pinned_a.data(), m.pinned_b.data(), m.n);
+     },
+     pinned_sums},
+    {"zero_copy", "zero-copy", Wants::nothing,
+     [](Memory& m) { add_in_place(m.pinned_c.data(), m.pinned_a.data(), m.pinned_b.data(), m.n); },
+     pinned_sums},
+    {"on_demand", "managed, on demand", Wants::managed,
+     [](Memory& m) {
+       add_in_place(m.managed_c.data(), m.managed_a.data(), m.managed_b.data(), m.n);
+     },
+     managed_sums, to_host},
+    {"prefetched", "managed, prefetched", Wants::on_demand,
+     [](Memory& m) { add_prefetched(m.managed_c, m.managed_a, m.managed_b); }, managed_sums,
+     to_host},
+    {"of_malloc", "memory of malloc", Wants::pageable,
+     [](Memory& m) { add_in_place(m.c.data(), m.a.data(), m.b.data(), m.n); }, plain_sums},
+    // the sums stay on the device: what it takes more than a launch is one array
+    {"mixed", "managed a; b and c of cudaMalloc", Wants::managed,
+     [](Memory& m) {
+       launch(m.device.c.data(), m.managed_a.data(), m.device.b.data(), m.n);
+       wait_for_device();
+     },
+     nullptr, to_host, 1},
+    {"prefetch_there", "one prefetch to the device", Wants::on_demand,
+     [](Memory& m) {
+       m.managed_a.prefetch(this_device());
+       wait_for_device();
+     },
+     nullptr, to_host, 1},
+    {"prefetch_back", "one prefetch to the host", Wants::on_demand,
+     [](Memory& m) {
+       m.managed_c.prefetch(cudaCpuDeviceId);
+       wait_for_device();
+     },
+     nullptr,
+     [](Memory& m) {
+       m.managed_c.prefetch(this_device());
+       wait_for_device();
+     },
+     1},
+};
+
+bool there(Wants wants, const Abilities& can) {
+  if (wants == Wants::pageable) return can.pageable;
+  if (wants == Wants::on_demand) return can.managed && can.on_demand;
+  return wants == Wants::nothing || can.managed;
 }
 
-// ---- what to expect ----
+Check check_of(const Shared<Memory>& m, const Way& way) {
+  if (way.result)
+    return {[m, &way] { poison(way.result(*m), m->n); },
+            [m, &way] { return wrong_sums(way.result(*m), m->n); }, ""};
+  if (way.key == std::string("mixed"))
+    return {[m] { m->device.c.poison(); },
+            [m] { return wrong_sums(m->device.c.to_host().data(), m->n); }, ""};
+  return unchecked("it moves pages, and adds nothing");
+}
+
+/// From inputs on the host to the sums there.
+Task task_of(const Ref& ref, const Shared<Memory>& m, const Way& way) {
+  Task task{text(ref), [m, &way] { way.work(*m); }, check_of(m, way), true};
+  if (way.prepare) task.enter = [m, &way] { way.prepare(*m); };
+  return task;
+}
+
+// ---- prediction ----
 
 /// Milliseconds of the rows from which the others are predicted.
 struct Costs {
-  double pinned = NAN, host_copy = NAN, prefetch_there = NAN, prefetch_back = NAN;
-  double one_on_demand = NAN;  ///< an array that comes on demand, with the kernel
+  double pinned, there, back;
+  double one_on_demand;  ///< an array that comes on demand, with the kernel
 };
 
-double predicted_ms(int way, const Costs& c) {
-  switch (way) {
-    case pageable:  // the host puts all three arrays through pinned buffers
-      return std::max(c.pinned, 3 * c.host_copy);
-    case zero_copy:  // two arrays come in while the third goes out
-      return c.pinned * 2 / 3;
-    case on_demand:  // the driver cannot know that c's old values are not wanted; the sums return
-      return 3 * c.one_on_demand + c.prefetch_back;
-    case prefetched:
-      return 3 * c.prefetch_there + c.prefetch_back;
-    default:
-      return NAN;
-  }
-}
-
-bool calibrates(int way) {
-  return way == pinned || way == mixed || way == prefetch_there || way == prefetch_back ||
-         way == host_copy;
+double predicted_ms(std::string_view way, const Costs& c) {
+  if (way == "zero_copy") return c.pinned * 2 / 3;  // two arrays come in while the third goes out
+  // the driver cannot know that c's old values are not wanted; the sums return
+  if (way == "on_demand") return 3 * c.one_on_demand + c.back;
+  return way == "prefetched" ? 3 * c.there + c.back : double(NAN);
 }
 
 // ---- the experiment ----
 
-using Times = std::vector<Readings>;
-
-/// All ways that the device has, in turn; empty where it does not.
-Times time_ways(const Run& run, size_t n) {
-  Memory memory(n);
-  std::vector<Prepared> all;
-  std::vector<int> ways;
-  for (int way = 0; way < way_count; ++way)
-    if (memory.has(way)) {
-      all.push_back(memory.prepared(way));
-      ways.push_back(way);
-    }
-  const std::vector<Readings> took = prepared_in_turn(run.measuring, all);
-  Times times(way_count);
-  for (size_t i = 0; i < ways.size(); ++i) times[ways[i]] = took[i];
-  return times;
+size_t elements_of(const Run& run) {
+  const size_t by_default = size_t(1) << (run.quick ? 20 : run.full ? 25 : 23);
+  return fitting_elements(run, options_of(run).size, by_default, 12, 24);  // three arrays, twice
 }
 
-/// Bytes of the arrays that a row moves at least.
-double bytes_of(int way, double n) {
-  const bool one =
-      way == mixed || way == prefetch_there || way == prefetch_back || way == host_copy;
-  return (one ? 1 : 3) * n * sizeof(float);
-}
-
-void show(const Run& run, const Times& times, size_t n) {
-  const Costs costs{times[pinned].median(), times[host_copy].median(),
-                    times[prefetch_there].median(), times[prefetch_back].median(),
-                    times[mixed].median()};
-  Table table(run.report, "way, from host to host",
-              {compared("ms", "time", "ms", 3), shown("spread"),
-               measured("GB/s", "rate", "GB/s", 1), shown("of pinned copies")});
-  for (int way = 0; way < way_count; ++way) {
-    if (times[way].ms.empty()) continue;
-    const Statistics ms = times[way].statistics();
-    const double model = predicted_ms(way, costs);
-    const Model kind = way == zero_copy ? Model::traffic : Model::host;
-    table.row(
-        {way_names[way]},
-        {calibrates(way) ? Cell(Calibration{ms}) : Cell(Compared{model, ms, kind}), spread_text(ms),
-         gigabytes_per_second(bytes_of(way, double(n)), ms), ::times(ms.median / costs.pinned)});
+void measure_ways(const Run& run, size_t n, const Abilities& can) {
+  const auto of_pinned = [&run](const Row&, const Statistics& ms) {
+    return factor_text(ms.median / (*run.results)("pinned_copies").time.ms.median);
+  };
+  Sheet sheet(run, "way, from host to host",
+              {milliseconds(3),
+               spread(),
+               in_unit(measured("GB/s", "rate", "GB/s", 1), gbs_of),
+               {shown("of pinned copies"), {}, {}, of_pinned}});
+  for (const Way& way : ways) {
+    const bool calibrates = way.arrays == 1 || way.key == std::string("pinned_copies");
+    sheet.add({.ref = way.key,
+               .words = way.words,
+               .bytes = way.arrays * double(n) * sizeof(float),
+               .calibrates = calibrates,
+               .model = way.key == std::string("zero_copy") ? Model::traffic : Model::host,
+               .missing = there(way.wants, can) ? std::string() : can.why()});
   }
-  table.print();
+  SharedByTasks memory([&] { return Memory(n, can.managed); });
+  sheet.measure(Timing::regrouped, [&](const Row& row) {
+    return task_of(row.ref, memory(), *with_key(ways, row.ref));
+  });
+  const Costs costs{sheet.ms("pinned_copies"), sheet.ms("prefetch_there"),
+                    sheet.ms("prefetch_back"), sheet.ms("mixed")};
+  sheet.predict([&](const Row& row) { return predicted_ms(row.ref.key, costs); });
+  sheet.print();
 }
 
 /// What the host read of a managed word around a kernel that writes it late.
@@ -358,43 +330,28 @@ int add_on_the_stack(int first) {
   return number;
 }
 
-// ---- the claims ----
-
-const Part copies_part{"05.4a", "pages that move on demand do not beat bulk copies", "", "wiki"};
-const Part prefetches_part{"05.4b", "pages that move on demand do not beat prefetches", "", "wiki"};
-const Part wait_part{"05.5", "the host must wait before it touches managed memory", "", "wiki"};
-
-/// `large`: the text speaks of large regions.
-void judge_bulk(const Run& run, const Times& times, bool large) {
-  const auto of = [&](int way) {
-    return large ? ratio(times[way], times[on_demand])
-                 : not_measured("the arrays are not large in this run");
+/// What the host reads around a kernel that writes late, and what both sides add to a variable.
+void look_at_words(const Run& run, const Abilities& can) {
+  Once<LateWrite> late{read_without_waiting};
+  const bool waits = run.device && can.managed && can.on_demand;
+  const auto of_late = [&](const char* metric, double (*which)(const LateWrite&)) {
+    ask(run, "write_late", metric, "",
+        [&] { return waits ? single(which(late())) : Statistics{}; });
   };
-  const auto here = [](const Interval& r, const char* than) {
-    return "pages on demand are " + faster(r, than);
-  };
-  const Interval copies = of(pinned);
-  run.report.judge(copies_part, gains_nothing(), copies, here(copies, "pinned copies"));
-  const Interval others = of(pageable);
-  if (others.measured()) run.report.finding("05.4a", here(others, "copies of pageable memory"));
-  const Interval prefetches = of(prefetched);
-  run.report.judge(prefetches_part, gains_nothing(), prefetches, here(prefetches, "prefetches"));
-}
-
-void judge_wait(const Run& run) {
-  const LateWrite read = read_without_waiting();
-  require_right(read.after_waiting == new_value, "write_late");
-  if (!read.too_early)
-    return run.report.not_judged(wait_part, "the kernel had ended when the host looked");
-  run.report.judge_fact(wait_part, read.at_once == old_value,
-                        "the kernel writes " + std::to_string(new_value) + ", the host read " +
-                            std::to_string(read.at_once) + " at once, " +
-                            std::to_string(read.after_waiting) + " after waiting");
-}
-
-void judge_nothing(const Run& run, const std::string& why) {
-  for (const Part& part : {wait_part, copies_part, prefetches_part})
-    run.report.not_judged(part, why);
+  of_late("kernel still runs", [](const LateWrite& l) { return double(l.too_early); });
+  of_late("host reads at once", [](const LateWrite& l) { return double(l.at_once); });
+  of_late("host reads after waiting", [](const LateWrite& l) { return double(l.after_waiting); });
+  if (!run.device || run.device->number < 0) return;
+  if (waits) require_right(late().after_waiting == new_value, "write_late");
+  if (!can.pageable)
+    run.report.left_out("memory of malloc and the stack in a kernel",
+                        "cudaDevAttrPageableMemoryAccess is 0 here");
+  else
+    run.report.note("a number on the host's stack: 40, and after a kernel " +
+                    std::to_string(add_on_the_stack(40)));
+  if (!can.managed) return;
+  require_right(add_to_the_variable(40) == 42, "the __managed__ variable");
+  run.report.note("__managed__ variable: the host wrote 40, a kernel added 2, the host read 42");
 }
 
 void say_where_it_lies(const Run& run) {
@@ -410,37 +367,74 @@ void say_where_it_lies(const Run& run) {
                        : "; with several that are no peers, managed memory stays on the host"));
 }
 
-size_t elements_of(const Run& run, size_t typed) {
-  const size_t by_default = size_t(1) << (run.quick ? 20 : run.full ? 25 : 23);
-  return fitting_elements(run, typed, by_default, 12, 24);  // three arrays, twice
+void run_managed(const Run& run) {
+  const size_t n = elements_of(run);
+  run.report.begin("managed", "c = a + b, three arrays of " + std::to_string(n) + " floats, " +
+                                  bytes_text(double(n) * sizeof(float)) + " each");
+  const Abilities can = ask_abilities(run);
+  if (run.device && run.device->number >= 0) say_where_it_lies(run);
+  measure_ways(run, n, can);
+  look_at_words(run, can);
+}
+
+// ---- claims ----
+
+std::vector<Claim> claims(const Run& run) {
+  // 32 MiB: sixteen of the largest pieces that the driver moves at once
+  const bool large = double(elements_of(run)) * sizeof(float) >= double(32 << 20);
+  const char* const small = large ? "" : "the arrays are not large in this run";
+  const auto late = [&run](const char* metric) {
+    return run.results->value("write_late", metric).value.median;
+  };
+  Claim wait{.part = {"05.5", "the host must wait before it touches managed memory", "", "wiki"}};
+  if (!run.device) {
+    wait.unless = "no GPU";
+  } else if (std::isnan(late("host reads at once"))) {
+    wait.unless = "pages do not move on demand here";
+  } else if (late("kernel still runs") == 0) {
+    wait.unless = "the kernel had ended when the host looked";
+  } else {
+    wait.fact = late("host reads at once") == old_value ? Fact::so : Fact::not_so;
+    wait.here = "the kernel writes " + std::to_string(new_value) + ", the host read " +
+                fixed(late("host reads at once"), 0) + " at once, " +
+                fixed(late("host reads after waiting"), 0) + " after waiting";
+  }
+  return {wait,
+          {.part = {"05.4a", "pages that move on demand do not beat bulk copies", "", "wiki"},
+           .rule = gains_nothing(),
+           .pairs = {{.slow = "pinned_copies", .fast = "on_demand"}},
+           .unless = small,
+           .found = {{.slow = "pageable_copies", .fast = "on_demand"}}},
+          {.part = {"05.4b", "pages that move on demand do not beat prefetches", "", "wiki"},
+           .rule = gains_nothing(),
+           .pairs = {{.slow = "prefetched", .fast = "on_demand"}},
+           .unless = small}};
+}
+
+// ---- what it declares ----
+
+Needs needs(const Run& run) { return {.allocated = 24.0 * double(elements_of(run))}; }
+
+std::vector<Checked> tasks(size_t n) {
+  const Abilities can{has_managed_memory(), pages_on_demand(), reads_pageable_memory(), ""};
+  const Shared memory(Memory(n, can.managed));
+  std::vector<Checked> all;
+  for (const Way& way : ways)
+    if (there(way.wants, can) && way.result)
+      all.push_back({.task = task_of(way.key, memory, way),
+                     .elements = n,
+                     .change_one = [memory, &way, n] { way.result(*memory)[n - 1] += 1; }});
+  return all;
 }
 
 }  // namespace
 
-void managed_fits(const Run& run, const Options& options) { elements_of(run, options.size); }
-
-void managed(const Run& run, const Options& options) {
-  const size_t n = elements_of(run, options.size);
-  run.report.begin("managed", "c = a + b, three arrays of " + std::to_string(n) + " floats, " +
-                                  bytes_text(double(n) * sizeof(float)) + " each");
-  if (!run.device) {
-    run.report.left_out("all ways of adding");
-    return judge_nothing(run, "no GPU");
-  }
-  say_where_it_lies(run);
-  const Times times = time_ways(run, n);
-  show(run, times, n);
-  if (!reads_pageable_memory())
-    run.report.left_out("memory of malloc and the stack in a kernel",
-                        "cudaDevAttrPageableMemoryAccess is 0 here");
-  else
-    run.report.note("a number on the host's stack: 40, and after a kernel " +
-                    std::to_string(add_on_the_stack(40)));
-  if (!has_managed_memory()) return judge_nothing(run, "no managed memory");
-  require_right(add_to_the_variable(40) == 42, "the __managed__ variable");
-  run.report.note("__managed__ variable: the host wrote 40, a kernel added 2, the host read 42");
-  if (!pages_on_demand()) return judge_nothing(run, "pages do not move on demand here");
-  judge_wait(run);
-  // 32 MiB: sixteen of the largest pieces that the driver moves at once
-  judge_bulk(run, times, double(n) * sizeof(float) >= double(32 << 20));
-}
+extern const Experiment managed_experiment{
+    .name = "managed",
+    .about = "managed memory, explicit copies and zero-copy side by side",
+    .run = run_managed,
+    .check_typed = [](const Run& run) { elements_of(run); },
+    .claims = claims,
+    .needs = needs,
+    .tasks = tasks,
+};

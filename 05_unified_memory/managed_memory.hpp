@@ -56,7 +56,9 @@ inline std::string managed_memory_text() {
 /// not asked: what every GPU here could.
 struct Abilities {
   bool managed, on_demand, pageable;
-  std::string in_words;
+  std::string in_words;  ///< of this machine's device
+  /// Why a row is not there.
+  std::string why() const { return in_words.empty() ? "not recorded" : in_words; }
 };
 inline Abilities ask_abilities(const Run& run) {
   const auto yes = [&run](const char* metric, bool if_unknown, bool (*asked)()) {

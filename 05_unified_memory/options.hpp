@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "../common/report.hpp"
+
 /// Filled by main.cu, read by the experiments.
 struct Options {
   size_t size = 0;   ///< --size: floats in an array of managed and page_faults; 0: not typed; at
@@ -20,3 +22,15 @@ struct Options {
   /// Bytes that sort_file takes: they lie in managed memory, and Thrust needs as many again.
   static constexpr size_t largest_file = size_t(1) << 29;
 };
+
+/// What was typed; main.cu fills it.
+inline Options& typed_options() {
+  static Options typed;
+  return typed;
+}
+/// What was typed, but of a recorded or made-up GPU (its number is negative) the defaults, with
+/// which it was recorded.
+inline const Options& options_of(const Run& run) {
+  static const Options defaults;
+  return run.device && run.device->number < 0 ? defaults : typed_options();
+}

@@ -1,82 +1,69 @@
 // Self-checks of managed.cu, compiled in its place where BUILD_TESTING is on.
 #include "../managed.cu"
 
-#include <doctest/doctest.h>
-
 #include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/plausible.hpp"
+#include "../../common/checks/standard.hpp"
+#include "../migrations.hpp"
 
 TEST_CASE("managed: predictions, by hand") {
-  const Costs c{3, 0.5, 2, 1.5, 5};
-  CHECK(predicted_ms(pageable, c) == 3);
-  CHECK(predicted_ms(pageable, {3, 4, 2, 1.5, 5}) == 12);
-  CHECK(predicted_ms(zero_copy, c) == 2);
-  CHECK(predicted_ms(on_demand, c) == 16.5);
-  CHECK(predicted_ms(prefetched, c) == 7.5);
-  CHECK(std::isnan(predicted_ms(mixed, c)));
+  const Costs c{3, 2, 1.5, 5};
+  CHECK(predicted_ms("zero_copy", c) == 2);
+  CHECK(predicted_ms("on_demand", c) == 16.5);
+  CHECK(predicted_ms("prefetched", c) == 7.5);
+  CHECK(std::isnan(predicted_ms("pageable_copies", c)));
 }
 
-TEST_CASE("managed: claims take the text's pair, the right way round") {
-  Device device;
-  device.number = -1;
-  std::string printed;
-  Report report("managed", &printed);
-  const Run run{report, &device, {}};
-  Times times(way_count);
-  for (const int way : {pageable, pinned, on_demand, prefetched})
-    times[way].ms.assign(15, way == on_demand ? 2.0 : way == pageable ? 3.0 : 1.0);
-  judge_bulk(run, times, true);
-  CHECK(printed.find("05.4a  holds") != std::string::npos);
-  CHECK(printed.find("05.4b  holds") != std::string::npos);
-  CHECK(printed.find("1.50x faster") != std::string::npos);  // than copies of pageable memory
-  printed.clear();
-  times[on_demand].ms.assign(15, 0.5);
-  judge_bulk(run, times, true);
-  CHECK(printed.find("05.4a  does not hold") != std::string::npos);
-  CHECK(printed.find("05.4b  does not hold") != std::string::npos);
-  printed.clear();
-  judge_bulk(run, times, false);
-  CHECK(printed.find("05.4a  not judged") != std::string::npos);
+TEST_CASE("managed: what decides each part") {
+  const auto verdict = [](const char* part, const std::vector<Given>& given) {
+    return verdict_if(managed_experiment, part, given);
+  };
+  const char *const holds = verdict_text(Verdict::holds), *const does_not =
+                                                              verdict_text(Verdict::does_not_hold);
+  CHECK(verdict("05.4a", {{"on_demand", 2}}) == holds);
+  CHECK(verdict("05.4a", {{"pinned_copies", 2}}) == does_not);
+  CHECK(verdict("05.4b", {{"on_demand", 2}}) == holds);
+  CHECK(verdict("05.4b", {{"prefetched", 2}}) == does_not);
+  for (const char* part : {"05.4a", "05.4b"})
+    CHECK(verdict(part, {{"pageable_copies", 2}}) == verdict_text(Verdict::too_close));
+  const auto at_once = [](double value) {
+    return Given{"write_late", value, "host reads at once"};
+  };
+  CHECK(verdict("05.5", {at_once(old_value)}) == holds);
+  CHECK(verdict("05.5", {at_once(new_value)}) == does_not);
+  CHECK(verdict("05.5", {at_once(old_value), {"write_late", 0, "kernel still runs"}}) ==
+        verdict_text(Verdict::not_judged));
 }
 
-TEST_CASE("managed: every way adds right at awkward sizes") {
+TEST_CASE("managed: every way is right a second time, over pages that have moved") {
   if (skip_without_gpu()) return;
-  for (const size_t n : {1, 31, 257, 1023, 65537, 1000003}) {
-    CAPTURE(n);
-    Memory memory(n);
-    for (int way = 0; way < way_count; ++way) {
-      if (!memory.has(way)) continue;
-      const Prepared work = memory.prepared(way);
-      CAPTURE(work.name);
-      CHECK_NOTHROW(require_right(work));
-      work.prepare();
-      work.work();  // a second time, over pages that have moved
-      CHECK(work.wrong() == 0);
-      if (way > mixed) continue;
-      work.poison();
-      CHECK(work.wrong() == n);
+  for (const size_t n : {1, 257, 65537})
+    for (const Checked& each : tasks(n)) {
+      CAPTURE(each.task.name);
+      CHECK(wrong_after(each.task) == 0);
+      each.task.check.poison();
+      each.task.launch();
+      CHECK(each.task.check.wrong() == 0);
     }
-  }
 }
 
 TEST_CASE("managed: prefetched arrays do not fault on the device") {
   if (skip_without_gpu()) return;
   if (!migrations_uncounted_because().empty())
     return skip_self_check(migrations_uncounted_because());
-  Memory memory(size_t(1) << 20);
+  const Shared memory(Memory(size_t(1) << 20, true));
   MigrationRecording recording;
-  for (const int way : {on_demand, prefetched}) {
-    const Prepared work = memory.prepared(way);
-    work.poison();
-    work.prepare();
-    recording.count([&] { work.work(); });
+  for (const char* key : {"on_demand", "prefetched"}) {
+    const Task task = task_of(key, memory, *with_key(ways, Ref(key)));
+    task.check.poison();
+    task.enter();
+    recording.count([&] { task.launch(); });
   }
   const std::vector<Migrations> made = recording.end();
   CHECK(made[0].fault_records > 0);
   CHECK(made[1].fault_records == 0);
   CHECK(made[1].cpu_faults == 0);
-  CHECK(memory.managed_a.last_prefetched_to() == this_device());
-  CHECK(memory.managed_c.last_prefetched_to() == cudaCpuDeviceId);
+  CHECK(memory->managed_a.last_prefetched_to() == this_device());
+  CHECK(memory->managed_c.last_prefetched_to() == cudaCpuDeviceId);
 }
 
 TEST_CASE("managed: a variable in global scope is written by both sides") {
@@ -150,8 +137,4 @@ TEST_CASE("managed: sizes of made-up devices") {
   CHECK(fitting_elements(run, Options::largest_size, 1, 12, 24) == Options::largest_size);
 }
 
-TEST_CASE("managed: measured rows lie where its models predict them" *
-          doctest::test_suite("plausible") * doctest::skip()) {
-  const Options by_default;
-  check_plausible([&](const Run& run) { managed(run, by_default); });
-}
+EXPERIMENT_CHECKS(managed)
