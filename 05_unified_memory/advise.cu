@@ -2,15 +2,19 @@
 // advice is such a look-ahead: it tells the driver how memory will be used. Four patterns of use,
 // each under three advices, so that each advice helps somewhere and hurts somewhere. Look at what
 // the counters say of why. The text makes no claim.
+//
 //   cmake -S 05_unified_memory -B build/advise -DEXPERIMENTS=advise
 //   cmake --build build/advise && build/advise/05_unified_memory
 //
 //   1  sum_lines   the device reads all lines of 128 bytes, or some of them
 //   2  increment   the device changes every word
 #include <algorithm>
+#include <optional>
 
-#include "calibration.hpp"
+#include "managed_memory.hpp"
 #include "migrations.hpp"
+
+using namespace samples;
 
 namespace {
 
@@ -98,31 +102,44 @@ void read_often(Work& work) {
 // [/patterns]
 
 struct Pattern {
-  const char* name;
+  const char *key, *words;
   void (*use)(Work&);
   size_t stride;
   unsigned sums;        ///< times that the device adds the lines up
   unsigned host_reads;  ///< times that the host reads each page
-  unsigned added;     ///< to every word, by the device; and to the first of each page, by the host
-  unsigned launches;  ///< that find pages on the host, if pages move or are mapped on demand
+  unsigned added;  ///< to every word, by the device; and to the first of each page, by the host
 };
 
 const Pattern patterns[] = {
-    {"both read in turn", both_read, 1, rounds, rounds, 0, rounds},
-    {"both write in turn", both_write, 1, 0, 0, rounds, rounds},
-    {"device reads little, once", read_little, sparse_stride, 1, 0, 0, 1},
-    {"device reads all, often", read_often, 1, passes, 0, 0, 1},
+    {"both_read", "both read in turn", both_read, 1, rounds, rounds, 0},
+    {"both_write", "both write in turn", both_write, 1, 0, 0, rounds},
+    {"read_little", "device reads little, once", read_little, sparse_stride, 1, 0, 0},
+    {"read_often", "device reads all, often", read_often, 1, passes, 0, 0},
 };
-enum { reading, writing, little, often, pattern_count };
 
-enum Advice { none, read_mostly, on_host, by_device, advice_count };
-const char* const advice_names[advice_count] = {"no advice", "read mostly", "preferred on host",
-                                                "accessed by device"};
+// [advices]
+void no_advice(const Managed<unsigned>&) {}
+void read_mostly(const Managed<unsigned>& x) {
+  x.advise(cudaMemAdviseSetReadMostly, this_device());
+}
+void on_host(const Managed<unsigned>& x) {
+  x.advise(cudaMemAdviseSetPreferredLocation, cudaCpuDeviceId);
+}
+void by_device(const Managed<unsigned>& x) { x.advise(cudaMemAdviseSetAccessedBy, this_device()); }
+// [/advices]
 
-void give(Advice advice, const Managed<unsigned>& x) {
-  if (advice == read_mostly) x.advise(cudaMemAdviseSetReadMostly, this_device());
-  if (advice == on_host) x.advise(cudaMemAdviseSetPreferredLocation, cudaCpuDeviceId);
-  if (advice == by_device) x.advise(cudaMemAdviseSetAccessedBy, this_device());
+struct Advice {
+  const char *key, *words;
+  void (*give)(const Managed<unsigned>&);  ///< null: pinned memory
+};
+const Advice advices[] = {{"pinned", "pinned memory", nullptr},
+                          {"no_advice", "no advice", no_advice},
+                          {"read_mostly", "read mostly", read_mostly},
+                          {"on_host", "preferred on host", on_host},
+                          {"by_device", "accessed by device", by_device}};
+
+std::string key_of(const Pattern& pattern, const Advice& advice) {
+  return std::string(pattern.key) + "_" + advice.key;
 }
 
 // ---- what is right ----
@@ -153,220 +170,178 @@ size_t wrong(const Pattern& pattern, const Work& work) {
   return count + (work.host_reads_right != pattern.host_reads * pages);
 }
 
-double use(const Pattern& pattern, Work& work) {
-  const auto start = std::chrono::steady_clock::now();
-  pattern.use(work);
-  return ms_since(start);
-}
+/// Fresh memory on the host for one use of it. Pinned memory the device reads and writes over the
+/// bus, and nothing moves.
+struct Fresh {
+  std::optional<Managed<unsigned>> managed;
+  std::optional<PinnedBuffer<unsigned>> pinned;
+  std::optional<Work> work;
 
-void require_all_right(const Pattern& pattern, const Work& work, const char* how) {
-  const size_t count = wrong(pattern, work);
-  require_right(count == 0, std::string(pattern.name) + ", " + how + ", " + std::to_string(count) +
-                                " sums or words");
-}
-
-/// Milliseconds that a pattern takes in fresh memory that lies on the host; recorded if asked for.
-double use_managed(const Pattern& pattern, Advice advice, size_t n, MigrationRecording* recording) {
-  const Managed<unsigned> x(n);
-  x.prefetch(cudaCpuDeviceId);
-  wait_for_device();
-  Work work(x.data(), n);
-  give(advice, x);
-  wait_for_device();
-  double ms = 0;
-  if (recording)
-    recording->count([&] { ms = use(pattern, work); });
-  else
-    ms = use(pattern, work);
-  require_all_right(pattern, work, advice_names[advice]);
-  return ms;
-}
-
-/// The same in pinned memory, which the device reads and writes over the bus, and nothing moves.
-double use_pinned(const Pattern& pattern, const PinnedBuffer<unsigned>& x) {
-  Work work(x.data(), x.size());
-  const double ms = use(pattern, work);
-  require_all_right(pattern, work, "pinned memory");
-  return ms;
-}
-
-// ---- what to expect ----
-
-/// What one pattern took and what was counted of it, under each advice.
-struct Rows {
-  Readings pinned, times[advice_count];
-  Migrations made[advice_count];
-  bool counted = false;
-};
-
-/// Constants from rows of this run, in ms.
-struct Costs {
-  Link link;
-  double pass = NAN;         ///< of the device over the array in its own memory
-  double first_fault = NAN;  ///< of a launch that faults at all: one that maps few pages
-  double group = NAN;        ///< of GPU faults: those that only map pages
-  double transfer = NAN;     ///< to the device: setting it up
-  double cpu_fault = NAN;    ///< of the host, with what moves
-};
-
-/// Launches that fault: pages that both may keep come once, unless somebody writes.
-double faulting_launches(const Pattern& pattern, Advice advice) {
-  return advice == read_mostly && pattern.added == 0 ? 1 : pattern.launches;
-}
-
-/// NaN where no model covers what the driver does: a write takes the copies of a page away that
-/// "read mostly" made, page by page.
-double predicted_ms(const Costs& c, const Pattern& pattern, Advice advice, double pinned_ms,
-                    const Migrations& m) {
-  if (advice == read_mostly && pattern.added > 0) return NAN;
-  if (advice == by_device) return pinned_ms;  // a mapping from the start, as pinned memory has
-  const double faults =
-      faulting_launches(pattern, advice) * c.first_fault + m.fault_groups * c.group;
-  if (advice == on_host) return pinned_ms + faults;
-  const double sums = pattern.stride == 1 ? std::max(pattern.sums, pattern.added) : 0;
-  const double to_device = c.link.ms_to_device(m.to_device.bytes) + m.to_device.count * c.transfer;
-  const double to_host = c.link.ms_to_host(m.to_host.bytes) + m.cpu_faults * c.cpu_fault;
-  return faults + sums * c.pass + to_device + to_host;
-}
-
-bool calibrates(int pattern, int advice) {
-  return (advice == on_host && (pattern == reading || pattern == little)) ||
-         (advice == none && (pattern == little || pattern == writing));
-}
-
-Costs costs_from(const Link& link, double pass, const Rows (&rows)[pattern_count]) {
-  Costs c{link, pass};
-  c.first_fault = rows[little].times[on_host].median() - rows[little].pinned.median();
-  c.group = c.transfer = c.cpu_fault = 0;
-  const auto left = [&](int pattern, Advice advice) {
-    return rows[pattern].times[advice].median() - predicted_ms(c, patterns[pattern], advice,
-                                                               rows[pattern].pinned.median(),
-                                                               rows[pattern].made[advice]);
-  };
-  c.group = std::max(left(reading, on_host) / rows[reading].made[on_host].fault_groups, 0.0);
-  c.transfer = std::max(left(little, none) / rows[little].made[none].to_device.count, 0.0);
-  c.cpu_fault = std::max(left(writing, none) / rows[writing].made[none].cpu_faults, 0.0);
-  return c;
-}
-
-// ---- the experiment ----
-
-/// Each pattern under each advice, counted.
-void count_all(size_t n, Rows (&rows)[pattern_count]) {
-  MigrationRecording recording;
-  for (const Pattern& pattern : patterns)
-    for (int advice = 0; advice < advice_count; ++advice)
-      use_managed(pattern, Advice(advice), n, &recording);
-  const std::vector<Migrations> all = recording.end();
-  size_t next = 0;
-  for (Rows& each : rows) {
-    each.counted = true;
-    for (Migrations& made : each.made) made = all[next++];
-  }
-}
-
-void time_in_turn(const Run& run, const Pattern& pattern, size_t n, Rows& rows) {
-  const PinnedBuffer<unsigned> pinned(n);
-  use_pinned(pattern, pinned);  // loads the kernels
-  for (int advice = 0; advice < advice_count; ++advice)
-    use_managed(pattern, Advice(advice), n, nullptr);
-  const int turns = run.measuring.rounds_in_turn();
-  for (int r = 0; r < turns; ++r) {
-    rows.pinned.ms.push_back(use_pinned(pattern, pinned));
-    for (int i = 0; i < advice_count; ++i) {
-      const int advice = r % 2 ? advice_count - 1 - i : i;
-      rows.times[advice].ms.push_back(use_managed(pattern, Advice(advice), n, nullptr));
+  void take(const Advice& advice, size_t n) {
+    if (!advice.give) {
+      pinned.emplace(n);
+      work.emplace(pinned->data(), n);
+      return;
     }
+    managed.emplace(n);
+    managed->prefetch(cudaCpuDeviceId);
+    wait_for_device();
+    work.emplace(managed->data(), n);
+    advice.give(*managed);
+    wait_for_device();
   }
+  void give_back() {
+    work.reset();
+    managed.reset();
+    pinned.reset();
+  }
+};
+
+/// A pattern in memory that is taken, filled and advised outside the time.
+Task task_of(const Ref& ref, const Pattern& pattern, const Advice& advice, size_t n) {
+  const Shared memory(Fresh{});
+  Task task{text(ref),
+            [memory, &pattern] { pattern.use(*memory->work); },
+            {[] {}, [memory, &pattern] { return wrong(pattern, *memory->work); }, ""},
+            true};
+  task.enter = [memory, &advice, n] {
+    memory->give_back();
+    memory->take(advice, n);
+  };
+  task.leave = [memory] { memory->give_back(); };
+  return task;
 }
 
-/// Milliseconds of a pass over as many words in device memory.
-Statistics time_pass(const Run& run, size_t n) {
+/// A pass over as many words in device memory.
+Task pass_task(const Ref& ref, size_t n) {
   std::vector<unsigned> words(n);
   for (size_t i = 0; i < n; ++i) words[i] = first_value(i);
-  const DeviceBuffer<unsigned> x(words);
-  DeviceBuffer<unsigned> sums(sum_blocks * threads);
-  const std::vector<unsigned> right = right_sums(n, 1);
-  Check check;
-  check.poison = [&] { sums.copy_from(std::vector<unsigned>(sums.size(), 0)); };
-  check.wrong = [&] {
-    const std::vector<unsigned> found = sums.to_host();
+  const Shared x(DeviceBuffer<unsigned>{words});
+  const Shared sums(DeviceBuffer<unsigned>(sum_blocks * threads));
+  const auto wrong_sums = [sums, n] {
+    const std::vector<unsigned> right = right_sums(n, 1), found = sums->to_host();
     size_t count = 0;
     for (size_t t = 0; t < right.size(); ++t) count += found[t] != right[t];
     return count;
   };
-  return run
-      .time({"a pass in device memory",
-             [&] { sum_lines<<<sum_blocks, threads>>>(sums.data(), x.data(), n, 1); },
-             std::move(check)})
-      .statistics();
+  return {text(ref),
+          [x, sums, n] { sum_lines<<<sum_blocks, threads>>>(sums->data(), x->data(), n, 1); },
+          {[sums] { sums->copy_from(std::vector<unsigned>(sums->size(), 0)); }, wrong_sums, ""}};
 }
 
-void show(const Run& run, const Rows (&rows)[pattern_count], const Costs& costs,
-          const Statistics& pass) {
-  Table table(run.report, "pattern, advice",
-              {compared("ms", "time", "ms", 3), shown("spread"), shown("without / with"),
-               counted("MiB to device", "transferred to device", "MiB", 2),
-               counted("MiB to host", "transferred to host", "MiB", 2),
-               counted("GPU groups", "GPU fault groups", "", 0),
-               counted("CPU faults", "CPU faults", "", 0)});
-  const auto row = [&](const char* pattern, const char* advice, const Statistics& ms,
-                       std::vector<Cell> cells) {
-    cells.resize(7);
-    cells[1] = spread_text(ms);
-    table.row({pattern, "advice", advice}, cells);
-  };
-  row("one pass", "device memory", pass, {Calibration{pass}});
-  for (int p = 0; p < pattern_count; ++p) {
-    const Rows& r = rows[p];
-    row(patterns[p].name, "pinned memory", r.pinned.statistics(),
-        {Calibration{r.pinned.statistics()}});
-    for (int a = 0; a < advice_count; ++a) {
-      const Statistics ms = r.times[a].statistics();
-      const Migrations& m = r.made[a];
-      const bool known = r.counted && !m.lost;
-      const double model = known || a == by_device
-                               ? predicted_ms(costs, patterns[p], Advice(a), r.pinned.median(), m)
-                               : NAN;
-      std::vector<Cell> cells(7);
-      cells[0] = calibrates(p, a) ? Cell(Calibration{ms}) : Cell(Compared{model, ms, Model::host});
-      cells[2] = times(r.times[none].median() / ms.median);
-      if (known) {
-        cells[3] = m.to_device.bytes / (1 << 20);
-        cells[4] = m.to_host.bytes / (1 << 20);
-        cells[5] = m.fault_groups;
-        cells[6] = double(m.cpu_faults);
-      }
-      row(patterns[p].name, advice_names[a], ms, cells);
+// ---- what is counted ----
+
+/// Each pattern under each advice, in the order of both tables.
+using Counts = std::vector<Migrations>;
+
+Counts count_all(size_t n) {
+  MigrationRecording recording;
+  for (const Pattern& pattern : patterns)
+    for (const Advice& advice : advices) {
+      if (!advice.give) continue;
+      const Task task = task_of("", pattern, advice, n);
+      task.enter();
+      recording.count([&] { task.launch(); });
+      const size_t differing = task.check.wrong();
+      task.leave();
+      require_right(differing == 0, std::string(pattern.words) + ", " + advice.words);
     }
-  }
-  table.print();
+  return recording.end();
 }
 
-}  // namespace
+const Migrations& of(const Counts& counts, const Pattern& pattern, const Advice& advice) {
+  const size_t advised = std::size(advices) - 1;  // all but pinned memory
+  return counts[size_t(&pattern - patterns) * advised + size_t(&advice - advices) - 1];
+}
 
-void advise(const Run& run) {
-  const size_t n = size_t(1) << (run.quick ? 18 : run.full ? 22 : 20);
+struct Metric {
+  const char *heading, *name, *unit;
+  double (*value)(const Migrations&);
+  int decimals;
+};
+const Metric metrics[] = {
+    {"MiB to device", "transferred to device", "MiB",
+     [](const Migrations& m) { return m.to_device.bytes / (1 << 20); }, 2},
+    {"MiB to host", "transferred to host", "MiB",
+     [](const Migrations& m) { return m.to_host.bytes / (1 << 20); }, 2},
+    {"GPU groups", "GPU fault groups", "", [](const Migrations& m) { return m.fault_groups; }, 0},
+    {"CPU faults", "CPU faults", "", [](const Migrations& m) { return double(m.cpu_faults); }, 0},
+};
+
+void ask_counts(const Run& run, size_t n, bool counts_here) {
+  Once<Counts> counts{[n] { return count_all(n); }};
+  for (const Pattern& pattern : patterns)
+    for (const Advice& advice : advices)
+      for (const Metric& metric : metrics)
+        if (advice.give)
+          ask_for_table(run, key_of(pattern, advice), metric.name, metric.unit, [&] {
+            if (!counts_here || of(counts(), pattern, advice).lost) return Statistics{};
+            return single(metric.value(of(counts(), pattern, advice)));
+          });
+}
+
+// ---- the experiment ----
+
+size_t words_of(const Run& run) { return size_t(1) << (run.quick ? 18 : run.full ? 22 : 20); }
+
+/// What is mapped from the start is read and written over the bus, as pinned memory is. The other
+/// rows have no model: what the driver does at a fault is not documented.
+void measure_pattern(const Run& run, const Pattern& pattern, size_t n, const Abilities& can) {
+  const std::string with_none = key_of(pattern, advices[1]), pinned = key_of(pattern, advices[0]);
+  const auto gain = [&](const Row& row, const Statistics& ms) {
+    if (row.ref.key == pinned) return std::string("-");
+    return factor_text((*run.results)(with_none).time.ms.median / ms.median);
+  };
+  std::vector<Shown> columns{milliseconds(3), spread(), {shown("without / with"), {}, {}, gain}};
+  for (const Metric& metric : metrics)
+    columns.push_back(number(counted(metric.heading, metric.name, metric.unit, metric.decimals),
+                             [&run, &metric, pinned](const Row& row) {
+                               if (row.ref.key == pinned) return double(NAN);
+                               return run.results->value(row.ref, metric.name).value.median;
+                             }));
+  Sheet sheet(run, pattern.words, std::move(columns));
+  for (const Advice& advice : advices)
+    sheet.add({.ref = key_of(pattern, advice),
+               .words = advice.words,
+               .calibrates = !advice.give,
+               .model = Model::host,
+               .missing = can.managed && can.on_demand ? std::string() : can.why()});
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    const std::string key = row.ref.key.substr(std::string(pattern.key).size() + 1);
+    return task_of(row.ref, pattern, *with_key(advices, Ref(key)), n);
+  });
+  sheet.predict([&](const Row& row) {
+    return row.ref.key == key_of(pattern, advices[4]) ? sheet.ms(pinned) : double(NAN);
+  });
+  sheet.print();
+}
+
+void run_advise(const Run& run) {
+  const size_t n = words_of(run);
   run.report.begin("advise", "four patterns of use of " + std::to_string(n) + " words, " +
                                  bytes_text(double(n) * sizeof(unsigned)) +
                                  " on the host at first, under three advices");
-  if (!run.device) return run.report.left_out("all patterns");
-  if (!has_managed_memory() || !pages_on_demand())
-    return run.report.left_out("all patterns", managed_memory_text());
-  Rows rows[pattern_count];
-  const std::string uncounted = migrations_uncounted_because();
-  if (uncounted.empty())
-    count_all(n, rows);
-  else
+  const Abilities can = ask_abilities(run);
+  const bool here = run.device && run.device->number >= 0 && can.managed && can.on_demand;
+  const std::string uncounted = here ? migrations_uncounted_because() : "";
+  if (!uncounted.empty())
     run.report.left_out("transfers and faults; the times stand alone", uncounted);
-  const Link link = measure_link(run);
-  const Statistics pass = time_pass(run, n);
-  Progress progress("advise", pattern_count);
-  for (int p = 0; p < pattern_count; ++p) {
-    progress.step();
-    time_in_turn(run, patterns[p], n, rows[p]);
-  }
-  show(run, rows, costs_from(link, pass.median, rows), pass);
+  ask_counts(run, n, here && uncounted.empty());
+  Sheet pass(run, "one pass", {milliseconds(4), spread()});
+  pass.add({.ref = "one_pass", .words = "device memory"});
+  pass.measure(Timing::alone, [n](const Row& row) { return pass_task(row.ref, n); });
+  pass.print();
+  for (const Pattern& pattern : patterns) measure_pattern(run, pattern, n, can);
   run.report.note("the times hold the host's part too; without / with: above 1 the advice helps");
-  run.report.note("not predicted: what a write costs that ends the copies of \"read mostly\"");
 }
+
+Needs needs(const Run& run) { return {.allocated = 8.0 * double(words_of(run)) + (1 << 20)}; }
+
+}  // namespace
+
+extern const Experiment advise_experiment{
+    .name = "advise",
+    .about = "what each advice changes, where it helps and where it hurts",
+    .run = run_advise,
+    .needs = needs,
+};

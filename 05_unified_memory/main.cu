@@ -8,7 +8,7 @@
 [[gnu::weak]] extern const samples::Experiment managed_experiment;
 [[gnu::weak]] void page_faults(const Run&, const Options&);
 [[gnu::weak]] void page_faults_fits(const Run&, const Options&);
-[[gnu::weak]] void advise(const Run&);
+[[gnu::weak]] extern const samples::Experiment advise_experiment;
 [[gnu::weak]] void sort_file(const Run&, const Options&);
 [[gnu::weak]] void sort_file_fits(const Run&, const Options&);
 [[gnu::weak]] extern const samples::Experiment linked_list_experiment;
@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
                listed(&managed_experiment),
                {"page_faults", "transfers and faults of four ways to touch pages, counted",
                 with(options, page_faults), with(options, page_faults_fits)},
-               {"advise", "what each advice changes, where it helps and where it hurts", &advise},
+               listed(&advise_experiment),
                {"sort_file", "a file sorted on the host, and by the GPU in managed memory",
                 with(options, sort_file), with(options, sort_file_fits)},
                listed(&linked_list_experiment),
