@@ -9,8 +9,7 @@
 [[gnu::weak]] void page_faults(const Run&, const Options&);
 [[gnu::weak]] void page_faults_fits(const Run&, const Options&);
 [[gnu::weak]] extern const samples::Experiment advise_experiment;
-[[gnu::weak]] void sort_file(const Run&, const Options&);
-[[gnu::weak]] void sort_file_fits(const Run&, const Options&);
+[[gnu::weak]] extern const samples::Experiment sort_file_experiment;
 [[gnu::weak]] extern const samples::Experiment linked_list_experiment;
 
 int main(int argc, char** argv) {
@@ -24,8 +23,7 @@ int main(int argc, char** argv) {
                {"page_faults", "transfers and faults of four ways to touch pages, counted",
                 with(options, page_faults), with(options, page_faults_fits)},
                listed(&advise_experiment),
-               {"sort_file", "a file sorted on the host, and by the GPU in managed memory",
-                with(options, sort_file), with(options, sort_file_fits)},
+               listed(&sort_file_experiment),
                listed(&linked_list_experiment),
            },
        .options =

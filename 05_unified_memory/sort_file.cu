@@ -2,6 +2,7 @@
 // becomes cudaMallocManaged, qsort becomes a sort on the GPU, and the pointer stays. A file's
 // bytes, and the same bytes as 4-byte keys, are sorted by the C library on the host, and by Thrust
 // in managed memory. Look at what two lines of prefetching add.
+//
 //   cmake -S 05_unified_memory -B build/sort_file -DEXPERIMENTS=sort_file
 //   cmake --build build/sort_file && build/sort_file/05_unified_memory
 //
@@ -13,11 +14,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <random>
 
 #include "../common/files.hpp"
-#include "migrations.hpp"
+#include "managed_memory.hpp"
 #include "options.hpp"
+
+using namespace samples;
 
 namespace {
 
@@ -88,66 +92,27 @@ size_t differing(const Key* found, const std::vector<Key>& right) {
   return wrong;
 }
 
-// ---- what to expect ----
+// ---- the rows ----
 
-/// Constants from the rows of the bytes.
-struct Costs {
-  double prefetches_ms = NAN;      ///< of as many bytes, there and back
-  double comparison_ns = NAN;      ///< of qsort: n log2 n of them
-  double on_demand_ms_byte = NAN;  ///< what a byte of managed memory adds that comes on demand
-};
-
-double comparisons(double n) { return n * std::log2(std::max(n, 2.0)); }
-
-double qsort_ms(const Costs& c, double n) { return comparisons(n) * c.comparison_ns * 1e-6; }
-
-/// The sort in device memory, and both prefetches.
-double prefetched_ms(const Costs& c, double sort_ms) { return sort_ms + c.prefetches_ms; }
-
-double on_demand_ms(const Costs& c, double sort_ms, double bytes) {
-  return sort_ms + bytes * c.on_demand_ms_byte;
-}
-
-// ---- the experiment ----
-
-/// Times of all sorts of one kind of key.
-struct Sorted {
-  size_t host_keys = 0, keys = 0;
-  Readings host, on_device, managed, prefetched, prefetches;
-};
-
-/// The host's sort takes seconds: once is enough to see that, unless repeats were typed.
+/// Keys, the same in order, and the memory in which the GPU sorts them.
 template <class Key>
-std::vector<Key> time_host(const Run& run, const std::vector<Key>& keys, Sorted& times) {
-  std::vector<Key> sorted;
-  for (int r = 0; r < (run.measuring.typed ? run.measuring.repeats : 1); ++r) {
-    sorted = keys;
-    const auto start = std::chrono::steady_clock::now();
-    sort_on_host(sorted.data(), sorted.size());
-    times.host.ms.push_back(ms_since(start));
+struct Data {
+  std::vector<Key> keys, right;
+  Managed<Key> managed;
+  DeviceBuffer<Key> there;
+
+  Data(const std::vector<Key>& keys, bool has_managed)
+      : keys(keys),
+        right(device_memory::Pretence::stands() ? keys : in_order(keys)),
+        managed(has_managed ? keys.size() : 0),
+        there(keys.size()) {}
+  /// The keys in their old order, in managed memory that lies on the host: what no sort leaves.
+  void managed_to_host() {
+    if (pages_on_demand()) managed.prefetch(cudaCpuDeviceId);
+    wait_for_device();
+    std::copy(keys.begin(), keys.end(), managed.data());
   }
-  times.host_keys = keys.size();
-  require_right(differing(sorted.data(), in_order(keys)) == 0, "qsort");
-  return sorted;
-}
-
-/// A sort of managed memory: from the keys on the host to a word of each page read there. The keys
-/// in their old order are what no sort leaves.
-template <class Key>
-Prepared managed_sort(const char* name, const Managed<Key>& data, const std::vector<Key>& keys,
-                      const std::vector<Key>& right, void (*sort)(const Managed<Key>&)) {
-  return {name, [] {},
-          [&data, &keys] {
-            if (pages_on_demand()) data.prefetch(cudaCpuDeviceId);
-            wait_for_device();
-            std::copy(keys.begin(), keys.end(), data.data());
-          },
-          [&data, sort] {
-            sort(data);
-            read_every_page(data.data(), data.size());
-          },
-          [&data, &right] { return differing(data.data(), right); }};
-}
+};
 
 /// To the device and back, with nothing done there.
 template <class Key>
@@ -157,61 +122,119 @@ void prefetch_only(const Managed<Key>& data) {
   wait_for_device();
 }
 
-/// Thrust in device memory, managed memory, and prefetched managed memory, in turn.
 template <class Key>
-void time_device(const Run& run, const std::vector<Key>& keys, Sorted& times) {
-  const std::vector<Key> right = in_order(keys);
-  const Managed<Key> data(keys.size());
-  DeviceBuffer<Key> there(keys.size());
-  std::vector<Prepared> all;
-  all.push_back({"Thrust, device memory", [] {}, [&] { there.copy_from(keys); },
-                 [&] {
-                   thrust::sort(thrust::device, there.data(), there.data() + keys.size());
-                   wait_for_device();
-                 },
-                 [&] { return differing(there.to_host().data(), right); }});
-  all.push_back(managed_sort("Thrust, managed memory", data, keys, right, sort_managed<Key>));
-  if (pages_on_demand()) {
-    all.push_back(managed_sort("Thrust, prefetched", data, keys, right, sort_prefetched<Key>));
-    all.push_back(managed_sort("prefetches alone", data, keys, keys, prefetch_only<Key>));
-  }
-  const std::vector<Readings> took = prepared_in_turn(run.measuring, all);
-  times.keys = keys.size();
-  times.on_device = took[0];
-  times.managed = took[1];
-  if (took.size() > 2) times.prefetched = took[2];
-  if (took.size() > 3) times.prefetches = took[3];
-}
-
-/// The rows of one kind of key. Those of the bytes give the costs.
-void add_rows(Table& table, const std::string& what, size_t key_bytes, const Sorted& s,
-              const Costs& costs, bool calibrates) {
-  const double host_rate = double(s.host_keys) / s.host.median();
-  const auto row = [&](const std::string& how, const Readings& times, size_t keys, double model,
-                       bool calibration) {
-    if (times.ms.empty()) return;
-    const Statistics ms = times.statistics();
-    const Statistics rate_in_ms = rate(double(keys), ms);
-    table.row({what + ", " + how, "key bytes", std::to_string(key_bytes)},
-              {calibration ? Cell(Calibration{ms}) : Cell(Compared{model, ms, Model::host}),
-               ms.repeats > 1 ? Cell(spread_text(ms)) : Cell("once"), scaled(rate_in_ms, 1e-3),
-               ::times(rate_in_ms.median / host_rate)});
+Task device_task(const Ref& ref, const Shared<Data<Key>>& d) {
+  const auto sort = [d] {
+    thrust::sort(thrust::device, d->there.data(), d->there.data() + d->keys.size());
+    wait_for_device();
   };
-  const double bytes = double(s.keys * key_bytes);
-  const double sort_ms = s.on_device.median();
-  row("qsort on the host", s.host, s.host_keys, qsort_ms(costs, double(s.host_keys)), calibrates);
-  row("Thrust, device memory", s.on_device, s.keys, NAN, true);
-  row("Thrust, managed memory", s.managed, s.keys, on_demand_ms(costs, sort_ms, bytes), calibrates);
-  if (calibrates) row("the prefetches alone", s.prefetches, s.keys, NAN, true);
-  row("Thrust, prefetched", s.prefetched, s.keys, prefetched_ms(costs, sort_ms), false);
+  Task task{text(ref),
+            sort,
+            {[] {}, [d] { return differing(d->there.to_host().data(), d->right); }, ""},
+            true};
+  task.enter = [d] { d->there.copy_from(d->keys); };
+  return task;
 }
 
-Costs costs_from(const Sorted& bytes) {
-  Costs c;
-  c.prefetches_ms = bytes.prefetches.median();
-  c.comparison_ns = bytes.host.median() * 1e6 / comparisons(double(bytes.host_keys));
-  c.on_demand_ms_byte = (bytes.managed.median() - bytes.on_device.median()) / double(bytes.keys);
-  return c;
+/// From the keys on the host to a word of each page read there.
+template <class Key>
+Task managed_task(const Ref& ref, const Shared<Data<Key>>& d, void (*sort)(const Managed<Key>&)) {
+  const auto there_and_back = [d, sort] {
+    sort(d->managed);
+    read_every_page(d->managed.data(), d->managed.size());
+  };
+  const bool sorts = sort != prefetch_only<Key>;
+  const auto wrong = [d, sorts] {
+    return differing(d->managed.data(), sorts ? d->right : d->keys);
+  };
+  Task task{text(ref), there_and_back, {[] {}, wrong, ""}, true};
+  task.enter = [d] { d->managed_to_host(); };
+  return task;
+}
+
+// ---- prediction ----
+
+/// What a byte of managed memory adds that comes on demand is taken from the bytes' rows.
+double on_demand_ms(double sort_ms, double bytes_managed_ms, double bytes_sort_ms) {
+  return sort_ms + (bytes_managed_ms - bytes_sort_ms);
+}
+
+/// The sort in device memory, and both prefetches.
+double prefetched_ms(double sort_ms, double prefetches_ms) { return sort_ms + prefetches_ms; }
+
+// ---- the experiment ----
+
+/// Bytes, or 4-byte keys.
+template <class Key>
+std::string key_of(const char* way) {
+  return std::string(sizeof(Key) == 1 ? "bytes_" : "keys_") + way;
+}
+
+/// The host's sort takes seconds: once is enough to see that, unless repeats were typed.
+template <class Key>
+Readings time_host(const Run& run, const std::vector<Key>& keys, std::vector<Key>& sorted) {
+  Readings times;
+  for (int r = 0; r < (run.measuring.typed ? run.measuring.repeats : 1); ++r) {
+    sorted = keys;
+    const auto start = std::chrono::steady_clock::now();
+    sort_on_host(sorted.data(), sorted.size());
+    times.ms.push_back(ms_since(start));
+  }
+  require_right(differing(sorted.data(), in_order(keys)) == 0, "qsort");
+  return times;
+}
+
+Column million_keys() { return measured("million keys/s", "rate", "million keys/s", 1); }
+
+/// A row of the host's table. Returns the keys in order.
+template <class Key>
+std::vector<Key> add_host_row(const Run& run, Table& table, const char* words,
+                              const std::vector<Key>& keys) {
+  std::vector<Key> sorted;
+  const Statistics ms = run.machine->value(key_of<Key>("qsort"), "time", true, [&] {
+    return time_host(run, keys, sorted).statistics();
+  });
+  table.row({key_of<Key>("qsort"), "", "", words}, {ms, ms.repeats > 1 ? spread_text(ms) : "once",
+                                                    scaled(rate(double(keys.size()), ms), 1e-3)});
+  return sorted;
+}
+
+template <class Key>
+void measure_device(const Run& run, const char* words, const std::vector<Key>& keys,
+                    const Abilities& can) {
+  const double n = double(keys.size());
+  const auto rate_of = [n](const Row&, double ms) { return n / ms * 1e-3; };
+  Sheet sheet(run, words, {milliseconds(2), spread(), in_unit(million_keys(), rate_of)});
+  const std::string device = key_of<Key>("device"), managed = key_of<Key>("managed"),
+                    prefetched = key_of<Key>("prefetched"), alone = key_of<Key>("prefetches");
+  const std::string no_managed = can.managed ? std::string() : can.why();
+  const std::string no_prefetch = can.managed && can.on_demand ? std::string() : can.why();
+  const bool of_bytes = sizeof(Key) == 1;
+  sheet.add({.ref = device, .words = "Thrust, device memory", .calibrates = true});
+  sheet.add({.ref = managed,
+             .words = "Thrust, managed memory",
+             .calibrates = of_bytes,
+             .model = Model::host,
+             .missing = no_managed});
+  sheet.add(
+      {.ref = alone, .words = "the prefetches alone", .calibrates = true, .missing = no_prefetch});
+  sheet.add({.ref = prefetched,
+             .words = "Thrust, prefetched",
+             .model = Model::host,
+             .missing = no_prefetch});
+  SharedByTasks data([&] { return Data<Key>(keys, can.managed); });
+  sheet.measure(Timing::in_turn, [&](const Row& row) {
+    if (row.ref.key == device) return device_task(row.ref, data());
+    return managed_task(row.ref, data(),
+                        row.ref.key == managed ? sort_managed<Key>
+                        : row.ref.key == alone ? prefetch_only<Key>
+                                               : sort_prefetched<Key>);
+  });
+  sheet.predict([&](const Row& row) {
+    if (row.ref.key == prefetched) return prefetched_ms(sheet.ms(device), sheet.ms(alone));
+    return on_demand_ms(sheet.ms(device), sheet.ms("bytes_managed"), sheet.ms("bytes_device"));
+  });
+  sheet.print();
 }
 
 void say_what_is_left_out(const Run& run, size_t bytes, size_t host_keys, size_t keys) {
@@ -227,28 +250,15 @@ void say_what_is_left_out(const Run& run, size_t bytes, size_t host_keys, size_t
 Bytes sort_all(const Run& run, const Bytes& bytes) {
   const std::vector<unsigned> keys = keys_of<unsigned>(bytes);
   const size_t host_keys = std::min(keys.size(), most_host_keys);
-  const bool usable = run.device && has_managed_memory();
-  Progress progress("sort_file", usable ? 4 : 2);
-  Sorted of_bytes, of_keys;
-  progress.step();
-  Bytes sorted = time_host(run, bytes, of_bytes);
-  progress.step();
+  const Abilities can = ask_abilities(run);
+  Table host(run.report, "qsort on the host",
+             {measured("ms", "time", "ms", 2), shown("spread"), million_keys()});
+  const Bytes sorted = add_host_row(run, host, "bytes", bytes);
   const std::vector<unsigned> some(keys.begin(), keys.begin() + long(host_keys));
-  if (!some.empty()) time_host(run, some, of_keys);
-  if (usable) {
-    progress.step();
-    time_device(run, bytes, of_bytes);
-    progress.step();
-    if (!keys.empty()) time_device(run, keys, of_keys);
-  }
-  const Costs costs = costs_from(of_bytes);
-  Table table(
-      run.report, "what and how, bytes of a key",
-      {compared("ms", "time", "ms", 2), shown("spread"),
-       measured("million keys/s", "rate", "million keys/s", 1), shown("times as fast as qsort")});
-  add_rows(table, "bytes", 1, of_bytes, costs, true);
-  add_rows(table, "4-byte keys", 4, of_keys, costs, false);
-  table.print();
+  if (!some.empty()) add_host_row(run, host, "4-byte keys", some);
+  host.print();
+  measure_device(run, "bytes", bytes, can);
+  if (!keys.empty()) measure_device(run, "4-byte keys", keys, can);
   say_what_is_left_out(run, bytes.size(), host_keys, keys.size());
   return sorted;
 }
@@ -261,13 +271,12 @@ size_t generated_size(const Run& run) {
                       run.memory_there(), bytes_needed);
 }
 
-}  // namespace
-
-void sort_file_fits(const Run& run, const Options& options) {
-  require_fits("sort_file", bytes_needed(options.file_bytes.size()), run.memory_there());
+void check_typed(const Run& run) {
+  require_fits("sort_file", bytes_needed(options_of(run).file_bytes.size()), run.memory_there());
 }
 
-void sort_file(const Run& run, const Options& options) {
+void run_sort_file(const Run& run) {
+  const Options& options = options_of(run);
   const bool typed = !options.file.empty();
   const size_t size = typed ? options.file_bytes.size() : generated_size(run);
   run.report.begin("sort_file",
@@ -280,13 +289,21 @@ void sort_file(const Run& run, const Options& options) {
     run.report.note("there is nothing to sort: the file is empty");
   else
     sorted = sort_all(run, bytes);
-  if (!run.device)
-    run.report.left_out("the sorts in managed memory");
-  else if (!has_managed_memory())
-    run.report.left_out("the sorts in managed memory", managed_memory_text());
-  else if (!pages_on_demand())
-    run.report.left_out("the sorts with prefetches", managed_memory_text());
   if (options.output.empty()) return;
   options.sorted.assign(sorted.begin(), sorted.end());
   run.report.note("the sorted bytes go to '" + printable(options.output) + "'");
 }
+
+// ---- what it declares ----
+
+Needs needs(const Run& run) { return {.allocated = bytes_needed(generated_size(run))}; }
+
+}  // namespace
+
+extern const Experiment sort_file_experiment{
+    .name = "sort_file",
+    .about = "a file sorted on the host, and by the GPU in managed memory",
+    .run = run_sort_file,
+    .check_typed = check_typed,
+    .needs = needs,
+};
