@@ -1,5 +1,5 @@
 // Managed memory: its owner, prefetching and advising in the spelling of CUDA 12 and of CUDA 13,
-// how far the device goes with it, and measuring work whose pages have to be put back each time.
+// and how far the device goes with it.
 #pragma once
 
 #include <algorithm>
@@ -183,50 +183,8 @@ inline size_t fitting_elements(const Run& run, size_t typed, size_t by_default, 
                       [&](size_t n) { return double(n) * device_each; });
 }
 
-// ---- work that has to be prepared each time ----
-
 /// Milliseconds since `start`.
 inline double ms_since(std::chrono::steady_clock::time_point start) {
   const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - start;
   return passed.count();
-}
-
-/// Work that moves pages: they must be put back before it can be measured again. It ends with its
-/// result on the host, and is timed by the host's clock.
-struct Prepared {
-  std::string name;
-  Function<void()> poison;   ///< writes the inputs, and what is no result
-  Function<void()> prepare;  ///< puts the pages where the work finds them; not timed
-  Function<void()> work;
-  Function<size_t()> wrong;  ///< elements of the result that are not right
-};
-
-inline void require_right(const Prepared& each) {
-  each.poison();
-  each.prepare();
-  each.work();
-  const size_t wrong = each.wrong();
-  require_right(wrong == 0, each.name + ", " + std::to_string(wrong) + " elements");
-}
-
-/// Checks all, then times them in turn: A B C, C B A ... as time_in_turn does, which has no room
-/// for preparing. The first round is not kept: it loads kernels and fills the driver's pools.
-inline std::vector<Readings> prepared_in_turn(const Measuring& measuring,
-                                              const std::vector<Prepared>& all) {
-  for (const Prepared& each : all) {
-    require_right(each);
-    each.prepare();
-    each.work();
-  }
-  std::vector<Readings> times(all.size());
-  const int rounds = measuring.rounds_in_turn();
-  for (int r = 0; r < rounds; ++r)
-    for (size_t i = 0; i < all.size(); ++i) {
-      const size_t w = r % 2 ? all.size() - 1 - i : i;
-      all[w].prepare();
-      const auto start = std::chrono::steady_clock::now();
-      all[w].work();
-      times[w].ms.push_back(ms_since(start));
-    }
-  return times;
 }
