@@ -14,20 +14,19 @@
 [[gnu::weak]] extern const samples::Experiment timing_experiment;
 
 int main(int argc, char** argv) {
-  return run_sample(
-      {.topic = "01_memory_model",
-       .about = "What each kind of memory on a GPU is, holds and costs",
-       .experiments =
-           {
-               listed(&device_experiment),
-               listed(&symbols_experiment),
-               listed(&pointers_experiment),
-               listed(&registers_experiment),
-               listed(&local_arrays_experiment),
-               listed(&constant_experiment),
-               listed(&latency_experiment),
-               listed(&carveout_experiment),
-               listed(&timing_experiment),
-           }},
-      argc, argv);
+  return run_sample({.topic = "01_memory_model",
+                     .about = "What each kind of memory on a GPU is, holds and costs",
+                     .experiments =
+                         {
+                             listed(&device_experiment),
+                             listed(&symbols_experiment),
+                             listed(&pointers_experiment),
+                             listed(&registers_experiment),
+                             listed(&local_arrays_experiment),
+                             listed(&constant_experiment),
+                             listed(&latency_experiment),
+                             listed(&carveout_experiment),
+                             listed(&timing_experiment),
+                         }},
+                    argc, argv);
 }

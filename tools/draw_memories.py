@@ -5,7 +5,9 @@ prints them as a list. Needs matplotlib.
     tools/draw_memories.py 01_memory_model/results/nvidia-h200.csv -o 01_memory_model/results/memories-nvidia-h200.svg
     tools/draw_memories.py mine.csv --list        the list alone, without matplotlib
 
-What the file does not have is left out: sizes are those of `device`, latencies of `latency`, bandwidths of either.
+What the file does not have is left out: sizes are those of `device`, latencies of `latency`, bandwidths of either. The
+constant cache has the size up to which the walks of `constant` hit, if they were measured. Shared memory and L1 are one
+array, if the guide's size of L1 is larger than all that shared memory may have: its border is dashed.
 tools/figures.py calls this for a page's figure:
 
     <!-- figure: results/memories-nvidia-h200.svg = results/nvidia-h200.csv draw_memories.py -->
@@ -34,6 +36,7 @@ MEMORIES = [
 class Memory:
     def __init__(self, name, what, size, latency, bandwidth):
         self.name, self.what, self.size, self.latency, self.bandwidth = name, what, size, latency, bandwidth
+        self.is_rest = False  # of an array that it shares with the memory before it
 
     def line(self):
         known = [text for text in (self.size, self.latency, self.bandwidth) if text]
@@ -65,6 +68,27 @@ def bandwidth_text(record):
     return f"{value / 1000:.1f} TB/s" if value >= 1000 else f"{value:.0f} GB/s"
 
 
+def first_constant_cache(found):
+    """The longest walk through constant memory that took no longer per step than the shortest, within a tenth: its
+    size as text, or None."""
+    walks = sorted((int(r["at"]), float(r["value"])) for r in found
+                   if (r["experiment"], r["case"], r["metric"]) == ("constant", "walk_constant", "latency")
+                   and r["kind"] in ("measured", "calibration") and r["value"])
+    hits = [size for size, cycles in walks if cycles < 1.1 * walks[0][1]]
+    return f"{hits[-1] / 1024:.0f} KiB" if len(walks) > len(hits) > 0 else None
+
+
+def share_the_array(here, memories):
+    """Shared memory is cut from the array that is L1: each may have what the other leaves."""
+    shared = find(here, ["device"], ["shared_per_multiprocessor"], ["this GPU"])
+    both = find(here, ["device"], ["l1_per_multiprocessor"], ["this GPU"])
+    if shared and both and float(both["value"]) > float(shared["value"]):
+        named = {memory.name: memory for memory in memories}
+        named["shared memory"].size = f"up to {size_text(shared)}"
+        named["L1"].size = f"the rest of {float(both['value']):.0f} KiB"
+        named["L1"].is_rest = True
+
+
 def load(path):
     """The GPU's name, its number of multiprocessors (or None), and its memories."""
     found = records.load(path)
@@ -78,8 +102,12 @@ def load(path):
         size = find(here, ["device"], sizes, ["this GPU"])
         latency = find(here, ["latency"], latencies, ["latency"], "cycles")
         bandwidth = find(here, ["latency", "device"], bandwidths, ["bandwidth"], "GB/s")
-        memories.append(Memory(name, what, size and size_text(size), latency and f"{float(latency['value']):.0f} cycles",
+        text = size and size_text(size)
+        if name == "constant cache":
+            text = first_constant_cache(found) or text
+        memories.append(Memory(name, what, text, latency and f"{float(latency['value']):.0f} cycles",
                                bandwidth and bandwidth_text(bandwidth)))
+    share_the_array(here, memories)
     return gpus[0], count and int(float(count["value"])), memories
 
 
@@ -88,9 +116,9 @@ def load(path):
 CHIP = (1, 2, 66, 45)
 MULTIPROCESSOR = (3, 5, 39, 37)
 BOXES = {
-    "registers": (5, 30, 35, 8.5),
-    "shared memory": (5, 19.5, 15.4, 9.5),
-    "L1": (21, 19.5, 19, 9.5),
+    "registers": (5, 31, 35, 8),
+    "shared memory": (5, 19.2, 16.5, 11),
+    "L1": (21.5, 19.2, 18.5, 11),
     "constant cache": (5, 9, 17, 9.5),
     "texture path": (23, 9, 17, 9.5),
     "L2": (47, 5, 17, 37),
@@ -111,10 +139,17 @@ def draw_box(axes, rectangle, box, face, edge="#808080"):
 def draw_memory(axes, rectangle, memory):
     left, bottom, width, height = box = BOXES[memory.name]
     draw_box(axes, rectangle, box, COLOURS[memory.name])
+    if memory.is_rest:  # the border can be moved
+        axes.plot([left, left], [bottom, bottom + height], color="white", linewidth=2.5)
+        axes.plot([left, left], [bottom, bottom + height], color="#606060", linewidth=1.2, linestyle=(0, (3, 2)))
+        axes.annotate("", (left - 1.6, bottom + 1.3), (left + 1.6, bottom + 1.3),
+                      arrowprops={"arrowstyle": "<->", "color": "#606060", "linewidth": 0.8})
     middle = left + width / 2
     numbers = [text for text in (memory.size, memory.latency, memory.bandwidth) if text] or ["not measured"]
     tall = height > 12  # a number in each line; else all of them in one
     lines = [memory.what, *numbers] if tall else [memory.what, " · ".join(numbers)]
+    if memory.is_rest or memory.name == "shared memory":  # too long for one line
+        lines = [memory.what, numbers[0], " · ".join(numbers[1:])]
     step = 2.4
     top = bottom + height / 2 + step * len(lines) / 2
     axes.text(middle, top, memory.name, ha="center", va="center", fontsize=9.5, weight="bold")

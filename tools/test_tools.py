@@ -943,6 +943,20 @@ class Memories(InFolder):
             "registers: 256 KiB", "shared memory: 1.1 TB/s", "L1: 32 cycles", "texture path: not measured",
             "constant cache: 8 KiB (guide)", "L2: 3 MiB", "device memory: 432 GB/s", "host memory: not measured"])
 
+    def test_shared_memory_and_l1_are_one_array_and_the_constant_cache_is_what_was_measured(self):
+        walks = [record(topic="01_memory_model", experiment="constant", case="walk_constant", kind="measured",
+                        metric="latency", unit="cycles", value=value, parameter="bytes", at=at)
+                 for at, value in (("1024", 30), ("2048", 31), ("4096", 98))]
+        done = run("draw_memories.py", self.save("r.csv", *self.found(), *walks,
+                   self.size("shared_per_multiprocessor", 100, "KiB"),
+                   self.size("l1_per_multiprocessor", 128, "KiB", kind="predicted")), "--list")
+        lines = done.stdout.splitlines()
+        self.assertIn("shared memory: up to 100 KiB, 1.1 TB/s", lines)
+        self.assertIn("L1: the rest of 128 KiB, 32 cycles", lines)
+        self.assertIn("constant cache: 2 KiB", lines)
+        all_hit = run("draw_memories.py", self.save("h.csv", *self.found(), *walks[:2]), "--list").stdout
+        self.assertIn("constant cache: 8 KiB (guide)", all_hit)  # where no walk missed, its size is not known
+
     @unittest.skipUnless(matplotlib, "matplotlib is missing")
     def test_it_is_drawn_also_by_a_page(self):
         self.save("r.csv", *self.found())
