@@ -198,9 +198,9 @@ struct Fresh {
 };
 
 /// A pattern in memory that is taken, filled and advised outside the time.
-Task task_of(const Ref& ref, const Pattern& pattern, const Advice& advice, size_t n) {
+Task task_of(const Pattern& pattern, const Advice& advice, size_t n) {
   const Shared memory(Fresh{});
-  Task task{text(ref),
+  Task task{key_of(pattern, advice),
             [memory, &pattern] { pattern.use(*memory->work); },
             {[] {}, [memory, &pattern] { return wrong(pattern, *memory->work); }, ""},
             true};
@@ -239,7 +239,7 @@ Counts count_all(size_t n) {
   for (const Pattern& pattern : patterns)
     for (const Advice& advice : advices) {
       if (!advice.give) continue;
-      const Task task = task_of("", pattern, advice, n);
+      const Task task = task_of(pattern, advice, n);
       task.enter();
       recording.count([&] { task.launch(); });
       const size_t differing = task.check.wrong();
@@ -308,7 +308,7 @@ void measure_pattern(const Run& run, const Pattern& pattern, size_t n, const Abi
                .missing = can.managed && can.on_demand ? std::string() : can.why()});
   sheet.measure(Timing::in_turn, [&](const Row& row) {
     const std::string key = row.ref.key.substr(std::string(pattern.key).size() + 1);
-    return task_of(row.ref, pattern, *with_key(advices, Ref(key)), n);
+    return task_of(pattern, *with_key(advices, Ref(key)), n);
   });
   sheet.predict([&](const Row& row) {
     return row.ref.key == key_of(pattern, advices[4]) ? sheet.ms(pinned) : double(NAN);

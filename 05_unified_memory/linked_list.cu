@@ -228,11 +228,14 @@ const Way ways[] = {
 std::string key_of(Shape shape, const char* key) { return std::string(name_of(shape)) + "_" + key; }
 
 /// From the structure on the host to its changed values there.
-Task task_of(const Ref& ref, const Shared<Memory>& m, const Way& way) {
+Task task_of(const Shared<Memory>& m, const Way& way) {
   const auto wrong = [m, &way] {
     return wrong_nodes(way.is_shared ? m->shared_root : m->root, m->n, 1);
   };
-  Task task{text(ref), [m, &way] { way.use(*m); }, {[m] { m->build_again(); }, wrong, ""}, true};
+  Task task{key_of(m->shape, way.key),
+            [m, &way] { way.use(*m); },
+            {[m] { m->build_again(); }, wrong, ""},
+            true};
   if (way.is_shared) task.enter = [m] { m->shared_to_host(); };
   return task;
 }
@@ -291,16 +294,14 @@ void measure(const Run& run, Shape shape, unsigned n, const Abilities& can) {
                .words = way.words,
                .calibrates = key_of(shape, way.key) == "list_copy_each",
                .model = Model::host,
-               .missing = there                  ? ""
-                          : can.in_words.empty() ? "not recorded"
-                                                 : can.in_words});
+               .missing = there ? std::string() : can.why()});
   }
   SharedByTasks memory([&] { return Memory(shape, n, can.managed); });
   sheet.measure(Timing::in_turn, [&](const Row& row) {
     if (same(row.ref, change)) return change_task(row.ref, memory());
     if (same(row.ref, copies)) return copies_task(row.ref, memory());
     const std::string key = row.ref.key.substr(std::string(name_of(shape)).size() + 1);
-    return task_of(row.ref, memory(), *with_key(ways, Ref(key)));
+    return task_of(memory(), *with_key(ways, Ref(key)));
   });
   sheet.predict([&](const Row& row) {
     if (row.ref.key == "tree_copy_each")
@@ -335,7 +336,7 @@ std::vector<Checked> tasks(size_t n) {
           (way.of_malloc && !reads_pageable_memory()))
         continue;
       const Shared memory(Memory(shape, nodes, has_managed_memory()));
-      all.push_back({.task = task_of(key_of(shape, way.key), memory, way),
+      all.push_back({.task = task_of(memory, way),
                      .elements = nodes - 1,  // the key 0 adds nothing
                      .change_one = [memory, &way] {
                        ++(way.is_shared ? memory->shared_root : memory->root)->value;

@@ -122,13 +122,35 @@ void prefetch_only(const Managed<Key>& data) {
   wait_for_device();
 }
 
+/// The three ways in managed memory.
 template <class Key>
-Task device_task(const Ref& ref, const Shared<Data<Key>>& d) {
+struct Way {
+  const char* key;
+  const char* words;
+  void (*use)(const Managed<Key>&);
+  bool sorts = true;
+  bool prefetches = false;  ///< where pages move on demand
+};
+template <class Key>
+const Way<Key> ways[] = {
+    {"managed", "Thrust, managed memory", sort_managed<Key>},
+    {"prefetches", "the prefetches alone", prefetch_only<Key>, false, true},
+    {"prefetched", "Thrust, prefetched", sort_prefetched<Key>, true, true},
+};
+
+/// Bytes, or 4-byte keys.
+template <class Key>
+std::string key_of(const char* way) {
+  return std::string(sizeof(Key) == 1 ? "bytes_" : "keys_") + way;
+}
+
+template <class Key>
+Task device_task(const Shared<Data<Key>>& d) {
   const auto sort = [d] {
     thrust::sort(thrust::device, d->there.data(), d->there.data() + d->keys.size());
     wait_for_device();
   };
-  Task task{text(ref),
+  Task task{key_of<Key>("device"),
             sort,
             {[] {}, [d] { return differing(d->there.to_host().data(), d->right); }, ""},
             true};
@@ -138,16 +160,15 @@ Task device_task(const Ref& ref, const Shared<Data<Key>>& d) {
 
 /// From the keys on the host to a word of each page read there.
 template <class Key>
-Task managed_task(const Ref& ref, const Shared<Data<Key>>& d, void (*sort)(const Managed<Key>&)) {
-  const auto there_and_back = [d, sort] {
-    sort(d->managed);
+Task managed_task(const Shared<Data<Key>>& d, const Way<Key>& way) {
+  const auto there_and_back = [d, &way] {
+    way.use(d->managed);
     read_every_page(d->managed.data(), d->managed.size());
   };
-  const bool sorts = sort != prefetch_only<Key>;
-  const auto wrong = [d, sorts] {
-    return differing(d->managed.data(), sorts ? d->right : d->keys);
+  const auto wrong = [d, &way] {
+    return differing(d->managed.data(), way.sorts ? d->right : d->keys);
   };
-  Task task{text(ref), there_and_back, {[] {}, wrong, ""}, true};
+  Task task{key_of<Key>(way.key), there_and_back, {[] {}, wrong, ""}, true};
   task.enter = [d] { d->managed_to_host(); };
   return task;
 }
@@ -163,12 +184,6 @@ double on_demand_ms(double sort_ms, double bytes_managed_ms, double bytes_sort_m
 double prefetched_ms(double sort_ms, double prefetches_ms) { return sort_ms + prefetches_ms; }
 
 // ---- the experiment ----
-
-/// Bytes, or 4-byte keys.
-template <class Key>
-std::string key_of(const char* way) {
-  return std::string(sizeof(Key) == 1 ? "bytes_" : "keys_") + way;
-}
 
 /// The host's sort takes seconds: once is enough to see that, unless repeats were typed.
 template <class Key>
@@ -205,33 +220,26 @@ void measure_device(const Run& run, const char* words, const std::vector<Key>& k
   const double n = double(keys.size());
   const auto rate_of = [n](const Row&, double ms) { return n / ms * 1e-3; };
   Sheet sheet(run, words, {milliseconds(2), spread(), in_unit(million_keys(), rate_of)});
-  const std::string device = key_of<Key>("device"), managed = key_of<Key>("managed"),
-                    prefetched = key_of<Key>("prefetched"), alone = key_of<Key>("prefetches");
-  const std::string no_managed = can.managed ? std::string() : can.why();
-  const std::string no_prefetch = can.managed && can.on_demand ? std::string() : can.why();
-  const bool of_bytes = sizeof(Key) == 1;
+  const std::string device = key_of<Key>("device");
   sheet.add({.ref = device, .words = "Thrust, device memory", .calibrates = true});
-  sheet.add({.ref = managed,
-             .words = "Thrust, managed memory",
-             .calibrates = of_bytes,
-             .model = Model::host,
-             .missing = no_managed});
-  sheet.add(
-      {.ref = alone, .words = "the prefetches alone", .calibrates = true, .missing = no_prefetch});
-  sheet.add({.ref = prefetched,
-             .words = "Thrust, prefetched",
-             .model = Model::host,
-             .missing = no_prefetch});
+  for (const Way<Key>& way : ways<Key>) {
+    const bool there = can.managed && (!way.prefetches || can.on_demand);
+    const bool of_bytes = sizeof(Key) == 1 && way.use == sort_managed<Key>;
+    sheet.add({.ref = key_of<Key>(way.key),
+               .words = way.words,
+               .calibrates = of_bytes || !way.sorts,
+               .model = Model::host,
+               .missing = there ? std::string() : can.why()});
+  }
   SharedByTasks data([&] { return Data<Key>(keys, can.managed); });
   sheet.measure(Timing::in_turn, [&](const Row& row) {
-    if (row.ref.key == device) return device_task(row.ref, data());
-    return managed_task(row.ref, data(),
-                        row.ref.key == managed ? sort_managed<Key>
-                        : row.ref.key == alone ? prefetch_only<Key>
-                                               : sort_prefetched<Key>);
+    if (row.ref.key == device) return device_task(data());
+    const std::string key = row.ref.key.substr(row.ref.key.find('_') + 1);
+    return managed_task(data(), *with_key(ways<Key>, Ref(key)));
   });
   sheet.predict([&](const Row& row) {
-    if (row.ref.key == prefetched) return prefetched_ms(sheet.ms(device), sheet.ms(alone));
+    if (row.ref.key == key_of<Key>("prefetched"))
+      return prefetched_ms(sheet.ms(device), sheet.ms(key_of<Key>("prefetches")));
     return on_demand_ms(sheet.ms(device), sheet.ms("bytes_managed"), sheet.ms("bytes_device"));
   });
   sheet.print();

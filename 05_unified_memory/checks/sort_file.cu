@@ -40,18 +40,26 @@ TEST_CASE("sort_file: predictions, by hand") {
   CHECK(key_of<unsigned char>("qsort") == "bytes_qsort");
 }
 
+TEST_CASE_TEMPLATE("sort_file: every row is its sort's", Key, unsigned char, unsigned) {
+  const auto way = [](const char* key) { return with_key(ways<Key>, Ref(key)); };
+  CHECK((way("managed")->use == sort_managed<Key>));
+  CHECK((way("prefetched")->use == sort_prefetched<Key>));
+  CHECK((way("prefetches")->use == prefetch_only<Key>));
+  CHECK(!way("prefetches")->sorts);
+}
+
 TEST_CASE("sort_file: Thrust sorts managed memory as the host does") {
   if (skip_without_gpu()) return;
   if (!has_managed_memory()) return skip_self_check("no managed memory");
   const auto check = [](const auto& keys) {
     using Key = typename std::decay_t<decltype(keys)>::value_type;
     const Shared data(Data<Key>(keys, true));
-    CHECK(wrong_after(device_task("", data)) == 0);
-    for (const auto& sort : {sort_managed<Key>, sort_prefetched<Key>}) {
-      if (sort == sort_prefetched<Key> && !pages_on_demand()) continue;
-      const Task task = managed_task("", data, sort);
+    CHECK(wrong_after(device_task(data)) == 0);
+    for (const Way<Key>& way : ways<Key>) {
+      if (way.prefetches && !pages_on_demand()) continue;
+      const Task task = managed_task(data, way);
       task.enter();
-      if (data->right != keys) CHECK(task.check.wrong() > 0);
+      if (way.sorts && data->right != keys) CHECK(task.check.wrong() > 0);
       task.launch();
       CHECK(task.check.wrong() == 0);
     }
@@ -69,8 +77,8 @@ TEST_CASE("sort_file: prefetched keys do not fault on the device") {
     return skip_self_check(migrations_uncounted_because());
   const Shared data(Data<unsigned char>(generate(4 << 20), true));
   MigrationRecording recording;
-  for (const auto& sort : {sort_managed<unsigned char>, sort_prefetched<unsigned char>}) {
-    const Task task = managed_task("", data, sort);
+  for (const char* key : {"managed", "prefetched"}) {
+    const Task task = managed_task(data, *with_key(ways<unsigned char>, Ref(key)));
     task.enter();
     recording.count([&] { task.launch(); });
   }
