@@ -11,6 +11,7 @@
 //   cmake -S 01_memory_model -B build/registers -DEXPERIMENTS=registers
 //   cmake --build build/registers && build/registers/01_memory_model
 #include <algorithm>
+#include <cstdint>
 
 #include "../common/checked.cuh"
 #include "../common/experiment.hpp"

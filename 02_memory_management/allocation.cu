@@ -293,9 +293,9 @@ void measure_behind_work(const Run& run, const std::string& no_pools) {
 
 // ---- cudaMemset and cudaMemcpy ----
 
-/// Byte i of what is copied.
+/// Byte i of what is copied; never 0xff, of which a poisoned array consists.
 struct Original {
-  __device__ Byte operator()(size_t i) const { return Byte(scrambled(i)); }
+  __device__ Byte operator()(size_t i) const { return Byte(scrambled(i) % 0xff); }
   __device__ bool operator()(size_t i, Byte found) const { return found == (*this)(i); }
 };
 /// The first n bytes are set, and no others.

@@ -151,7 +151,7 @@ struct Work {
         cudaMemcpyAsync(device.data(), packed.data(), total, cudaMemcpyHostToDevice, stream));
   }
   void poison() const {
-    CUDA_CHECK(cudaMemset(packed.data(), 0xff, total));  // by the device: faster than one thread
+    put_pattern(packed.data(), total, round + 1);  // by the device: faster than one thread
     put_pattern(device.data(), total, round + 1);
     CUDA_CHECK(cudaMemset(device.data() + total, 0x5a, guard));
     CUDA_CHECK(cudaDeviceSynchronize());

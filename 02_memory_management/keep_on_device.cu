@@ -13,6 +13,7 @@
 //   4  step_by_thread  a step of one chain only, by one thread
 //   5  scan_by_block   the same, by a block that finds the parallelism in it after all
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 
 #include "host_memory.hpp"

@@ -261,8 +261,9 @@ struct Trip {
     return wrong_out();
   }
   size_t wrong_input_on_device() const {
-    CUDA_CHECK(cudaMemcpy(p.to, p.in.data(), 4 * p.n, cudaMemcpyDeviceToHost));
-    return wrong_words(p.to, p.n, 0);
+    std::vector<unsigned> input(p.n);
+    device_memory::to_host(input.data(), p.in.data(), 4 * p.n);
+    return wrong_words(input.data(), p.n, 0);
   }
 };
 

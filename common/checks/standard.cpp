@@ -138,9 +138,9 @@ void check_replay(const Experiment& experiment, const std::string& results) {
   }
 }
 
-void check_tasks(const Experiment& experiment) {
+void check_tasks(const Experiment& experiment, const std::vector<size_t>& sizes) {
   if (!experiment.tasks || skip_without_gpu()) return;
-  for (const size_t n : {1, 31, 257, 1009, 65537, 1000003})
+  for (const size_t n : sizes)
     for (const Checked& each : experiment.tasks(n)) {
       CAPTURE(n);
       CAPTURE(each.task.name);

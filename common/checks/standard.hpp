@@ -17,7 +17,7 @@ void check_rehearsal(const Experiment& experiment);
 /// The recorded times and counts give every recorded rate, prediction, ratio and verdict again.
 void check_replay(const Experiment& experiment, const std::string& results);
 /// Every task is right at awkward sizes, wrong after poison, and notices one changed element.
-void check_tasks(const Experiment& experiment);
+void check_tasks(const Experiment& experiment, const std::vector<size_t>& sizes);
 void check_plausible(const Experiment& experiment);
 
 /// A number for a row with this key and `at`, or for its metric where it is no time. Rows that are
@@ -44,7 +44,12 @@ std::string verdict_if(const Experiment& experiment, const std::string& part,
   TEST_CASE(#name ": replay of what an NVIDIA H100 gave") {                                      \
     check_replay(name##_experiment, results_file("nvidia-h100-80gb-hbm3.csv"));                  \
   }                                                                                              \
-  TEST_CASE(#name ": tasks at awkward sizes") { check_tasks(name##_experiment); }                \
+  TEST_CASE(#name ": tasks at awkward sizes") {                                                  \
+    check_tasks(name##_experiment, {1, 31, 257, 1009, 65537});                                   \
+  }                                                                                              \
+  TEST_CASE(#name ": tasks at a million elements" * doctest::test_suite("million")) {            \
+    check_tasks(name##_experiment, {1000003});                                                   \
+  }                                                                                              \
   TEST_CASE(#name ": the model equals what was counted on an NVIDIA H200") {                     \
     if (name##_experiment.counted)                                                               \
       compare_with_recorded_counts(name##_experiment.counted(),                                  \
