@@ -6,8 +6,9 @@
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] extern const samples::Experiment managed_experiment;
-[[gnu::weak]] void page_faults(const Run&, const Options&);
-[[gnu::weak]] void page_faults_fits(const Run&, const Options&);
+[[gnu::weak]] extern const samples::Experiment page_faults_experiment;
+[[gnu::weak]] extern const samples::Experiment fault_times_experiment;
+[[gnu::weak]] extern const samples::Experiment fault_tree_experiment;
 [[gnu::weak]] extern const samples::Experiment advise_experiment;
 [[gnu::weak]] extern const samples::Experiment sort_file_experiment;
 [[gnu::weak]] extern const samples::Experiment linked_list_experiment;
@@ -20,8 +21,9 @@ int main(int argc, char** argv) {
        .experiments =
            {
                listed(&managed_experiment),
-               {"page_faults", "transfers and faults of four ways to touch pages, counted",
-                with(options, page_faults), with(options, page_faults_fits)},
+               listed(&page_faults_experiment),
+               listed(&fault_times_experiment),
+               listed(&fault_tree_experiment),
                listed(&advise_experiment),
                listed(&sort_file_experiment),
                listed(&linked_list_experiment),

@@ -18,6 +18,8 @@ that no value changed. A table has fields between tabs; lines that begin with # 
              What the experiment no longer saves: these numbers of the row, which has its new name (a * stands for any), go.
     part     EXPERIMENT  CLAIM  CLAIM
              A claim's old number and its new one: of its verdict, of what was reported then, and of its findings.
+    into     EXPERIMENT  PARAMETER  EXPERIMENT
+             Rows of this sweep have become an experiment's own: before anything else.
     counted  KERNEL  PARAMETER  KERNEL  PARAMETER
              The same for a launch in a counters' file.
     time     EXPERIMENT  KEY  AT  METRIC  FACTOR
@@ -52,7 +54,7 @@ import re
 
 import records
 
-FIELDS = {"rename": 7, "moved": 11, "gone": 3, "part": 3, "counted": 4, "time": 5, "time of": 6, "ratio": 4, "claimed": 5, "level": 6, "over": 5, "count": 5,
+FIELDS = {"rename": 7, "moved": 11, "gone": 3, "part": 3, "into": 3, "counted": 4, "time": 5, "time of": 6, "ratio": 4, "claimed": 5, "level": 6, "over": 5, "count": 5,
           "machine": 4}
 MARKER = re.compile(r"(?<=<!-- )(v|table:) (.*?)(?= -->)")
 NUMBERS = re.compile(r"(?<=<!-- numbers:).*?(?=-->)", re.S)
@@ -102,6 +104,9 @@ class Results:
         """The records as they are to be."""
         seen = set()
         for row in self.rows:
+            for experiment, parameter, new in self.table["into"]:
+                if (experiment, parameter) == (row["experiment"], row["parameter"]) and row["kind"] != "claim":
+                    row["experiment"] = new
             old = self.name(row)
             self.rename(row, " (again)" if old in seen else "")
             seen.add(old)
