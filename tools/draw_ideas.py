@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Draws the ideas of the pages that no measurement is needed for. Needs Python's own library only.
 
+    tools/draw_ideas.py caches -o 01_memory_model/drawings/caches.svg
     tools/draw_ideas.py layouts -o 03_access_patterns/drawings/layouts.svg
     tools/draw_ideas.py rules -o 03_access_patterns/drawings/rules.svg
     tools/draw_ideas.py operands -o 03_access_patterns/drawings/operands.svg
     tools/draw_ideas.py tile -o 04_bandwidth/drawings/tile.svg
 
+    caches   which memories a multiprocessor has, from Fermi to Hopper
     layouts  what a warp's requests take from the sectors of an array of structures, a structure of arrays, and an array
              of aligned structures
     rules    what moves for the 32 addresses of a warp, by the rules of five generations of GPUs
@@ -40,6 +42,48 @@ def svg(width, height, parts):
         "<style>.title { font-size: 13px; font-weight: bold; text-anchor: start } .said { font-size: 12px; text-anchor: start }",
         ".on { fill: #fff } rect { stroke: #fff; stroke-width: 0.7 }</style>",
         f'<rect width="{width}" height="{height}" fill="#fff"/>', *parts, "</svg>", ""])
+
+
+# ---- caches ----------------------------------------------------------------------------------------------------------
+
+
+# generation, arrays from top to bottom as (colour, parts as (share of the width, words)), L2, device memory
+READ_ONLY, SHARED = "#d5e0ec", "#d8ead5"
+GENERATIONS = [
+    ("Fermi, Kepler", [[(READ_ONLY, 1, "texture, read-only")], [(READ_ONLY, .5, "L1"), (SHARED, .5, "shared")]],
+     ["two arrays; L1 and", "shared divide 64 KiB [LC]"], "L2", "device memory"),
+    ("Maxwell, Pascal", [[(READ_ONLY, 1, "L1, texture, read-only: 24 KiB")], [(SHARED, 1, "shared: 64 KiB")]],
+     ["two arrays, each of", "a fixed size (P100) [PR]"], "L2: 4096 KiB", "device memory: 16 GB"),
+    ("Volta", [[(READ_ONLY, .5, "L1, texture,|read-only:|the rest"), (SHARED, .5, "shared:|up to|96 KiB")]],
+     ["one array of 128 KiB,", "divided at run time (V100) [PR]"], "L2: 6144 KiB", "device memory: 16 GB"),
+    ("Hopper", [[(READ_ONLY, .5, "L1, texture,|read-only:|the rest"), (SHARED, .5, "shared:|up to|228 KiB")]],
+     ["one array of 256 KiB,", "divided at run time (H200)"], "L2: 61440 KiB", "device memory: 140 GiB"),
+]
+
+
+def draw_caches():
+    left, top, wide, gap = 16, 52, 190, 14
+    parts = [text(left, 20, "Where L1, the texture path and shared memory lie, from Fermi to Hopper", class_="title"),
+             text(left, 37, "above: one multiprocessor (each also has registers and constant caches); below: what all share", class_="said")]
+    for n, (name, arrays, said, l2, memory) in enumerate(GENERATIONS):
+        x = left + n * (wide + gap)
+        parts += [box(x, top, wide, 150, "#fafafa", stroke="#909090"), text(x + 8, top + 18, name, class_="title")]
+        high = (84 - 6 * (len(arrays) - 1)) / len(arrays)
+        for k, array in enumerate(arrays):
+            at, y = x + 8, top + 28 + k * (high + 6)
+            for colour, share, words in array:
+                width, lines = share * (wide - 16), words.split("|")
+                parts.append(box(at, y, width, high, colour))
+                parts += [text(at + width / 2, y + high / 2 + 4 + 12 * (i - (len(lines) - 1) / 2), line, font_size=10)
+                          for i, line in enumerate(lines)]
+                at += width
+            if len(array) > 1:  # the border that can be moved
+                border = x + 8 + array[0][1] * (wide - 16)
+                parts.append(f'<path d="M{border} {y}v{high}" stroke="#606060" stroke-width="1.5" stroke-dasharray="4 3"/>')
+        parts += [text(x + wide / 2, top + 126 + 13 * i, line, font_size=10.5) for i, line in enumerate(said)]
+        parts += [box(x, top + 158, wide, 26, READ_ONLY), text(x + wide / 2, top + 175, l2, font_size=10.5),
+                  box(x, top + 190, wide, 26, "#fee8c8"), text(x + wide / 2, top + 207, memory, font_size=10.5)]
+    return svg(left + len(GENERATIONS) * (wide + gap) + 2, top + 230, parts)
 
 
 # ---- layouts ---------------------------------------------------------------------------------------------------------
@@ -268,7 +312,7 @@ def draw_tile():
     return svg(x - 16, top + cell * LANES + 30, parts)
 
 
-DRAWINGS = {"layouts": draw_layouts, "rules": draw_rules, "operands": draw_operands, "tile": draw_tile}
+DRAWINGS = {"caches": draw_caches, "layouts": draw_layouts, "rules": draw_rules, "operands": draw_operands, "tile": draw_tile}
 
 
 def main():

@@ -405,6 +405,12 @@ class Figures(InFolder):
         self.assertIn("column 5: all 32 words in bank 5: 32 wavefronts", said)
         self.assertIn("column 5: banks 5, 6, 7 .. 4, each once: 1 wavefront", said)
 
+    def test_the_caches_are_one_array_or_two(self):
+        arrays = {name: [len(parts) for parts in of] for name, of, *_ in draw_ideas.GENERATIONS}
+        self.assertEqual(arrays, {"Fermi, Kepler": [1, 2], "Maxwell, Pascal": [1, 1], "Volta": [2], "Hopper": [2]})
+        drawn = draw_ideas.draw_caches()
+        self.assertEqual(drawn.count("stroke-dasharray"), 3)  # a border that can be moved
+
     def test_the_rules_of_five_generations_move_what_the_texts_count(self):
         shares = {name: [round(draw_ideas.used_share(words, moved(words)), 2) for moved in draw_ideas.RULES.values()]
                   for name, words in draw_ideas.PATTERNS.items()}

@@ -253,7 +253,7 @@ class HostileFiles(InFolder):
                             ["plot.py", path, "sum"], ["thin.py", path, "--metric", "time", "-o", self.folder / "thin.csv"],
                             ["combine.py", path, path, "-o", self.folder / "all.csv"], ["figures.py", path],
                             ["pages.py", path], ["pages.py", "--check", path], ["draw_little.py", path],
-                            ["draw_memories.py", path], ["draw_banks.py", path], ["draw_map.py", path], ["rename_keys.py", keys, path],
+                            ["draw_memories.py", path], ["draw_banks.py", path], ["draw_map.py", path], ["draw_registers.py", path], ["rename_keys.py", keys, path],
                             ["rename_keys.py", path, self.sound], ["upgrade_results.py", path]):
                 with self.subTest(" ".join(map(str, command))):
                     done = run(*command)
@@ -973,6 +973,33 @@ class Memories(InFolder):
         self.assertIn("r.csv has no memories of a GPU", done.stderr)
         self.assertEqual(run("draw_memories.py").returncode, 2)
         self.assertEqual(run("draw_memories.py", saved, "-o", "memories.txt").returncode, 2)
+
+
+class Registers(InFolder):
+    """The figure of register budgets."""
+
+    def budget(self, case, at, **values):
+        return [record(topic="01_memory_model", experiment="registers", case=case, at=at, kind=kind, metric=metric.replace("_", " "),
+                       value=value) for metric, (kind, value) in values.items()]
+
+    @unittest.skipUnless(matplotlib, "matplotlib is missing")
+    def test_the_budgets_that_were_saved_are_drawn(self):
+        rows = [r for at, ms in (("32", 9), ("96", 1)) for r in
+                self.budget("hash_within", at, time=("measured", ms), registers=("counted", at), resident_blocks=("counted", 5),
+                            local_memory_per_thread=("counted", 8))]
+        to_shared = self.budget("hash_to_shared", "6", time=("measured", 2), registers=("counted", 80))
+        for name, found, is_there in (("a", rows, False), ("b", rows + to_shared, True)):
+            page = self.write("README.md", f"<!-- figure: {name}.svg = {name}.csv draw_registers.py -->\n")
+            self.save(f"{name}.csv", *found)
+            self.assertEqual(run("figures.py", page).returncode, 0)
+            self.assertEqual("<!-- spills go to shared memory" in (self.folder / f"{name}.svg").read_text(encoding="utf-8"), is_there)
+
+    def test_a_file_without_budgets_and_wrong_command_lines(self):
+        saved = self.save("r.csv", timed("a", "measured", 1))
+        done = run("draw_registers.py", saved)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("r.csv has no budgets of registers", done.stderr)
+        self.assertEqual(run("draw_registers.py", saved, "-o", "registers.txt").returncode, 2)
 
 
 class Map(InFolder):
