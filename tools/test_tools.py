@@ -17,6 +17,7 @@ import xml.etree.ElementTree
 TOOLS = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(TOOLS))
 
+import draw_then_now
 import pages
 import records
 import summary
@@ -685,6 +686,20 @@ class Pages(InFolder):
         lines = self.rewritten("<!-- findings: sum -->", *found)
         self.assertEqual(lines, ["- 04.1: one", "- 04.2a: two"])
 
+    def test_claims_that_are_not_held_in_the_order_of_their_ids(self):
+        found = [claim("04.10", "no longer", parameter="b"), claim("04.2a", "depends", parameter="a"),
+                 claim("04.3", "holds"), claim("04.4", "holds, weaker"), claim("04.5", "not judged")]
+        lines = self.rewritten("<!-- not held: -->", *found)
+        self.assertEqual(lines, ["|  | claim | verdict |", "|---|---|---|", "| 04.2a | a | depends |",
+                                 "| 04.10 | b | no longer |"])
+
+    def test_bars_are_as_long_as_their_values(self):
+        found = [record(case="slow", kind="measured", metric="rate", value=10),
+                 record(case="fast", at="32", kind="measured", metric="rate", value=40)]
+        lines = self.rewritten("<!-- bars: sum | rate | .0f GB/s | slow = by columns; fast @ 32 = by rows -->", *found)
+        self.assertEqual(lines, ["```text", "by columns  " + "\u2588" * 8 + " " * 24 + "     10 GB/s",
+                                 "by rows     " + "\u2588" * 32 + "     40 GB/s", "```"])
+
     def test_a_finding_may_belong_to_all_parts_of_a_claim(self):
         self.write("04_bandwidth/a.cu", 'Part a{"04.1a"}, b{"04.1b"}; finding("04.1"); finding("04.2");')
         found = [record(case=case, kind="finding", metric="finding", at="one") for case in ("04.1", "04.2")]
@@ -708,6 +723,44 @@ class Pages(InFolder):
         self.save("04_bandwidth/results/x.csv", claim("04.1", "holds"))
         page = self.write("README.md", "<!-- results: 0?_*/results/x.csv -->\n\nNot measured yet: 04.1, 04.2a. Soon.\n")
         self.assertEqual(pages.unjudged(page), ["04.1", "04.3"])
+
+
+class ThenAndNow(InFolder):
+    def reported(self, part, at):
+        return record(case=part, kind="then", metric="reported", parameter="8800 GTX", at=at)
+
+    def test_factors_are_read_from_what_a_text_reports(self):
+        for text, both in [("77x slower", (77, 77)), ("100-150x slower", (100, 150)), ("3 to 4 times", (3, 4)),
+                           ("roughly 10x slower", (10, 10)), ("24 to 3 groups", (8, 8)), ("82%, 70.5 GB/s", None),
+                           ("faster, no figure", None), ("1, 2, 4 segments", None), ("", None)]:
+            self.assertEqual(draw_then_now.factors(text), both, text)
+
+    def test_a_line_for_each_claim_with_a_factor_in_both(self):
+        found = [claim("04.2a", "holds, weaker", unit="x", value=3), self.reported("04.2a", "77x slower"),
+                 claim("04.3", "no longer", unit="x", value=0.5), self.reported("04.3", "1.8x slower"),
+                 claim("04.4", "holds", unit="x", value=2), self.reported("04.4", "faster, no figure"),
+                 claim("04.5", "holds", value=1), self.reported("04.5", "2x slower"),
+                 claim("04.6", "not judged", unit="x", value=2), self.reported("04.6", "2x slower")]
+        self.assertEqual([one["case"] for one, _ in draw_then_now.compared(found)], ["04.2a", "04.3"])
+        drawn = xml.etree.ElementTree.fromstring(draw_then_now.draw(found))
+        svg = "{http://www.w3.org/2000/svg}"
+        circles = [(float(c.get("cx")), c.get("fill")) for c in drawn.findall(f"{svg}circle")]
+        weaker, longer = tiles.COLOURS["holds, weaker"], tiles.COLOURS["no longer"]
+        self.assertEqual([fill for _, fill in circles], ["white", weaker, "white", longer])
+        equal = draw_then_now.place(1)
+        self.assertEqual([place > equal for place, _ in circles], [True, True, True, False])
+        self.assertGreater(circles[0][0], circles[1][0])
+
+    def test_the_tool_reads_files_by_a_pattern_and_says_where_there_is_nothing_to_draw(self):
+        self.save("04_bandwidth/results/x.csv", claim("04.2a", "holds", unit="x", value=3), self.reported("04.2a", "77x slower"))
+        done = run("draw_then_now.py", self.folder / "0?_*/results/x.csv", "-o", self.folder / "drawn.svg")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("what 04.2a says", (self.folder / "drawn.svg").read_text(encoding="utf-8"))
+        self.save("none.csv", claim("04.2a", "holds"))
+        done = run("draw_then_now.py", self.folder / "none.csv", "-o", self.folder / "none.svg")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertFalse((self.folder / "none.svg").exists())
 
 
 class Gpus(InFolder):
