@@ -252,9 +252,10 @@ class Commands(Prose):
             "build/release/04_bandwidth/04_bandwidth peak --quick"])
 
     def test_a_command_that_fails_or_is_not_there_is_named(self):
-        for command, what in (("build/release/04_bandwidth/04_bandwidth", "exit code 2"),
-                              ("build/other/04_bandwidth", "No such file")):
-            done = run("pages.py", "--commands", self.sample("exit 2\n"), self.write("README.md", f"```sh\n{command} sum\n```\n"))
+        for code, command, what in ((1, "build/release/04_bandwidth/04_bandwidth", "exit code 1"),
+                                    (2, "build/release/04_bandwidth/04_bandwidth", "exit code 2"),
+                                    (0, "build/other/04_bandwidth", "No such file")):
+            done = run("pages.py", "--commands", self.sample(f"exit {code}\n"), self.write("README.md", f"```sh\n{command} sum\n```\n"))
             self.assertEqual(done.returncode, 1)
             self.assertIn(what, done.stdout)
 

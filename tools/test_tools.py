@@ -515,6 +515,13 @@ class Counters(unittest.TestCase):
                 self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
                 self.assertIn(said, done.stderr)
 
+    def test_kernels_that_were_counted_in_another_order_than_announced_are_refused(self):
+        rows = '"0","write","1","8"\n"1","read","1","2"\n'
+        counted = self.counted.rpartition('"0"')[0] + rows
+        done = run("counters.py", input="launch: read,stride 2\nlaunch: write,stride 8\n" + counted)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("read was announced where write was counted", done.stderr)
+
     def test_what_is_no_output_of_ncu_is_a_line(self):
         for text, said in (("", "no launch was announced"), (self.launch, "1 launches were announced and none counted"),
                            ("launch: read\n" + self.counted, "'KERNEL,PARAMETER', not as 'read'"),
@@ -814,6 +821,37 @@ class Gpus(InFolder):
         self.assertIn("no GPU has results in 0?_*/*.csv", done.stderr)
 
 
+@unittest.skipUnless(shutil.which("cmake") and os.name == "posix", "no cmake")
+class Profile(InFolder):
+    """cmake/profile.cmake, with a sample that says it has been counted already."""
+    metrics = [f"l1tex__{name}_{op}.sum" for op in ("ld", "st")
+               for name in ("t_requests_pipe_lsu_mem_global_op", "t_sectors_pipe_lsu_mem_global_op",
+                            "data_pipe_lsu_wavefronts_mem_shared_op")]
+
+    def profiled(self, compared):
+        """What the script ends with if the sample's comparison is this line of shell."""
+        sample = self.write("some_topic", f"""\
+            #!/bin/sh
+            case "$*" in
+              "--list-test-cases --device 99") exit 2 ;;  # there is a GPU
+              "--list-test-cases") echo "a: profile launches" ;;
+              *"--list-test-cases") exit 0 ;;  # the counters are those of this program
+              *) {compared} ;;
+            esac
+            """)
+        os.chmod(sample, 0o755)
+        self.write("profile/some_topic-counters.csv", "".join(f"read,stride 1,{metric},4\n" for metric in self.metrics))
+        return subprocess.run(["cmake", f"-DSAMPLE={sample}", f"-DNCU={sys.executable}", f"-DPYTHON={sys.executable}", "-P",
+                               TOOLS.parent / "cmake/profile.cmake"], capture_output=True, text=True)
+
+    def test_counts_that_equal_the_model_pass_and_nothing_compared_fails(self):
+        for compared, code in (("echo '  read  stride 1  sectors  4  4'", 0), ("echo nothing", 1),
+                               ("echo '  read  stride 1  sectors  4  5'; exit 1", 1)):
+            done = self.profiled(compared)
+            self.assertEqual(done.returncode, code, compared + done.stdout + done.stderr)
+            self.assertIn("1 counts" if "read" in compared else "0 counts", done.stderr)
+
+
 class Compare(InFolder):
     def compare(self, one, other, *options):
         return run("compare.py", *options, self.save("a.csv", *one), self.save("b.csv", *other))
@@ -832,6 +870,12 @@ class Compare(InFolder):
             "  sum: much, time: 1.000 (0.9900 to 1.010) -> 0.1000 (0.09000 to 0.1100) ms  0.100x",
             "  sum: slower, time: 1.000 (0.9000 to 1.100) -> 2.000 (1.900 to 2.100) ms  2.00x",
             "  only in A: sum 1"])
+
+    def test_of_a_measured_value_a_run_cannot_see_a_hundredth(self):
+        for kind in ("measured", "calibration"):
+            for value, differ in ((1.019, 0), (1.021, 1)):  # 1.01 and 0.99 times 1.02 meet
+                found = [timed("a", kind, one, low=one, high=one) for one in (1, value)]
+                self.assertEqual(self.compare(found[:1], found[1:]).returncode, differ, f"{kind} {value}")
 
     def test_counts_are_exact(self):
         counts = [record(case="a", kind="counted", metric="blocks", value=value) for value in (1000, 1001)]
@@ -923,6 +967,13 @@ class Thin(InFolder):
         self.assertEqual([r["at"] for r in found if r["metric"] == "rounds"], ["7"])
         self.assertEqual([r["case"] for r in found][-2:], ["04.1", "of no sweep"])
         self.assertEqual(found[0], records.load(full)[0])
+
+    def test_a_point_stays_from_half_a_hundredth_off_the_line_on(self):
+        for off, stays in ((0.996, False), (0.994, True)):
+            sweep = [record(case="a", kind="measured", metric="rate", unit="GB/s", parameter="n", at=n, value=value)
+                     for n, value in ((1, 100), (2, 100 * off), (3, 100))]
+            run("thin.py", self.save("full.csv", *sweep), "--metric", "rate", "-o", self.folder / "thin.csv")
+            self.assertEqual(len(records.load(self.folder / "thin.csv")), 2 + stays, off)
 
     def test_an_unknown_metric_is_named(self):
         full = self.save("full.csv", timed("a", "measured", 1))
