@@ -254,7 +254,7 @@ class HostileFiles(InFolder):
                             ["plot.py", path, "sum"], ["thin.py", path, "--metric", "time", "-o", self.folder / "thin.csv"],
                             ["combine.py", path, path, "-o", self.folder / "all.csv"], ["figures.py", path],
                             ["pages.py", path], ["pages.py", "--check", path], ["draw_little.py", path],
-                            ["draw_memories.py", path], ["draw_banks.py", path], ["rename_keys.py", keys, path],
+                            ["draw_memories.py", path], ["draw_banks.py", path], ["draw_overlap.py", path], ["draw_crossing.py", path], ["rename_keys.py", keys, path],
                             ["rename_keys.py", path, self.sound], ["upgrade_results.py", path]):
                 with self.subTest(" ".join(map(str, command))):
                     done = run(*command)
@@ -1020,6 +1020,73 @@ class Banks(InFolder):
         saved = self.save("r.csv", self.banks())
         self.assertEqual(run("draw_banks.py").returncode, 2)
         self.assertEqual(run("draw_banks.py", saved, "-o", "banks.txt").returncode, 2)
+
+
+class Overlap(InFolder):
+    """The timelines of 02's pipeline."""
+
+    def span(self, stage, chunks, chunk, start, end):
+        of = {"topic": "02_memory_management", "experiment": "overlap", "case": f"{stage}_of_{chunks}", "parameter": "chunk",
+              "at": chunk, "unit": "ms"}
+        return [record(kind="measured", metric="start", value=start, **of), record(kind="measured", metric="end", value=end, **of),
+                record(kind="predicted", metric="end", value=end + 0.5, **of)]
+
+    def found(self):
+        spans = [("copy_in", 1, 0, 0, 4), ("hash", 1, 0, 4, 6), ("copy_out", 1, 0, 6, 10), ("copy_in", 2, 0, 0, 2),
+                 ("hash", 2, 0, 2, 3), ("copy_out", 2, 0, 3, 5), ("copy_in", 2, 1, 2, 4), ("hash", 2, 1, 4, 5), ("copy_out", 2, 1, 5, 7)]
+        return [r for span in spans for r in self.span(*span)]
+
+    def test_each_number_of_chunks_is_a_panel_over_one_axis(self):
+        done = run("draw_overlap.py", self.save("r.csv", *self.found()), "-o", self.folder / "overlap.svg")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout.splitlines(), ["1 chunk: 10.00 ms, predicted 10.50 ms", "2 chunks: 7.00 ms, predicted 7.50 ms"])
+        import draw_overlap
+        elements = list(xml.etree.ElementTree.parse(self.folder / "overlap.svg").iter())
+        boxes = [e for e in elements if e.tag.endswith("rect") and e.get("y")]
+        self.assertEqual(len(boxes), 9)
+        for box, (start, end) in zip(boxes[:3], ((0, 4), (4, 6), (6, 10))):  # of one chunk; the axis ends at 10.5 ms
+            self.assertAlmostEqual(float(box.get("x")), start / 10.5 * draw_overlap.WIDE, delta=0.1)
+            self.assertAlmostEqual(float(box.get("width")), (end - start) / 10.5 * draw_overlap.WIDE, delta=0.1)
+        said = [e.text for e in elements if e.text]
+        for words in ("copy in", "kernel", "copy out", "2 chunks: 7.00 ms, predicted 7.50 ms", "10"):
+            self.assertIn(words, said)
+
+    def test_a_part_of_a_timeline_is_none(self):
+        for found in ([timed("a", "measured", 1)], self.found()[3:9]):
+            done = run("draw_overlap.py", self.save("r.csv", *found), "-o", self.folder / "overlap.svg")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("r.csv has no timeline of overlap", done.stderr)
+        self.assertEqual(run("draw_overlap.py").returncode, 2)
+        self.assertEqual(run("draw_overlap.py", self.save("r.csv", *self.found()), "-o", "overlap.png").returncode, 2)
+
+
+class Crossing(InFolder):
+    """The bars of 02's first screen."""
+
+    def found(self):
+        def rate(experiment, case, at, value, metric):
+            return record(topic="02_memory_management", experiment=experiment, case=case, at=at, kind="measured", metric=metric,
+                          unit="GB/s", value=value)
+        return [rate("transfer", "pageable_to_device", 2 ** 26, 8, "bandwidth"), rate("transfer", "pinned_to_device", 2 ** 26, 50, "bandwidth"),
+                rate("zero_copy", "read_in_place", 1, 40, "rate"), rate("zero_copy", "read_device", 1, 4000, "rate"),
+                rate("zero_copy", "read_device", 8, 1, "rate"), rate("transfer", "pinned_to_device", 1024, 1, "bandwidth")]
+
+    def test_a_bar_is_what_64_mib_take_at_the_rate(self):
+        done = run("draw_crossing.py", self.save("r.csv", *self.found()), "-o", self.folder / "crossing.svg")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout.splitlines(), [
+            "copied from pageable memory: 8.39 ms (8 GB/s)", "copied from pinned memory: 1.34 ms (50 GB/s)",
+            "zero-copy: a kernel reads it on the host: 1.68 ms (40 GB/s)", "a kernel reads it in device memory: 0.017 ms (4000 GB/s)"])
+        drawn = [e for e in xml.etree.ElementTree.parse(self.folder / "crossing.svg").iter() if e.tag.endswith("rect") and e.get("x")]
+        wide = [float(bar.get("width")) for bar in drawn]
+        self.assertAlmostEqual(wide[0] / wide[1], 50 / 8, delta=0.02)
+
+    def test_a_file_without_one_of_the_rates_is_named(self):
+        done = run("draw_crossing.py", self.save("r.csv", *self.found()[:2]))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("r.csv has no rate of zero_copy read_in_place, zero_copy read_device", done.stderr)
+        self.assertEqual(run("draw_crossing.py").returncode, 2)
+        self.assertEqual(run("draw_crossing.py", self.save("r.csv", *self.found()), "-o", "crossing.txt").returncode, 2)
 
 
 class Memories(InFolder):
