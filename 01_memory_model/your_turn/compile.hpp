@@ -19,7 +19,7 @@ inline std::string quoted(const std::string& text) { return "'" + text + "'"; }
 inline std::string compiled(const std::string& file, const std::string& options) {
   const std::string folder = file.substr(0, file.rfind("/your_turn/") + 10);
   const std::string host = YOUR_TURN_HOST_COMPILER;
-  const std::string line = quoted(YOUR_TURN_NVCC) +
+  const std::string line = "out=$(mktemp); " + quoted(YOUR_TURN_NVCC) +
                            (host.empty() ? "" : " -ccbin " + quoted(host)) + " -std=c++20 -O3 " +
                            options + " -Wno-deprecated-gpu-targets -arch=sm_" +
                            YOUR_TURN_ARCHITECTURE + " -I" + quoted(folder) + " " + quoted(file) +
