@@ -45,9 +45,13 @@ int clamp(float x, int n) {
   return texel < 0 ? 0 : texel < n ? texel : n - 1;
 }
 
-int wrap(float x, int n) { return 0; }
+int wrap(float x, int n) { return int((x - std::floor(x)) * float(n)); }
 
-int mirror(float x, int n) { return 0; }
+int mirror(float x, int n) {
+  const float within = x / 2 - std::floor(x / 2);
+  const int there = int(within * float(2 * n));
+  return there < n ? there : 2 * n - 1 - there;
+}
 
 YOUR_TURN_TEST(address, clamp_of_32_bits, Address, {clamp, wrap, mirror});
 
