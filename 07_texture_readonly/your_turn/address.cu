@@ -9,6 +9,8 @@
 // sides, also so far beyond that no int has x * n. (x never lies on the border of two texels, where
 // rounding would decide.) No GPU is needed.
 //
+// Difficulty 2 of 5, about 20 minutes.
+//
 //   cmake -S 07_texture_readonly -B build/your_address -DEXERCISE=address
 //   cmake --build build/your_address && build/your_address/your_address
 #include "address.hpp"
