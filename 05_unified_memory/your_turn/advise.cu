@@ -1,16 +1,16 @@
 // advise: a prediction. A managed array of 256 MiB is on the host, and a kernel reads it. There are
 // two ways:
 //
-//   mapped  The array is advised to be accessed by the device: it stays on the host, and each pass
-//   over
-//           it crosses the link, which carries 50 GB/s (1 GB is 1e9 bytes), in sectors of 32 bytes.
-//   moved   Without advice the first touch of a page of 64 KiB moves the page. Moving takes 10.7 ms
-//   for
-//           the whole array; after that the array is read from the device's memory, at 4000 GB/s.
+//   mapped   The array is advised to be accessed by the device: it stays on the host, and each pass
+//            crosses the link, in sectors of 32 bytes. The link carries 50 GB/s (1 GB is 1e9
+//            bytes).
+//   moved    Without advice the first touch of a page of 64 KiB moves the page. Moving the whole
+//            array takes 12 ms. Then it is read from the device's memory, at 4000 GB/s.
 //
-// What do the comments below ask for? The last two are about a kernel that reads one word of 4
-// bytes in each page of 64 KiB, once. Right: the passes exactly, the others within 25%. No GPU is
-// needed.
+// The comments below say what to predict. The last two are about a kernel that reads one word of 4
+// bytes in each page of 64 KiB, once.
+//
+// Right: the passes exactly, the others within 25%. No GPU is needed.
 //
 // Difficulty 2 of 5, about 10 minutes.
 //

@@ -6,7 +6,7 @@
 void check_advise(const Advise& yours, const Advise&) {
   your_turn::watch("five numbers");
   constexpr double bytes = 256.0 * 1024 * 1024, link = 50e6, device = 4000e6;  // bytes per ms
-  constexpr double moving = 10.7, share = 0.25;
+  constexpr double moving = 12, share = 0.25;
   constexpr double mapped_pass = bytes / link, moved_pass = bytes / device;
   constexpr double pages = bytes / 65536;
   your_turn::require_predicted({
