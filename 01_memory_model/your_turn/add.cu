@@ -7,6 +7,8 @@
 // two warps is held up at its first load. The second kernel is compiled to no atomic instruction,
 // in shared memory neither. This needs a GPU.
 //
+// Difficulty 1 of 5, about 15 minutes.
+//
 //   cmake -S 01_memory_model -B build/your_add -DEXERCISE=add
 //   cmake --build build/your_add && build/your_add/your_add
 #include "add.hpp"

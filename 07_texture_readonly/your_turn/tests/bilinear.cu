@@ -79,7 +79,7 @@ namespace endless {
 
 __device__ float bilinear(const float* image, int width, int height, float x, float y) {
   volatile const float* first = image;
-  while (*first >= 0) continue;  // a loop without a load or a store the compiler may leave out
+  while (*first >= 0) continue;
   return image[0];
 }
 
@@ -99,7 +99,7 @@ namespace empty_endless {
 __device__ float bilinear(const float* image, int width, int height, float x, float y) {
   const float left = floorf(x - 0.5f), top = floorf(y - 0.5f);
   const float across = x - 0.5f - left, down = y - 0.5f - top;
-  while (across >= 0) continue;  // always, and with nothing in it
+  while (across >= 0) continue;  // always; the compiler leaves it there
   const int x0 = min(max(int(left), 0), width - 1), x1 = min(max(int(left) + 1, 0), width - 1);
   const int y0 = min(max(int(top), 0), height - 1), y1 = min(max(int(top) + 1, 0), height - 1);
   const float* above = image + size_t(y0) * width;
