@@ -255,6 +255,9 @@ class HostileFiles(InFolder):
                             ["combine.py", path, path, "-o", self.folder / "all.csv"], ["figures.py", path],
                             ["pages.py", path], ["pages.py", "--check", path], ["draw_little.py", path],
                             ["draw_memories.py", path], ["draw_banks.py", path], ["draw_overlap.py", path], ["draw_crossing.py", path], ["rename_keys.py", keys, path],
+
+
+                            ["draw_memories.py", path], ["draw_banks.py", path], ["draw_map.py", path], ["rename_keys.py", keys, path],
                             ["rename_keys.py", path, self.sound], ["upgrade_results.py", path]):
                 with self.subTest(" ".join(map(str, command))):
                     done = run(*command)
@@ -1144,6 +1147,37 @@ class Memories(InFolder):
         self.assertIn("r.csv has no memories of a GPU", done.stderr)
         self.assertEqual(run("draw_memories.py").returncode, 2)
         self.assertEqual(run("draw_memories.py", saved, "-o", "memories.txt").returncode, 2)
+
+
+class Map(InFolder):
+    """The figure of the L2's two sides, by multiprocessor."""
+
+    def of(self, key, number, cycles):
+        return record(topic="01_memory_model", experiment="latency", case=key, kind="counted", metric="latency", unit="cycles",
+                      value=cycles, at=str(number))
+
+    @unittest.skipUnless(matplotlib, "matplotlib is missing")
+    def test_each_multiprocessor_that_was_saved_is_drawn(self):
+        # number 1 is missing: a slice of a GPU
+        found = [self.of("far_by_multiprocessor", 0, 70), self.of("far_by_multiprocessor", 2, 75),
+                 self.of("near_by_multiprocessor", 10, 44), self.of("near_by_multiprocessor", 2, 41.6)]
+        for name, rows, lines in (("map", found, ["near side: 2 multiprocessors, 42 to 44 cycles",
+                                                  "far side: 2 multiprocessors, 70 to 75 cycles"]),
+                                  ("one", found[2:], ["near side: 2 multiprocessors, 42 to 44 cycles"])):
+            page = self.write("README.md", f"<!-- figure: {name}.svg = {name}.csv draw_map.py -->\n")
+            saved = self.save(f"{name}.csv", *rows)
+            self.assertEqual(run("figures.py", page).returncode, 0)
+            drawn = (self.folder / f"{name}.svg").read_text(encoding="utf-8")
+            self.assertEqual("<!-- far side" in drawn, len(lines) == 2)
+            self.assertEqual(run("draw_map.py", saved, "-o", self.folder / "again.svg").stdout.splitlines(), lines)
+
+    def test_a_file_without_a_map_and_wrong_command_lines(self):
+        saved = self.save("r.csv", timed("a", "measured", 1))
+        done = run("draw_map.py", saved)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("r.csv has no latencies by multiprocessor", done.stderr)
+        self.assertEqual(run("draw_map.py").returncode, 2)
+        self.assertEqual(run("draw_map.py", saved, "-o", "map.txt").returncode, 2)
 
 
 class Little(InFolder):
