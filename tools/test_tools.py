@@ -1615,7 +1615,8 @@ class OtherPages(unittest.TestCase):
     root = TOOLS.parent
 
     def test_links_lead_somewhere(self):
-        done = run("pages.py", "--check", TOOLS / "LAB_PLANS.md", TOOLS / "OTHER_GPUS.md")
+        pages = [TOOLS / f"{name}.md" for name in ("LAB_PLANS", "COURSE", "EXAM", "OTHER_GPUS")]
+        done = run("pages.py", "--check", *pages)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
     def test_the_lab_plans_name_what_is_there(self):
@@ -1630,10 +1631,27 @@ class OtherPages(unittest.TestCase):
             for exercise in exercises:
                 self.assertTrue((self.root / f"{exercise}.cu").is_file(), exercise)
 
+    def test_there_are_six_exam_questions_for_each_topic_with_points_a_place_and_an_answer(self):
+        text = (TOOLS / "EXAM.md").read_text(encoding="utf-8")
+        for topic in range(1, 8):
+            section = text.split(f'<a id="topic-{topic:02}"></a>')[1].split('<a id="topic-')[0]
+            points = re.findall(rf"^\*\*{topic:02}-(\d)\*\* \((\d) points?\)", section, re.M)
+            self.assertEqual([question for question, _ in points], list("123456"), topic)
+            self.assertEqual(sum(int(each) for _, each in points), 10, topic)
+            self.assertEqual(len(re.findall(r"^Answered by .*\.md#", section, re.M)), 6, topic)
+            self.assertEqual(section.count("<details><summary>Expected answer</summary>"), 6, topic)
+
+    def test_the_course_names_every_exam_question(self):
+        questions = re.findall(r'id="(\d\d-\d)"', (TOOLS / "EXAM.md").read_text(encoding="utf-8"))
+        course = (TOOLS / "COURSE.md").read_text(encoding="utf-8")
+        self.assertEqual(len(questions), 42)
+        for question in questions:
+            self.assertIn(f"(EXAM.md#{question})", course)
+
     def test_the_minutes_of_a_session_are_two_hours(self):
         text = (TOOLS / "LAB_PLANS.md").read_text(encoding="utf-8")
         sessions = text.split("\n## Session ")[1:]
-        self.assertEqual([sum(map(int, re.findall(r"^\| (\d+) \|", each, re.M))) for each in sessions], [120] * 3)
+        self.assertEqual([sum(map(int, re.findall(r"^\| (\d+) \|", each, re.M))) for each in sessions], [120] * 5)
 
     def test_every_made_up_gpu_has_a_line(self):
         source = (self.root / "common/checks/made_up_devices.cpp").read_text(encoding="utf-8")

@@ -47,7 +47,7 @@ std::string verdict_if(const Experiment& experiment, const std::string& part,
   TEST_CASE(#name ": tasks at awkward sizes") {                                                  \
     check_tasks(name##_experiment, {1, 31, 257, 1009, 65537});                                   \
   }                                                                                              \
-  TEST_CASE(#name ": tasks at a million elements" * doctest::test_suite("million")) {            \
+  TEST_CASE(#name ": tasks at a million elements" * doctest::test_suite("long")) {               \
     check_tasks(name##_experiment, {1000003});                                                   \
   }                                                                                              \
   TEST_CASE(#name ": the model equals what was counted on an NVIDIA H200") {                     \
