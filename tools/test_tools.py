@@ -838,14 +838,26 @@ class Profile(InFolder):
             case "$*" in
               "--list-test-cases --device 99") exit 2 ;;  # there is a GPU
               "--list-test-cases") echo "a: profile launches" ;;
+              "--test-case=*profile launches") exit 0 ;;  # launches nothing
               *"--list-test-cases") exit 0 ;;  # the counters are those of this program
               *) {compared} ;;
             esac
             """)
         os.chmod(sample, 0o755)
         self.write("profile/some_topic-counters.csv", "".join(f"read,stride 1,{metric},4\n" for metric in self.metrics))
-        return subprocess.run(["cmake", f"-DSAMPLE={sample}", f"-DNCU={sys.executable}", f"-DPYTHON={sys.executable}", "-P",
-                               TOOLS.parent / "cmake/profile.cmake"], capture_output=True, text=True)
+        return self.script()
+
+    def script(self):
+        return subprocess.run(["cmake", f"-DSAMPLE={self.folder / 'some_topic'}", f"-DNCU={sys.executable}",
+                               f"-DPYTHON={sys.executable}", "-P", TOOLS.parent / "cmake/profile.cmake"],
+                              capture_output=True, text=True)
+
+    def test_a_sample_that_launches_nothing_to_be_counted_is_skipped(self):
+        self.profiled("exit 0")  # makes the sample
+        (self.folder / "profile/some_topic-counters.csv").unlink()
+        done = self.script()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("skipped: some_topic predicts nothing", done.stderr)
 
     def test_counts_that_equal_the_model_pass_and_nothing_compared_fails(self):
         for compared, code in (("echo '  read  stride 1  sectors  4  4'", 0), ("echo nothing", 1),
