@@ -41,16 +41,17 @@ def draw(gpu, sides, output):
     matplotlib.rcParams.update({"svg.hashsalt": "cuda memory", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(8, 4.2))
-    for words, colour, points in sides:
+    span = max(max(y for _, y in points) - min(y for _, y in points) for _, _, points in sides) + 10  # cycles, the same in both
+    figure, panels = plt.subplots(len(sides), 1, figsize=(8, 2.4 * len(sides)), sharex=True, squeeze=False)
+    for axes, (words, colour, points) in zip(panels[::-1, 0], sides):  # the far side above
         axes.plot(*zip(*points), linestyle="none", marker="o", markersize=3.5, color=colour)
-        last = points[-1]
-        middle = sorted(value for _, value in points)[len(points) // 2]
-        axes.annotate(words, (last[0], middle), xytext=(10, 0), textcoords="offset points", va="center", color=colour)
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("number of the multiprocessor")
-    axes.set_ylabel("cycles until a load from the L2 answers")
-    axes.set_title(f"{gpu}: the same lines of the L2, read by each multiprocessor", fontsize=10.5, loc="left")
+        values = [y for _, y in points]
+        middle = (min(values) + max(values)) / 2
+        axes.set_ylim(middle - span / 2, middle + span / 2)
+        axes.annotate(words, (1, 0.5), xycoords="axes fraction", xytext=(6, 0), textcoords="offset points", va="center", color=colour)
+        axes.set_ylabel("cycles of a load")
+    panels[-1, 0].set_xlabel("number of the multiprocessor")
+    panels[0, 0].set_title(f"{gpu}: the same lines of the L2, read by each multiprocessor", fontsize=10.5, loc="left")
     drawing.save(figure, output, bbox_inches="tight", dpi=150)
 
 

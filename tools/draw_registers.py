@@ -55,7 +55,9 @@ def draw(gpu, rows, output):
         shared = curve(rows, "hash_to_shared", "measured", metric, used)
         if shared:
             axes.plot(*zip(*shared), linestyle="none", marker="D", markersize=5, color="#f28e2b")
-            axes.annotate("spills go to shared memory", shared[0], xytext=(6, -12), textcoords="offset points", color="#c06000", fontsize=9)
+            if axes is all_axes[0]:
+                axes.annotate("spills go to\nshared memory", shared[0], xytext=(-8, -10), textcoords="offset points", ha="right",
+                              color="#c06000", fontsize=9)
         axes.set_ylabel(words)
         axes.set_ylim(bottom=0)
     needed = rows.get(("hash_bounded", ""), {}).get(("measured", "registers"))

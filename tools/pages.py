@@ -219,6 +219,8 @@ def table(found, experiment, parameter, columns, wanted, values="", first=""):
         return ", ".join(filter(None, [names[case], at])) if case or not parameter else f"{at} {parameter}"
 
     shown = Columns(units, rows.values(), {metric: words for metric, words in columns.items() if words}).shown()
+    if wanted:  # columns of rows that are not shown
+        shown = [(heading, text) for heading, text in shown if any(text(row) for row in rows.values())]
     lines = rule_off([first] + [heading for heading, _ in shown],
                      [[label(*key)] + [text(row) for _, text in shown] for key, row in rows.items()])
     return lines + source_line(chosen)

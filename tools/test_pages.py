@@ -369,6 +369,12 @@ class Tables(InFolder):
             "| stride (words) | sectors per request | time (ms): predicted | measured | measured / predicted |",
             "|---|---:|---:|---:|---:|", "| 1 | 4 | 2.500 | 2 | 0.80 |"])
 
+    def test_a_column_of_rows_that_are_not_shown_is_left_out(self):
+        found = [record(experiment="latency", case="near", kind="measured", metric="latency", unit="cycles", value=280),
+                 record(experiment="latency", case="each", kind="counted", metric="latency", unit="cycles", value=281, at="7")]
+        lines = self.lines("<!-- table: latency @ - | latency | near = L2 -->", *found)
+        self.assertEqual(lines[:3], ["|  | latency (cycles) |", "|---|---:|", "| L2 | 280 |"])
+
     def test_what_a_text_reports_has_a_heading_of_its_own(self):
         found = [record(experiment="structs", case="pairs", kind=kind, metric="efficiency", unit="%", value=value)
                  for kind, value in (("predicted", 1 / 3), ("then", 50))]
