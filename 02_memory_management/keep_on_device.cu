@@ -44,7 +44,7 @@ __global__ void finish(unsigned* out, const unsigned* x, size_t n) {
 
 // [step_by_block]
 // One block: thread t has the chain of the words t, t + 1024, t + 2048 ... A warp reads and writes
-// 32 neighbours. Only the multiplication waits for the word before; eight loads are under way.
+// 32 neighbours. Only the multiplication waits for the word before; eight loads are in flight.
 __global__ void __launch_bounds__(chains) step_by_block(unsigned* x, size_t n) {
   unsigned last = 0;
   size_t i = threadIdx.x;

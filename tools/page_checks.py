@@ -31,6 +31,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # to these. An empty list: the whole page.
 MOVED = {
     "01_memory_model/GLOSSARY.md": [],
+    "02_memory_management/README.md": [],
+    "02_memory_management/BEYOND.md": [],
     "03_access_patterns/README.md": [],
     "03_access_patterns/LAYOUT.md": [],
     "03_access_patterns/LETTERS.md": [],
