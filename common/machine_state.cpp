@@ -161,8 +161,11 @@ std::string host_nodes() {
       there[node] |= access((folder + std::to_string(node)).c_str(), F_OK) == 0;
   }
   std::string nodes;
-  for (int node = 0; node < most_nodes; ++node)
-    if (there[node]) nodes += (nodes.empty() ? "" : ",") + std::to_string(node);
+  for (int node = 0; node < most_nodes; ++node) {
+    if (!there[node]) continue;
+    if (!nodes.empty()) nodes += ',';
+    nodes += std::to_string(node);
+  }
   return nodes.empty() ? "unknown" : nodes;
 }
 

@@ -5,12 +5,15 @@
     tools/draw_ideas.py rules -o 03_access_patterns/drawings/rules.svg
     tools/draw_ideas.py operands -o 03_access_patterns/drawings/operands.svg
     tools/draw_ideas.py tile -o 04_bandwidth/drawings/tile.svg
+    tools/draw_ideas.py texels -o 07_texture_readonly/drawings/texels.svg
 
     layouts  what a warp's requests take from the sectors of an array of structures, a structure of arrays, and an array
              of aligned structures
     rules    what moves for the 32 addresses of a warp, by the rules of five generations of GPUs
     operands what a warp reads of B and of the transposed B at one step of a matrix product
     tile     a column of a tile in shared memory, in rows of 32 words and of 33
+    texels   which lanes share a request of a load and of a fetch, and which sectors and lines of an image in rows and of
+             one in a CUDA array a column and a patch touch
 """
 import argparse
 import pathlib
@@ -268,7 +271,70 @@ def draw_tile():
     return svg(x - 16, top + cell * LANES + 30, parts)
 
 
-DRAWINGS = {"layouts": draw_layouts, "rules": draw_rules, "operands": draw_operands, "tile": draw_tile}
+# ---- texels ----------------------------------------------------------------------------------------------------------
+
+
+FETCHED = 4  # lanes of a fetch that share a request
+SHAPES = {"rows": ((8, 1), (32, 1)), "array": ((4, 2), (8, 4))}  # texels of a sector and of a line: wide, high
+
+
+def parts_of(texels, shape):
+    """The sectors, or lines, of this shape in which the texels (x, y) lie."""
+    return {(x // shape[0], y // shape[1]) for x, y in texels}
+
+
+def walk_said(name, texels, layout):
+    sector, line = SHAPES[layout]
+    most = max(len(parts_of(texels[lane:lane + FETCHED], sector)) for lane in range(0, LANES, FETCHED))
+    sectors, lines = len(parts_of(texels, sector)), len(parts_of(texels, line))
+    return f"{name}: {sectors} sectors in {lines} line{'s' * (lines > 1)}; a request of a fetch touches {most} sector{'s' * (most > 1)}"
+
+
+def draw_texels():
+    cell, left, wide, high = 16, 16, 32, 8
+    column = [(4, lane) for lane in range(LANES)]
+    patch = [(16 + lane % 8, lane // 8) for lane in range(LANES)]
+    parts = [text(left, 20, "Which lanes share a request, and which texels share a sector", class_="title"), text(
+        left, 37, "a number is a lane; above, a frame is one request; below, a colour is a sector and a frame is a line", class_="said")]
+    y = 50
+    for name, lanes in (("a load: one request", LANES), (f"a fetch: {LANES // FETCHED} requests", FETCHED)):
+        for lane in range(LANES):
+            parts.append(box(left + cell * lane, y, cell, cell, WANTED[0] if lanes == LANES else WANTED[1]))
+            parts.append(text(left + cell * (lane + 0.5), y + 11.5, str(lane), class_="on"))
+        for lane in range(0, LANES, lanes):
+            parts.append(f'<path d="M{left + cell * lane} {y}h{cell * lanes}v{cell}h{-cell * lanes}z" class="request"/>')
+        parts.append(text(left + cell * LANES + 10, y + 12, name, class_="said"))
+        y += cell + 8
+    for layout, name in (("rows", "an image in rows"), ("array", "an image in a CUDA array")):
+        (sector_wide, sector_high), (line_wide, line_high) = SHAPES[layout]
+        y += 24
+        parts.append(text(left, y - 8, f"{name}: a sector of 32 bytes is {sector_wide} x {sector_high} texels of 4 bytes, "
+                          f"a line {line_wide} x {line_high}", class_="said"))
+        for row in range(0, high, sector_high):
+            for at in range(0, wide, sector_wide):
+                colour = (at // sector_wide + 3 * (row // sector_high)) % len(WANTED)
+                parts.append(box(left + cell * at, y + cell * row, cell * sector_wide, cell * sector_high, LEFT_OVER[colour]))
+                for lane, (x, below) in [*enumerate(column), *enumerate(patch)]:
+                    if at <= x < at + sector_wide and row <= below < row + sector_high:
+                        parts.append(box(left + cell * x, y + cell * below, cell, cell, WANTED[colour]))
+                        parts.append(text(left + cell * (x + 0.5), y + cell * below + 11.5, str(lane), class_="on"))
+        for row in range(0, high, line_high):
+            for at in range(0, wide, line_wide):
+                parts.append(f'<path d="M{left + cell * at} {y + cell * row}h{cell * line_wide}v{cell * line_high}'
+                             f'h{-cell * line_wide}z" class="line"/>')
+        y += cell * high
+        parts += [text(left, y + 16, walk_said("column of 32 texels (8 are drawn)", column, layout), class_="said"),
+                  text(left, y + 32, walk_said("patch of 8 x 4 texels", patch, layout), class_="said")]
+        y += 38
+    for said in ("counted on an H200: four lanes share a request of a fetch, and the array's sectors are 4 x 2 texels",
+                 "inferred from rates: the array's lines are 8 x 4 texels; NVIDIA documents none of the three"):
+        parts.append(text(left, y + 12, said, class_="said"))
+        y += 16
+    style = "<style>.request, .line { fill: none; stroke: #303030; stroke-width: 1.6 } .line { stroke-width: 1 }</style>"
+    return svg(left + cell * wide + 152, y + 12, [style, *parts])
+
+
+DRAWINGS = {"layouts": draw_layouts, "rules": draw_rules, "operands": draw_operands, "tile": draw_tile, "texels": draw_texels}
 
 
 def main():
