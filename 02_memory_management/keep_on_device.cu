@@ -263,8 +263,8 @@ std::vector<Shown> columns() {
   return {in_unit(compared("us", "duration", "us", 1), us), spread()};
 }
 
-/// The host's step alone. Bytes alone do not explain its time: a byte of 16 MiB took two thirds as
-/// long as one of 64 KiB, and there is no model.
+/// The host's step alone. Bytes alone do not explain its time on every host: on one, a byte of
+/// 16 MiB took two thirds as long as one of 64 KiB. There is no model.
 void measure_host_step(const Run& run, const std::vector<size_t>& sizes) {
   Sheet sheet(run, "the host's step alone, bytes", columns(), "bytes");
   for (const size_t bytes : sizes)
