@@ -44,7 +44,7 @@ __global__ void finish(unsigned* out, const unsigned* x, size_t n) {
 
 // [step_by_block]
 // One block: thread t has the chain of the words t, t + 1024, t + 2048 ... A warp reads and writes
-// 32 neighbours. Only the multiplication waits for the word before; eight loads are under way.
+// 32 neighbours. Only the multiplication waits for the word before; eight loads are in flight.
 __global__ void __launch_bounds__(chains) step_by_block(unsigned* x, size_t n) {
   unsigned last = 0;
   size_t i = threadIdx.x;
@@ -263,8 +263,8 @@ std::vector<Shown> columns() {
   return {in_unit(compared("us", "duration", "us", 1), us), spread()};
 }
 
-/// The host's step alone. Bytes alone do not explain its time: a byte of 16 MiB took two thirds as
-/// long as one of 64 KiB, and there is no model.
+/// The host's step alone. Bytes alone do not explain its time on every host: on one, a byte of
+/// 16 MiB took two thirds as long as one of 64 KiB. There is no model.
 void measure_host_step(const Run& run, const std::vector<size_t>& sizes) {
   Sheet sheet(run, "the host's step alone, bytes", columns(), "bytes");
   for (const size_t bytes : sizes)

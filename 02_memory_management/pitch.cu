@@ -36,7 +36,7 @@ constexpr unsigned block_threads = 256;
 constexpr unsigned block_rows = block_threads / 32;
 
 // [add_one]
-// A warp takes a row and walks along it, 32 neighbouring elements in a step, four steps under way:
+// A warp takes a row and walks along it, 32 neighbouring elements in a step, four steps in flight:
 // aligned in a pitched row, anywhere in a packed one. What lies between rows it leaves alone.
 template <class Word>
 __global__ void add_one(Word* __restrict__ out, const Word* __restrict__ in, Rows rows) {

@@ -12,6 +12,7 @@ import pathlib
 from xml.sax.saxutils import escape
 
 import records
+from draw_overlap import tick_of
 
 BYTES = 64 * 2 ** 20
 # experiment, key, at, what a reader sees, colour
@@ -48,13 +49,18 @@ def draw(bars):
         y, wide = 12 + row * ROW, max(1.0, ms / most * WIDE)
         parts += [text(LEFT - 10, y + 16, words, "end"), text(LEFT + wide + 8, y + 16, said(rate, ms)),
                   f'<rect x="{LEFT}" y="{y}" width="{wide:.1f}" height="24" fill="{colour}"/>']
-    high = 12 + len(bars) * ROW + 24
-    parts.append(text(LEFT, high - 10, "ms for 64 MiB: a shorter bar is better"))
+    bottom, tick = 12 + len(bars) * ROW, tick_of(most)
+    parts.append(f'<path d="M{LEFT} {bottom}h{WIDE}" class="axis"/>')
+    for k in range(int(most / tick) + 1):
+        x = LEFT + k * tick / most * WIDE
+        parts += [f'<path d="M{x:.1f} {bottom}v5" class="axis"/>', text(x, bottom + 18, f"{k * tick:g}", "middle")]
+    parts.append(text(LEFT + WIDE / 2, bottom + 36, "ms for 64 MiB (GB/s in brackets)", "middle"))
+    high = bottom + 46
     wide = LEFT + WIDE + 170
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}"'
         ' font-family="DejaVu Sans, Verdana, Helvetica, Arial, sans-serif" font-size="12" role="img">',
-        f'<rect width="{wide}" height="{high}" fill="#fff"/>', *parts, "</svg>", ""])
+        "<style>.axis { stroke: #404040 }</style>", f'<rect width="{wide}" height="{high}" fill="#fff"/>', *parts, "</svg>", ""])
 
 
 def main():

@@ -86,7 +86,7 @@ def draw_panel(timeline, scale):
             parts.append(f'<rect x="{start * scale:.1f}" y="{row * STEP}" width="{wide:.1f}" height="{LANE}"'
                          f' fill="{COLOURS[stage][chunk % 2]}"/>')
             if wide >= 16:
-                parts.append(text(start * scale + wide / 2, row * STEP + 14, str(chunk + 1), class_="on"))
+                parts.append(text(start * scale + wide / 2, row * STEP + 14, str(chunk + 1), fill="#202020" if chunk % 2 else "#fff"))
     if timeline.predicted is not None:
         parts.append(f'<path d="M{timeline.predicted * scale:.1f} -2V{high}" class="predicted"/>')
     return parts
@@ -110,7 +110,7 @@ def draw(timelines):
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}"'
         ' font-family="DejaVu Sans, Verdana, Helvetica, Arial, sans-serif" font-size="11" text-anchor="middle" role="img">',
-        "<style>.title { font-size: 12px; font-weight: bold; text-anchor: start } .on { fill: #fff }",
+        "<style>.title { font-size: 12px; font-weight: bold; text-anchor: start }",
         ".axis { stroke: #404040 } .predicted { stroke: #202020; stroke-dasharray: 3 2; fill: none }</style>",
         f'<rect width="{wide}" height="{high}" fill="#fff"/>', *parts, "</svg>", ""])
 

@@ -33,6 +33,8 @@ MOVED = {
     "01_memory_model/README.md": [],
     "01_memory_model/BEYOND.md": [],
     "01_memory_model/GLOSSARY.md": [],
+    "02_memory_management/README.md": [],
+    "02_memory_management/BEYOND.md": [],
     "03_access_patterns/README.md": [],
     "03_access_patterns/LAYOUT.md": [],
     "03_access_patterns/LETTERS.md": [],
