@@ -110,12 +110,19 @@ class Flush {
 
 // ---- latency_halves.cu ----
 
+/// Of one multiprocessor: cycles of a load from its own side of the L2, and from the other side.
+struct OfMultiprocessor {
+  unsigned number;
+  Statistics near, far;
+};
+
 /// Cycles of a load that finds its line in the L2, where another multiprocessor's read has left it.
 struct Distances {
   Statistics near;
   Statistics far;  ///< none where no multiprocessor is on another side
   Statistics near_ns, far_ns;
   int same_side = 0, other_side = 0;
+  std::vector<OfMultiprocessor> map;  ///< of those that a block was placed on
 };
 Distances measure_halves(const Device& device, unsigned reads);
 

@@ -9,7 +9,8 @@
 //   cmake -S 01_memory_model -B build/latency -DEXPERIMENTS=latency
 //   cmake --build build/latency && build/latency/01_memory_model
 //
-// latency_halves.cu: near and far in the L2; latency_bandwidth.cu: what the whole GPU reads.
+// latency_halves.cu: near and far in the L2; latency_bandwidth.cu: what the whole GPU reads;
+// latency_warps.cu: what many warps make of the latency of registers.
 #include "latency.hpp"
 
 #include <algorithm>
@@ -305,9 +306,6 @@ chase::Load load_of(const Chase& chase, DeviceBuffer<Answer>& answer, unsigned t
 
 // ---- prediction ----
 
-/// The guide on arithmetic: "typically 4 clock cycles" from 7.0 on, about 6 on 5.x and 6.x.
-double dependent_arithmetic_cycles(int major) { return major >= 7 ? 4 : 6; }
-
 /// Bytes that L1 may hold. From 7.0 on it is one array with shared memory, and may take about what
 /// shared memory may. Before, no call reports it; the guide has 24 to 48 KiB.
 double l1_bytes(const cudaDeviceProp& prop) {
@@ -575,6 +573,30 @@ void measure_places(const Run& run, Once<OfPlaces> found) {
   run.report.note("ns: by the GPU's timer, of loads that leave the multiprocessor");
 }
 
+/// The same two distances of each multiprocessor: saved, and told in a line. The keys' `at` is the
+/// number of the multiprocessor.
+void keep_map(const Run& run, Once<chase::Distances>& found) {
+  const auto of_each = [&](const char* key, Statistics chase::OfMultiprocessor::*side) {
+    double least = INFINITY, most = 0;
+    const int count = run.device ? run.device->prop.multiProcessorCount : 0;
+    for (int number = 0; number < count; ++number) {
+      const double cycles = ask(run, Ref(key, number), latency, "cycles", [&] {
+                              for (const chase::OfMultiprocessor& each : found().map)
+                                if (int(each.number) == number) return each.*side;
+                              return Statistics{};
+                            }).median;
+      if (cycles > 0) least = std::min(least, cycles), most = std::max(most, cycles);
+    }
+    return most > 0 ? fixed(least, 0) + " to " + fixed(most, 0) : std::string();
+  };
+  const std::string near = of_each("near_by_multiprocessor", &chase::OfMultiprocessor::near);
+  const std::string far = of_each("far_by_multiprocessor", &chase::OfMultiprocessor::far);
+  if (!near.empty())
+    run.report.note("by multiprocessor: near " + near + " cycles" +
+                    (far.empty() ? "" : ", far " + far) +
+                    "; saved, and drawn by tools/draw_map.py");
+}
+
 /// First reads of a line that another multiprocessor has read into the L2. Returns whether some of
 /// them are far.
 bool measure_sides(const Run& run, Once<chase::Distances> found) {
@@ -602,6 +624,7 @@ bool measure_sides(const Run& run, Once<chase::Distances> found) {
         fixed(other.median, 0));
   if (!far && run.device)
     run.report.note("this L2 has no far half: whichever multiprocessor read a line, it is as near");
+  keep_map(run, found);
   return far;
 }
 
@@ -650,6 +673,7 @@ void run_latency(const Run& run) {
   }
   rings.found.reset();
   run_bandwidth(run);
+  run_warps(run);
 }
 
 // ---- claims ----
@@ -693,7 +717,8 @@ std::vector<Claim> claims(const Run& run) {
            .rule = beats(100, 150),
            .levels = {times("chase_dram", "chase_shared")},
            .unless = too_small},
-          bandwidth_claim(run)};
+          bandwidth_claim(run),
+          warps_claim()};
 }
 
 // ---- what it declares ----
@@ -706,6 +731,12 @@ Needs needs(const Run& run) {
       .touched = std::min(double(dram_ring_bytes(*run.device, size_t(ring))), bandwidth.touched)};
 }
 
+std::vector<Checked> tasks(size_t n) {
+  std::vector<Checked> all = bandwidth_tasks(n);
+  for (Checked& each : warps_tasks(n)) all.push_back(std::move(each));
+  return all;
+}
+
 }  // namespace
 
 extern const Experiment latency_experiment{
@@ -714,5 +745,5 @@ extern const Experiment latency_experiment{
     .run = run_latency,
     .claims = claims,
     .needs = needs,
-    .tasks = bandwidth_tasks,
+    .tasks = tasks,
 };

@@ -2,11 +2,12 @@
 // its home in one of them. A multiprocessor of the other side finds it there, further away, when it
 // reads it for the first time; after that its own half holds a copy, so that a ring which is read
 // again and again is near. Here each multiprocessor in turn reads a ring into the emptied L2, and
-// then one thread follows that ring for the first time.
+// then one thread of another follows that ring for the first time. For the map, one multiprocessor
+// of each side reads the ring, and a thread of each multiprocessor follows it.
 //
 //   1  place       each block says on which multiprocessor it is
 //   2  read_there  one multiprocessor reads the ring
-//   3  read_first  one thread follows it, and times each load
+//   3  read_first  one thread of another follows it, and times each load
 #include <algorithm>
 
 #include "chase.cuh"
@@ -47,19 +48,22 @@ __global__ void read_there(unsigned long long* sums, size_t ring, unsigned slots
 
 /// What read_first() leaves beside the cycles.
 struct Walk {
-  unsigned long long end;   // where it stood after the last load
-  unsigned multiprocessor;  // where it ran
-  long long cycles;         // of the whole walk,
-  unsigned long long ns;    // and nanoseconds
+  unsigned long long end;  // where it stood after the last load
+  long long cycles;        // of the whole walk,
+  unsigned long long ns;   // and nanoseconds
 };
 
 // [read_first]
-// One thread follows the ring for the first time and notes the clock behind each load: the next
-// load waits for this one's answer, and the clock is read when it has been sent. So two readings
-// are one answer apart.
-__global__ void read_first(unsigned* cycles, Walk* walk, size_t ring, unsigned slots,
-                           unsigned reads) {
+// On the multiprocessor `walker` one thread follows the ring for the first time and notes the clock
+// behind each load: the next load waits for this one's answer, and the clock is read when it has
+// been sent. So two readings are one answer apart.
+__global__ void read_first(unsigned* cycles, Walk* walk, unsigned* walks, size_t ring,
+                           unsigned slots, unsigned reads, unsigned walker) {
   __shared__ unsigned clocks[most_reads + 1];
+  unsigned number;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(number));
+  if (number != walker || threadIdx.x != 0) return;
+  if (atomicAdd(walks, 1u) != 0) return;  // of two blocks on that multiprocessor one
   size_t address = ring + slot_bytes * size_t(slot_at(0, slots));
   const unsigned long long start_ns = timer_ns();
   const long long start = clock64();
@@ -70,9 +74,7 @@ __global__ void read_first(unsigned* cycles, Walk* walk, size_t ring, unsigned s
   const long long all = clock64() - start;
   const unsigned long long all_ns = timer_ns() - start_ns;
   for (unsigned k = 0; k < reads; ++k) cycles[k] = clocks[k + 1] - clocks[k];
-  unsigned number;
-  asm volatile("mov.u32 %0, %%smid;" : "=r"(number));
-  *walk = {address - ring, number, all, all_ns};
+  *walk = {address - ring, all, all_ns};
 }
 // [/read_first]
 
@@ -101,22 +103,79 @@ std::vector<unsigned> multiprocessors(const Device& device) {
   return found;
 }
 
-/// Reads the ring on one multiprocessor into the L2. False if no block was placed there.
-bool read_on(unsigned reader, const Device& device, size_t ring, unsigned slots,
-             const std::vector<unsigned long long>& right, DeviceBuffer<unsigned long long>& sums) {
-  sums.poison();
-  read_there<<<device.prop.multiProcessorCount, readers>>>(sums.data(), ring, slots, reader);
-  CUDA_CHECK_LAUNCH();
-  const std::vector<unsigned long long> found = sums.to_host();
-  if (found[0] == ~0ull) return false;
-  require_right(found == right, "latency: what was read into the L2");
-  return true;
-}
-
 /// Loads that are timed: the walk must not come round, and the clocks have to fit.
 unsigned reads_of(unsigned slots, unsigned reads) {
   return std::min({reads, most_reads, slots - 2});
 }
+
+/// On each multiprocessor fewer do: there are two walks on each.
+unsigned reads_of_the_map(unsigned reads) { return std::min(reads, 2048u); }
+
+// ---- one walk ----
+
+/// A ring, and what reads it on one multiprocessor and follows it on another.
+class Halves {
+ public:
+  Halves(const Device& device, unsigned slots)
+      : blocks_(unsigned(device.prop.multiProcessorCount)),
+        slots_(slots),
+        memory_(size_t(slots) * slot_bytes),
+        ring_(chase::linked(memory_, slots)),
+        flush_(device.l2_bytes()),
+        sums_(readers),
+        cycles_(most_reads),
+        walk_(1),
+        walks_(1) {
+    right = sums_by_host(ring_, slots);
+  }
+
+  std::vector<unsigned long long> right;  ///< what read_there() must leave
+
+  /// Reads the ring on one multiprocessor into the L2. False if no block was placed there.
+  bool read_on(unsigned reader) {
+    sums_.poison();
+    read_there<<<blocks_, readers>>>(sums_.data(), ring_, slots_, reader);
+    CUDA_CHECK_LAUNCH();
+    const std::vector<unsigned long long> found = sums_.to_host();
+    if (found[0] == ~0ull) return false;
+    require_right(found == right, "latency: what was read into the L2");
+    return true;
+  }
+
+  /// The cycles of each of the first loads on `walker`, and the nanoseconds of a cycle meanwhile.
+  struct Loads {
+    std::vector<unsigned> cycles;  ///< none if no block was placed on one of the two
+    double ns_per_cycle = NAN;
+  };
+  Loads walk_on(unsigned walker, unsigned reader, unsigned reads) {
+    flush_();
+    if (!read_on(reader)) return {};
+    cycles_.poison();
+    walk_.poison();
+    walks_.copy_from(std::vector<unsigned>{0});
+    read_first<<<blocks_, readers>>>(cycles_.data(), walk_.data(), walks_.data(), ring_, slots_,
+                                     reads, walker);
+    CUDA_CHECK_LAUNCH();
+    if (walks_.to_host()[0] == 0) return {};
+    const Walk found = walk_.to_host()[0];
+    const unsigned long long end =
+        (unsigned long long)slot_bytes * chase::slot_at(reads + 1, slots_);
+    require_right(found.end == end, "latency: a first walk ended elsewhere");
+    std::vector<unsigned> cycles = cycles_.to_host();
+    cycles.resize(reads);
+    return {std::move(cycles), exact_ns(found.ns) / double(found.cycles)};
+  }
+
+ private:
+  unsigned blocks_, slots_;
+  DeviceBuffer<char> memory_;
+  size_t ring_;
+  chase::Flush flush_;
+  DeviceBuffer<unsigned long long> sums_;
+  DeviceBuffer<unsigned> cycles_;
+  DeviceBuffer<Walk> walk_;
+  DeviceBuffer<unsigned> walks_;
+};
 
 // ---- what the cycles say ----
 
@@ -127,25 +186,38 @@ double third_quartile(const std::vector<unsigned>& in_order) {
   return in_order[in_order.size() * 3 / 4];
 }
 
+/// Which walks, whose third quartiles these are, followed a reader of the other side. Walks after
+/// readers of one side differ far less than by 1.2.
+std::vector<bool> which_are_far(const std::vector<double>& quartiles) {
+  double least = INFINITY, most = 0;
+  for (const double q : quartiles) least = std::min(least, q), most = std::max(most, q);
+  std::vector<bool> far;
+  for (const double q : quartiles) far.push_back(most > 1.2 * least && q > (least + most) / 2);
+  return far;
+}
+
+std::vector<double> third_quartiles(std::vector<std::vector<unsigned>>& of_walks) {
+  std::vector<double> all;
+  for (std::vector<unsigned>& cycles : of_walks) {
+    std::sort(cycles.begin(), cycles.end());
+    all.push_back(third_quartile(cycles));
+  }
+  return all;
+}
+
 /// `of_readers`: the cycles of each load, after each reader in turn. `ns_per_cycle`: what the clock
 /// of the multiprocessor was during each of these walks, by the GPU's timer.
 chase::Distances distances_of(std::vector<std::vector<unsigned>> of_readers,
                               const std::vector<double>& ns_per_cycle) {
-  double least = INFINITY, most = 0;
-  for (std::vector<unsigned>& cycles : of_readers) {
-    std::sort(cycles.begin(), cycles.end());
-    least = std::min(least, third_quartile(cycles));
-    most = std::max(most, third_quartile(cycles));
-  }
-  const bool two_sides = most > 1.2 * least;  // runs after readers of one side differ far less
+  const std::vector<double> quartiles = third_quartiles(of_readers);
+  const std::vector<bool> is_far = which_are_far(quartiles);
   std::vector<double> near, far;
   Readings near_ns, far_ns;
   for (size_t i = 0; i < of_readers.size(); ++i) {
     const std::vector<unsigned>& cycles = of_readers[i];
-    const bool is_far = two_sides && third_quartile(cycles) > (least + most) / 2;
-    const double found = is_far ? third_quartile(cycles) : double(cycles[cycles.size() / 2]);
-    (is_far ? far : near).push_back(found);
-    (is_far ? far_ns : near_ns).ms.push_back(found * ns_per_cycle[i]);
+    const double found = is_far[i] ? quartiles[i] : double(cycles[cycles.size() / 2]);
+    (is_far[i] ? far : near).push_back(found);
+    (is_far[i] ? far_ns : near_ns).ms.push_back(found * ns_per_cycle[i]);
   }
   chase::Distances found;
   if (!near.empty()) found.near = summarize(near);
@@ -157,35 +229,53 @@ chase::Distances distances_of(std::vector<std::vector<unsigned>> of_readers,
   return found;
 }
 
+/// What one multiprocessor's loads took after the reader of one side, and after that of the other;
+/// with one reader, where there is one side, all are near.
+chase::OfMultiprocessor on_the_map(unsigned number, std::vector<std::vector<unsigned>> walks) {
+  const std::vector<double> quartiles = third_quartiles(walks);
+  const size_t far = quartiles.size() > 1 && quartiles[1] > quartiles[0];
+  const auto all_from = [](const std::vector<unsigned>& cycles, size_t first) {
+    return summarize(std::vector<double>(cycles.begin() + long(first), cycles.end()));
+  };
+  chase::OfMultiprocessor found{number, {}, {}};
+  found.near = all_from(walks[walks.size() > 1 ? 1 - far : 0], 0);
+  if (walks.size() > 1) found.far = all_from(walks[far], walks[far].size() / 2);  // the slower half
+  return found;
+}
+
 }  // namespace
 
 chase::Distances chase::measure_halves(const Device& device, unsigned reads) {
-  const unsigned ring_slots = unsigned(l2_ring_bytes(device.l2_bytes()) / slot_bytes);
-  reads = reads_of(ring_slots, reads);
-  const DeviceBuffer<char> memory(size_t(ring_slots) * slot_bytes);
-  const size_t ring = linked(memory, ring_slots);
-  const std::vector<unsigned long long> right = sums_by_host(ring, ring_slots);
-  const unsigned long long end = (unsigned long long)slot_bytes * slot_at(reads + 1, ring_slots);
-  const Flush flush(device.l2_bytes());
-  DeviceBuffer<unsigned long long> sums(readers);
-  DeviceBuffer<unsigned> cycles(reads);
-  DeviceBuffer<Walk> walk(1);
-  int here = -1;  // the multiprocessor on which the walks run
+  const unsigned slots = unsigned(l2_ring_bytes(device.l2_bytes()) / slot_bytes);
+  reads = reads_of(slots, reads);
+  Halves halves(device, slots);
+  const std::vector<unsigned> numbers = multiprocessors(device);
+  std::vector<unsigned> readers_found;
   std::vector<std::vector<unsigned>> of_readers;
   std::vector<double> ns_per_cycle;
-  for (const unsigned reader : multiprocessors(device)) {
-    flush();
-    if (!read_on(reader, device, ring, ring_slots, right, sums)) continue;
-    cycles.poison();
-    walk.poison();
-    read_first<<<1, 1>>>(cycles.data(), walk.data(), ring, ring_slots, reads);
-    CUDA_CHECK_LAUNCH();
-    const Walk found = walk.to_host()[0];
-    require_right(found.end == end, "latency: a first walk ended elsewhere");
-    if (here < 0) here = int(found.multiprocessor);
-    if (int(found.multiprocessor) != here) continue;
-    of_readers.push_back(cycles.to_host());
-    ns_per_cycle.push_back(exact_ns(found.ns) / double(found.cycles));
+  for (const unsigned reader : numbers) {
+    Halves::Loads loads = halves.walk_on(numbers.front(), reader, reads);
+    if (loads.cycles.empty()) continue;
+    readers_found.push_back(reader);
+    of_readers.push_back(std::move(loads.cycles));
+    ns_per_cycle.push_back(loads.ns_per_cycle);
   }
-  return distances_of(of_readers, ns_per_cycle);
+  Distances found = distances_of(of_readers, ns_per_cycle);
+
+  const std::vector<bool> is_far = which_are_far(third_quartiles(of_readers));
+  std::vector<unsigned> of_each_side;  // a reader of this side, and one of the other
+  for (const bool side : {false, true}) {
+    const auto first = std::find(is_far.begin(), is_far.end(), side);
+    if (first != is_far.end()) of_each_side.push_back(readers_found[first - is_far.begin()]);
+  }
+  for (const unsigned walker : numbers) {
+    std::vector<std::vector<unsigned>> walks;
+    for (const unsigned reader : of_each_side) {
+      std::vector<unsigned> cycles = halves.walk_on(walker, reader, reads_of_the_map(reads)).cycles;
+      if (!cycles.empty()) walks.push_back(std::move(cycles));
+    }
+    if (!walks.empty() && walks.size() == of_each_side.size())
+      found.map.push_back(on_the_map(walker, std::move(walks)));
+  }
+  return found;
 }

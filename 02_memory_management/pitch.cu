@@ -36,7 +36,7 @@ constexpr unsigned block_threads = 256;
 constexpr unsigned block_rows = block_threads / 32;
 
 // [add_one]
-// A warp takes a row and walks along it, 32 neighbouring elements in a step, four steps under way:
+// A warp takes a row and walks along it, 32 neighbouring elements in a step, four steps in flight:
 // aligned in a pitched row, anywhere in a packed one. What lies between rows it leaves alone.
 template <class Word>
 __global__ void add_one(Word* __restrict__ out, const Word* __restrict__ in, Rows rows) {
@@ -340,7 +340,8 @@ void measure_copies(const Run& run) {
   const auto height = [most](double width) { return std::min(std::floor(most / width), 32768.0); };
   Sheet sheet(run, "cudaMemcpy2D, bytes a row", {gigabytes_per_second(1), spread()}, "row bytes");
   for (const std::string way : {"to_device", "to_host"})
-    for (const double width : {byte_width, row_width, 129.0, 513.0, 1025.0, 4097.0})
+    for (const double width : {byte_width, row_width, 129.0, 513.0, 1025.0, 4097.0}) {
+      if (run.quick && width > 129 && width != byte_width) continue;
       for (const char* layout : {"packed", "pitched"}) {
         const Ref ref("memcpy2d_" + way + "_" + layout, width);
         sheet.add({.ref = ref,
@@ -350,6 +351,7 @@ void measure_copies(const Run& run) {
                    .calibrates = !is_pitched(ref) && (width == byte_width || width == row_width),
                    .model = Model::host});
       }
+    }
   SharedByTasks ends([most] {
     return Ends{PinnedBuffer<Byte>(size_t(most)), DeviceBuffer<Byte>(32 * mib)};
   });

@@ -292,12 +292,14 @@ Sizes sizes_of(size_t largest, bool quick, bool full) {
 
 /// Bytes of the largest copies: on the GPU, and of the host's memory that it may pin.
 size_t largest_copy(const Run& run) {
-  const size_t by_default = (run.quick ? 64 : run.full ? 1024 : 512) * mib;
+  const size_t by_default = (run.quick ? 32 : run.full ? 1024 : 512) * mib;
   return fitting_size("--size, pinned and on the GPU,", options_of(run).size, by_default,
                       std::min(run.memory_there(), pinnable_bytes(run)),
                       [](size_t n) { return double(n); });
 }
 Sizes sizes_of(const Run& run) { return sizes_of(largest_copy(run), run.quick, run.full); }
+/// Of the texts' pair: six groups of larger copies would take long, and show the same rates.
+size_t judged_copy(const Run& run) { return std::min(largest_copy(run), 256 * mib); }
 size_t piece_of(const Run& run) { return std::min(largest_copy(run), 64 * mib); }
 
 std::string key_of(const Memory& kind, const Way& way) {
@@ -361,7 +363,7 @@ void measure_kind(const Run& run, const Memory& kind, double link) {
   for (const Way& way : ways)
     for (const size_t n : all) {
       const bool both = way.direction == Direction::both_ways;
-      // pageable both ways is staged one after the other: beyond 256 MiB it only takes long
+      // pageable both ways is staged one after the other: beyond 256 MiB more bytes show no more
       if (both && kind.kind == Kind::pageable && n > 256 * mib) continue;
       const bool ends = n == sizes.small || n == sizes.calibrating;
       sheet.add({.ref = {key_of(kind, way), double(n)},
@@ -396,9 +398,9 @@ void measure_kind(const Run& run, const Memory& kind, double link) {
   for (const size_t n : all) require_within_link(run, {key_of(kind, ways[0]), double(n)}, link);
 }
 
-/// The texts' pair, at the largest size: pageable and pinned memory, both ways, in six groups.
-void measure_largest(const Run& run) {
-  const size_t n = largest_copy(run);
+/// The texts' pair, where bytes alone count: pageable and pinned memory, both ways, in six groups.
+void measure_judged(const Run& run) {
+  const size_t n = judged_copy(run);
   SharedByTasks device([n] { return DeviceBuffer<Byte>(n); });
   SharedByTasks pageable([&] { return Ends(Kind::pageable, n, device()); });
   SharedByTasks pinned([&] { return Ends(Kind::pinned, n, device()); });
@@ -561,7 +563,7 @@ void run_transfer(const Run& run) {
                                                      : std::string("not told")));
   ask(run, "host", "virtual machine", "", [] { return single(!hypervisor().empty()); });
   for (const Memory& kind : kinds) measure_kind(run, kind, link);
-  measure_largest(run);
+  measure_judged(run);
   measure_combined(run);
   measure_registering(run);
   if (!run.quick) measure_excess(run);
@@ -570,7 +572,7 @@ void run_transfer(const Run& run) {
 // ---- claims ----
 
 std::vector<Claim> claims(const Run& run) {
-  const double n = double(largest_copy(run));
+  const double n = double(judged_copy(run));
   const char* const small = n < 64 * mib ? "of copies under 64 MiB the call is a part" : "";
   const double virtual_machine = run.results->value("host", "virtual machine").value.median;
   const char* const its_mapping =

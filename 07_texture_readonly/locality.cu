@@ -631,8 +631,8 @@ Predicted predicted_gbs(const Case& way, Path path, const Cost& cost, bool in_l2
 }
 
 /// The order of texels in arrays, L2's requests and L1's banks were found on compute capability 9.0
-/// only. With other rows, colours and volumes the model misses by up to 1.8, and nobody knows why;
-/// patches that overlap were not yet measured. No test holds those rows to it.
+/// only. With other rows, colours and volumes the model misses by up to 1.8, by loads of patches
+/// that overlap by up to 2.2, and nobody knows why. No test holds those rows to it.
 Model model_of(const Run& run, const Setting& s, const Case& c) {
   const bool held = s.calibrates && c.walk.reads == 1;
   return held && run.device && run.device->prop.major == 9 ? Model::traffic : Model::host;

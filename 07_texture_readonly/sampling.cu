@@ -349,7 +349,8 @@ Image shown_row() {
 
 /// Off the edges and centres of texels, so that rounding decides nothing: few to print, and many
 /// for a figure.
-constexpr float printed_x[] = {-1.2f, -0.7f, -0.1f, 0.1f, 0.4f, 0.6f, 0.9f, 1.1f, 1.6f, 2.3f};
+// double: a key is found again as the decimals that were saved
+constexpr double printed_x[] = {-1.2, -0.7, -0.1, 0.1, 0.4, 0.6, 0.9, 1.1, 1.6, 2.3};
 constexpr int figure_points = 128;
 float figure_x(int k) { return -1.5f + (float(k) + 0.5f) / 32; }
 
@@ -371,8 +372,8 @@ class RowReading {
 void show_row(const Run& run) {
   std::vector<Place> printed, figure;
   std::vector<Column> columns;
-  for (const float x : printed_x) {
-    printed.push_back({x, 0, 0});
+  for (const double x : printed_x) {
+    printed.push_back({float(x), 0, 0});
     columns.push_back(shown(fixed(x, 1)));
   }
   for (int k = 0; k < figure_points; ++k) figure.push_back({figure_x(k), 0, 0});

@@ -3,9 +3,8 @@
 //
 //   CudaArray array = CudaArray::of<float>({width, height, 0});
 //   array.copy_from(texels);
-//   Texture texture(array_resource(array), texture_desc(cudaAddressModeClamp,
-//   cudaFilterModeLinear)); kernel<<<grid, block>>>(texture, ...);  // a cudaTextureObject_t in the
-//   kernel
+//   Texture texture(array_resource(array), texture_desc(cudaAddressModeClamp));
+//   kernel<<<grid, block>>>(texture, ...);  // whose parameter is a cudaTextureObject_t
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 # count_launches(<file> <reason>): counts with Nsight Compute, on this machine's GPU, what launches of SAMPLE's
 # "profile launches" cases do to memory, into a file below SCRATCH that the sample takes by --counters. Sets <file> to
-# its path; or to nothing, and <reason> to why: "failed: ..." where counting began. Both are empty where the sample has no
-# such cases. What was counted before, with the same program on the same GPU, is not counted again.
+# its path; or to nothing, and <reason> to why: "failed: ..." where counting began. Both are empty where these cases
+# launch nothing. What was counted before, with the same program on the same GPU, is not counted again.
 # Uses SAMPLE, NCU and PYTHON (programs, or empty where there is none) and SCRATCH; CLAIMS_ONLY, if on, leaves out the
 # launches on whose counts no claim and no row rests: those that only test a model.
 include(${CMAKE_CURRENT_LIST_DIR}/gpu.cmake)
@@ -118,6 +118,9 @@ function(count_launches file reason)
   string(REGEX MATCHALL "launch: [A-Za-z0-9_]+" names "${announced}")
   list(REMOVE_DUPLICATES names)
   list(TRANSFORM names REPLACE "launch: " "")
+  if(NOT names)
+    return()
+  endif()
   list(JOIN names "|" names)
   list(JOIN metrics "," metrics)
 

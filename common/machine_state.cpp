@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -129,6 +130,7 @@ std::vector<Record> host_records() {
   const std::string under = hypervisor();
   return {text_record("host", "processor", processor.empty() ? "unknown" : processor),
           number_record("host", "cores", "", host_cores()),
+          text_record("host", "NUMA nodes", host_nodes()),
           number_record("host", "host memory", "B", host_memory_bytes()),
           text_record("host", "hypervisor", under.empty() ? "none" : under)};
 }
@@ -146,6 +148,35 @@ int host_cores() {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return CPU_COUNT(&allowed);
   return int(std::max(1u, std::thread::hardware_concurrency()));  // more than a cpu_set_t names
+}
+
+std::string host_nodes() {
+  constexpr int most_nodes = 64;
+  bool there[most_nodes] = {};
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return "unknown";
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/node";
+    for (int node = 0; CPU_ISSET(cpu, &allowed) && node < most_nodes; ++node)
+      there[node] |= access((folder + std::to_string(node)).c_str(), F_OK) == 0;
+  }
+  std::string nodes;
+  for (int node = 0; node < most_nodes; ++node) {
+    if (!there[node]) continue;
+    if (!nodes.empty()) nodes += ',';
+    nodes += std::to_string(node);
+  }
+  return nodes.empty() ? "unknown" : nodes;
+}
+
+std::string node_of(const Device& device) {
+  char path[64];
+  std::snprintf(path, sizeof path, "/sys/bus/pci/devices/%04x:%02x:%02x.0/numa_node",
+                unsigned(device.prop.pciDomainID), unsigned(device.prop.pciBusID),
+                unsigned(device.prop.pciDeviceID));
+  int node = -1;
+  std::ifstream(path) >> node;
+  return node < 0 ? "unknown" : std::to_string(node);
 }
 
 // ---- what does ----
@@ -390,6 +421,9 @@ MachineWatch::MachineWatch(Report& report, const Device* device) : report_(repor
   for (Record& record : host_records()) report_.save(std::move(record));
   if (!device) return;
   for (Record& record : property_records(*device)) report_.save(std::move(record));
+  report_.save(text_record("host", "NUMA node of the GPU", node_of(*device)));
+  report_.print("host: cores " + std::to_string(host_cores()) + ", NUMA nodes " + host_nodes() +
+                "; the GPU's NUMA node: " + node_of(*device));
   nvml_ = Nvml::open(*device);
   if (!nvml_) {
     report_.print(std::string("clocks, power and temperature are not read: ") + Nvml::file +

@@ -28,6 +28,11 @@ std::vector<Record> property_records(const Device& device);
 std::string hypervisor();
 /// Processors that this process may use.
 int host_cores();
+/// The NUMA nodes of these processors ("0" or "0,1"); "unknown" where Linux does not tell. Memory
+/// lies on the node of the processor that touches it first.
+std::string host_nodes();
+/// The NUMA node that the GPU is connected to; "unknown", as often on a virtual machine.
+std::string node_of(const Device& device);
 
 /// Part of hypervisor() and of the host's records, for tests: the value of the first line of
 /// /proc/cpuinfo's text that begins with `key` ("model name"), or nothing.

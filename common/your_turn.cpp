@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -277,6 +278,15 @@ void require_equal(const std::string& what, const std::vector<unsigned>& found,
              have;
     });
   wrong.require_none();
+}
+
+void require_predicted(const std::vector<Predicted>& all) {
+  for (const Predicted& p : all) {
+    if (std::fabs(p.yours - p.right) <= p.share * std::fabs(p.right)) continue;
+    char yours[32];
+    std::snprintf(yours, sizeof yours, "%.10g", p.yours);
+    throw NotYet(p.of + ": not " + yours + "; " + p.consider);
+  }
 }
 
 std::string sides(size_t nx, size_t ny) { return std::to_string(nx) + " x " + std::to_string(ny); }

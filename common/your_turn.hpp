@@ -58,6 +58,17 @@ class Wrong {
 void require_equal(const std::string& what, const std::vector<unsigned>& found,
                    const std::vector<unsigned>& expected, unsigned poison);
 
+/// One of the numbers that an exercise asks to predict.
+struct Predicted {
+  std::string of;
+  double yours, right;
+  std::string consider;  ///< if it is wrong; it is not to say what is right
+  double share = 0;      ///< of what is right, by which it may be off
+};
+
+/// Throws NotYet with the first that is wrong: "in[i + 1]: not 4; in which sectors ...?".
+void require_predicted(const std::vector<Predicted>& all);
+
 /// "31 x 33".
 std::string sides(size_t nx, size_t ny);
 

@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
 """Draws the ideas of the pages that no measurement is needed for. Needs Python's own library only.
 
+    tools/draw_ideas.py caches -o 01_memory_model/drawings/caches.svg
     tools/draw_ideas.py layouts -o 03_access_patterns/drawings/layouts.svg
     tools/draw_ideas.py rules -o 03_access_patterns/drawings/rules.svg
     tools/draw_ideas.py operands -o 03_access_patterns/drawings/operands.svg
     tools/draw_ideas.py tile -o 04_bandwidth/drawings/tile.svg
+    tools/draw_ideas.py texels -o 07_texture_readonly/drawings/texels.svg
 
+    caches   which memories a multiprocessor has, from Fermi to Hopper
     layouts  what a warp's requests take from the sectors of an array of structures, a structure of arrays, and an array
              of aligned structures
     rules    what moves for the 32 addresses of a warp, by the rules of five generations of GPUs
     operands what a warp reads of B and of the transposed B at one step of a matrix product
     tile     a column of a tile in shared memory, in rows of 32 words and of 33
+    texels   which lanes share a request of a load and of a fetch, and which sectors and lines of an image in rows and of
+             one in a CUDA array a column and a patch touch
 """
 import argparse
 import pathlib
@@ -40,6 +45,48 @@ def svg(width, height, parts):
         "<style>.title { font-size: 13px; font-weight: bold; text-anchor: start } .said { font-size: 12px; text-anchor: start }",
         ".on { fill: #fff } rect { stroke: #fff; stroke-width: 0.7 }</style>",
         f'<rect width="{width}" height="{height}" fill="#fff"/>', *parts, "</svg>", ""])
+
+
+# ---- caches ----------------------------------------------------------------------------------------------------------
+
+
+# generation, arrays from top to bottom as (colour, parts as (share of the width, words)), L2, device memory
+READ_ONLY, SHARED = "#d5e0ec", "#d8ead5"
+GENERATIONS = [
+    ("Fermi, Kepler", [[(READ_ONLY, 1, "texture, read-only")], [(READ_ONLY, .5, "L1"), (SHARED, .5, "shared")]],
+     ["two arrays; L1 and", "shared divide 64 KiB [LC]"], "L2", "device memory"),
+    ("Maxwell, Pascal", [[(READ_ONLY, 1, "L1, texture, read-only: 24 KiB")], [(SHARED, 1, "shared: 64 KiB")]],
+     ["two arrays, each of", "a fixed size (P100) [PR]"], "L2: 4096 KiB", "device memory: 16 GB"),
+    ("Volta", [[(READ_ONLY, .5, "L1, texture,|read-only:|the rest"), (SHARED, .5, "shared:|up to|96 KiB")]],
+     ["one array of 128 KiB,", "divided at run time (V100) [PR]"], "L2: 6144 KiB", "device memory: 16 GB"),
+    ("Hopper", [[(READ_ONLY, .5, "L1, texture,|read-only:|the rest"), (SHARED, .5, "shared:|up to|228 KiB")]],
+     ["one array of 256 KiB,", "divided at run time (H200)"], "L2: 61440 KiB", "device memory: 140 GiB"),
+]
+
+
+def draw_caches():
+    left, top, wide, gap = 16, 52, 190, 14
+    parts = [text(left, 20, "Where L1, the texture path and shared memory lie, from Fermi to Hopper", class_="title"),
+             text(left, 37, "above: one multiprocessor (each also has registers and constant caches); below: what all share", class_="said")]
+    for n, (name, arrays, said, l2, memory) in enumerate(GENERATIONS):
+        x = left + n * (wide + gap)
+        parts += [box(x, top, wide, 150, "#fafafa", stroke="#909090"), text(x + 8, top + 18, name, class_="title")]
+        high = (84 - 6 * (len(arrays) - 1)) / len(arrays)
+        for k, array in enumerate(arrays):
+            at, y = x + 8, top + 28 + k * (high + 6)
+            for colour, share, words in array:
+                width, lines = share * (wide - 16), words.split("|")
+                parts.append(box(at, y, width, high, colour))
+                parts += [text(at + width / 2, y + high / 2 + 4 + 12 * (i - (len(lines) - 1) / 2), line, font_size=10)
+                          for i, line in enumerate(lines)]
+                at += width
+            if len(array) > 1:  # the border that can be moved
+                border = x + 8 + array[0][1] * (wide - 16)
+                parts.append(f'<path d="M{border} {y}v{high}" stroke="#606060" stroke-width="1.5" stroke-dasharray="4 3"/>')
+        parts += [text(x + wide / 2, top + 126 + 13 * i, line, font_size=10.5) for i, line in enumerate(said)]
+        parts += [box(x, top + 158, wide, 26, READ_ONLY), text(x + wide / 2, top + 175, l2, font_size=10.5),
+                  box(x, top + 190, wide, 26, "#fee8c8"), text(x + wide / 2, top + 207, memory, font_size=10.5)]
+    return svg(left + len(GENERATIONS) * (wide + gap) + 2, top + 230, parts)
 
 
 # ---- layouts ---------------------------------------------------------------------------------------------------------
@@ -268,7 +315,71 @@ def draw_tile():
     return svg(x - 16, top + cell * LANES + 30, parts)
 
 
-DRAWINGS = {"layouts": draw_layouts, "rules": draw_rules, "operands": draw_operands, "tile": draw_tile}
+# ---- texels ----------------------------------------------------------------------------------------------------------
+
+
+FETCHED = 4  # lanes of a fetch that share a request
+SHAPES = {"rows": ((8, 1), (32, 1)), "array": ((4, 2), (8, 4))}  # texels of a sector and of a line: wide, high
+
+
+def parts_of(texels, shape):
+    """The sectors, or lines, of this shape in which the texels (x, y) lie."""
+    return {(x // shape[0], y // shape[1]) for x, y in texels}
+
+
+def walk_said(name, texels, layout):
+    sector, line = SHAPES[layout]
+    most = max(len(parts_of(texels[lane:lane + FETCHED], sector)) for lane in range(0, LANES, FETCHED))
+    sectors, lines = len(parts_of(texels, sector)), len(parts_of(texels, line))
+    return f"{name}: {sectors} sectors in {lines} line{'s' * (lines > 1)}; a request of a fetch touches {most} sector{'s' * (most > 1)}"
+
+
+def draw_texels():
+    cell, left, wide, high = 16, 16, 32, 8
+    column = [(4, lane) for lane in range(LANES)]
+    patch = [(16 + lane % 8, lane // 8) for lane in range(LANES)]
+    parts = [text(left, 20, "Which lanes share a request, and which texels share a sector", class_="title"), text(
+        left, 37, "a number is a lane; above, a frame is one request; below, a colour is a sector and a frame is a line", class_="said")]
+    y = 50
+    for name, lanes in (("a load: one request", LANES), (f"a fetch: {LANES // FETCHED} requests", FETCHED)):
+        for lane in range(LANES):
+            parts.append(box(left + cell * lane, y, cell, cell, WANTED[0] if lanes == LANES else WANTED[1]))
+            parts.append(text(left + cell * (lane + 0.5), y + 11.5, str(lane), class_="on"))
+        for lane in range(0, LANES, lanes):
+            parts.append(f'<path d="M{left + cell * lane} {y}h{cell * lanes}v{cell}h{-cell * lanes}z" class="request"/>')
+        parts.append(text(left + cell * LANES + 10, y + 12, name, class_="said"))
+        y += cell + 8
+    for layout, name in (("rows", "an image in rows"), ("array", "an image in a CUDA array")):
+        (sector_wide, sector_high), (line_wide, line_high) = SHAPES[layout]
+        y += 24
+        parts.append(text(left, y - 8, f"{name}: a sector of 32 bytes is {sector_wide} x {sector_high} texels of 4 bytes, "
+                          f"a line {line_wide} x {line_high}", class_="said"))
+        for row in range(0, high, sector_high):
+            for at in range(0, wide, sector_wide):
+                colour = (at // sector_wide + 3 * (row // sector_high)) % len(WANTED)
+                parts.append(box(left + cell * at, y + cell * row, cell * sector_wide, cell * sector_high, LEFT_OVER[colour]))
+                for lane, (x, below) in [*enumerate(column), *enumerate(patch)]:
+                    if at <= x < at + sector_wide and row <= below < row + sector_high:
+                        parts.append(box(left + cell * x, y + cell * below, cell, cell, WANTED[colour]))
+                        parts.append(text(left + cell * (x + 0.5), y + cell * below + 11.5, str(lane), class_="on"))
+        for row in range(0, high, line_high):
+            for at in range(0, wide, line_wide):
+                parts.append(f'<path d="M{left + cell * at} {y + cell * row}h{cell * line_wide}v{cell * line_high}'
+                             f'h{-cell * line_wide}z" class="line"/>')
+        y += cell * high
+        parts += [text(left, y + 16, walk_said("column of 32 texels (8 are drawn)", column, layout), class_="said"),
+                  text(left, y + 32, walk_said("patch of 8 x 4 texels", patch, layout), class_="said")]
+        y += 38
+    for said in ("counted on an H200: four lanes share a request of a fetch, and the array's sectors are 4 x 2 texels",
+                 "inferred from rates: the array's lines are 8 x 4 texels; NVIDIA documents none of the three"):
+        parts.append(text(left, y + 12, said, class_="said"))
+        y += 16
+    style = "<style>.request, .line { fill: none; stroke: #303030; stroke-width: 1.6 } .line { stroke-width: 1 }</style>"
+    return svg(left + cell * wide + 152, y + 12, [style, *parts])
+
+
+DRAWINGS = {"caches": draw_caches, "layouts": draw_layouts, "rules": draw_rules, "operands": draw_operands, "tile": draw_tile,
+            "texels": draw_texels}
 
 
 def main():

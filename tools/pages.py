@@ -20,7 +20,9 @@ A page names a result file, which holds up to the next one that it names, and sa
     <!-- table: sum | time = time of a sum (ms) | first = kernel -->  headings in words; that of the first column, which
                                              has the values of the sweep alone if there is one case
     <!-- claims: latency -->                 the experiment's claims with their verdicts (all of them without a name)
+    <!-- not held: -->                       all claims that do not hold, no longer hold or depend, with their verdicts
     <!-- findings: latency -->               the experiment's findings as a list (all of them without a name)
+    <!-- bars: sum | bandwidth | .0f GB/s | key = words; key @ 32 = words -->   a bar of text for each value
     <!-- code: transpose.cu | column_to_row -->  what stands in that file, beside the page, between its lines
                                              "// [column_to_row]" and "// [/column_to_row]"; needs no result file
     <!-- gpus: ../0?_*/results/*.csv -->     a line for each GPU of these files: its verdicts, and what it has not run
@@ -45,6 +47,8 @@ import textwrap
 
 import page_checks
 import records
+
+BAR = 32  # characters of the longest bar
 
 
 def number(text, exact):
@@ -215,6 +219,8 @@ def table(found, experiment, parameter, columns, wanted, values="", first=""):
         return ", ".join(filter(None, [names[case], at])) if case or not parameter else f"{at} {parameter}"
 
     shown = Columns(units, rows.values(), {metric: words for metric, words in columns.items() if words}).shown()
+    if wanted:  # columns of rows that are not shown
+        shown = [(heading, text) for heading, text in shown if any(text(row) for row in rows.values())]
     lines = rule_off([first] + [heading for heading, _ in shown],
                      [[label(*key)] + [text(row) for _, text in shown] for key, row in rows.items()])
     return lines + source_line(chosen)
@@ -235,6 +241,36 @@ def claims(found, experiment):
     lines = rule_off(["", "claim", "then", "here", "verdict"], rows)
     lines[1] = "|---|---|---|---|---|"
     return lines + source_line(chosen)
+
+
+def not_held(found):
+    """The claims that do not hold, no longer hold or hold of some cases only, in a word each."""
+    rows = [[claim["case"], claim["parameter"], f"{claim['metric']}{records.mark(claim)}"]
+            for claim in records.claims(found).values() if claim["metric"] in records.NOT_HELD]
+    if not rows:
+        raise LookupError("no claim that does not hold")
+    lines = rule_off(["", "claim", "verdict"], rows)
+    lines[1] = "|---|---|---|"
+    return lines
+
+
+def bars(found, spec):
+    """Bars of text, the longest as wide as BAR, for "experiment | metric | format unit | key @ at = words; ..."."""
+    experiment, metric, how, rows = [part.strip() for part in spec.split("|")]
+    how, _, unit = how.partition(" ")
+    drawn = []
+    for row in rows.split(";"):
+        key, _, words = [part.strip() for part in row.partition("=")]
+        key, _, at = [part.strip() for part in key.partition("@")]
+        drawn.append((words, value(found, f"{experiment} | {key} | {at} | {metric} | {how}")))
+    most = max(float(number) for _, number in drawn)
+    wide = max(len(words) for words, _ in drawn)
+    lines = []
+    for words, number in drawn:
+        eighths = max(1, round(float(number) / most * BAR * 8))
+        bar = "\u2588" * (eighths // 8) + (chr(0x2590 - eighths % 8) if eighths % 8 else "")
+        lines.append(f"{words:{wide}}  {bar:{BAR}}  {number:>5} {unit}")
+    return ["```text", *lines, "```"]
 
 
 def findings(found, experiment):
@@ -381,6 +417,10 @@ def rewrite(page):
         kind, spec = match[1], match[2]
         if kind == "table":
             lines = table_of(found, spec)
+        elif kind == "not held":
+            lines = not_held(found)
+        elif kind == "bars":
+            lines = bars(found, spec)
         else:
             lines = (claims if kind == "claims" else findings)(found, spec.strip())
         return "\n".join([f"<!-- {kind}:{spec}-->", *lines, "<!-- end -->"])
@@ -396,7 +436,7 @@ def rewrite(page):
         named = re.match(r"<!-- results: (\S+) -->", part)
         if named:
             found = [r for path in result_files(page, named[1]) for r in records.load(path)]
-            part = re.sub(r"<!-- (table|claims|findings):(.*?)-->.*?<!-- end -->", block, part, flags=re.S)
+            part = re.sub(r"<!-- (table|claims|not held|bars|findings):(.*?)-->.*?<!-- end -->", block, part, flags=re.S)
             part = re.sub(r"<!-- v (.*?) -->.*?<!-- /v -->", inline, part, flags=re.S)
         done += part
     if wrong:

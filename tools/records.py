@@ -26,6 +26,7 @@ VERDICTS = ["holds", "holds, stronger", "holds, weaker", "holds, size open", "de
 OLD_VERDICTS = {"holds, by more": "holds, stronger", "holds, by less": "holds, weaker"}
 BY_CONSTRUCTION = "by construction"  # in `words` of a claim that cannot come out otherwise on any GPU
 DAGGER = "\u2020"
+NOT_HELD = ["depends", "too close to call", "no longer", "does not hold"]
 TALLY = [*VERDICTS, BY_CONSTRUCTION]  # what parts are counted by
 NOT_IN_TABLES = ("claim", "finding", "left out", "machine", "model", "ratio")  # kinds that are no rows of a table
 

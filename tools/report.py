@@ -18,6 +18,7 @@ import pathlib
 import re
 import string
 
+import draw_then_now
 import figures
 import pages
 import records
@@ -327,6 +328,11 @@ class OfRun:
                 items.append(tag("li", f"{link} is not judged: {html.escape(claim['at'])}"))
         return tag("ul", "\n".join(items)) if items else tag("p", "Nothing.")
 
+    def then_and_now(self):
+        """Of the claims with a figure, the text's beside this run's."""
+        svg = draw_then_now.draw(self.found)
+        return tag("figure", svg.replace("<svg", '<svg role="img" aria-label="then and now"', 1)) if svg else ""
+
     def figure(self, svg):
         self.drawn += 1
         label = svg.stem.replace("-", ", ").replace("_", " ")
@@ -371,7 +377,8 @@ class OfRun:
         nav = " ".join(self.link(words, name) for name, words in links if name != "differences" or self.others)
         parts = [tag("h1", html.escape(heading), id=self.id("gpu"))] if heading else []
         parts += [tag("p", self.machine()), tag("p", self.counts()), tag("nav", nav)]
-        parts.append(tag("section", tag("h2", "What became of the claims") + self.tiles(), id=self.id("verdicts")))
+        parts.append(tag("section", tag("h2", "What became of the claims") + self.tiles() + self.then_and_now(),
+                         id=self.id("verdicts")))
         if self.others:
             parts.append(tag("section", tag("h2", "Beside other GPUs") + self.differences(), id=self.id("differences")))
         parts.append(tag("section", tag("h2", "What was left out, and why") + self.left_out(), id=self.id("left-out")))

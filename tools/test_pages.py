@@ -252,9 +252,10 @@ class Commands(Prose):
             "build/release/04_bandwidth/04_bandwidth peak --quick"])
 
     def test_a_command_that_fails_or_is_not_there_is_named(self):
-        for command, what in (("build/release/04_bandwidth/04_bandwidth", "exit code 2"),
-                              ("build/other/04_bandwidth", "No such file")):
-            done = run("pages.py", "--commands", self.sample("exit 2\n"), self.write("README.md", f"```sh\n{command} sum\n```\n"))
+        for code, command, what in ((1, "build/release/04_bandwidth/04_bandwidth", "exit code 1"),
+                                    (2, "build/release/04_bandwidth/04_bandwidth", "exit code 2"),
+                                    (0, "build/other/04_bandwidth", "No such file")):
+            done = run("pages.py", "--commands", self.sample(f"exit {code}\n"), self.write("README.md", f"```sh\n{command} sum\n```\n"))
             self.assertEqual(done.returncode, 1)
             self.assertIn(what, done.stdout)
 
@@ -368,6 +369,12 @@ class Tables(InFolder):
             "| stride (words) | sectors per request | time (ms): predicted | measured | measured / predicted |",
             "|---|---:|---:|---:|---:|", "| 1 | 4 | 2.500 | 2 | 0.80 |"])
 
+    def test_a_column_of_rows_that_are_not_shown_is_left_out(self):
+        found = [record(experiment="latency", case="near", kind="measured", metric="latency", unit="cycles", value=280),
+                 record(experiment="latency", case="each", kind="counted", metric="latency", unit="cycles", value=281, at="7")]
+        lines = self.lines("<!-- table: latency @ - | latency | near = L2 -->", *found)
+        self.assertEqual(lines[:3], ["|  | latency (cycles) |", "|---|---:|", "| L2 | 280 |"])
+
     def test_what_a_text_reports_has_a_heading_of_its_own(self):
         found = [record(experiment="structs", case="pairs", kind=kind, metric="efficiency", unit="%", value=value)
                  for kind, value in (("predicted", 1 / 3), ("then", 50))]
@@ -405,6 +412,12 @@ class Figures(InFolder):
         self.assertIn("column 5: all 32 words in bank 5: 32 wavefronts", said)
         self.assertIn("column 5: banks 5, 6, 7 .. 4, each once: 1 wavefront", said)
 
+    def test_the_caches_are_one_array_or_two(self):
+        arrays = {name: [len(parts) for parts in of] for name, of, *_ in draw_ideas.GENERATIONS}
+        self.assertEqual(arrays, {"Fermi, Kepler": [1, 2], "Maxwell, Pascal": [1, 1], "Volta": [2], "Hopper": [2]})
+        drawn = draw_ideas.draw_caches()
+        self.assertEqual(drawn.count("stroke-dasharray"), 3)  # a border that can be moved
+
     def test_the_rules_of_five_generations_move_what_the_texts_count(self):
         shares = {name: [round(draw_ideas.used_share(words, moved(words)), 2) for moved in draw_ideas.RULES.values()]
                   for name, words in draw_ideas.PATTERNS.items()}
@@ -416,6 +429,17 @@ class Figures(InFolder):
         said = [element.text for element in xml.etree.ElementTree.fromstring(draw_ideas.draw_operands()).iter(f"{self.svg}text")]
         self.assertIn("B[k * n + j]: 32 neighbours of row k: 4 sectors", said)
         self.assertIn("BT[j * n + k]: one word in each of 32 rows: 32 sectors", said)
+
+    def test_a_column_touches_fewer_sectors_and_lines_of_an_array_than_of_rows_and_a_patch_as_many_sectors(self):
+        drawn = xml.etree.ElementTree.fromstring(draw_ideas.draw_texels())
+        said = [element.text for element in drawn.iter(f"{self.svg}text")]
+        for layout, column, patch in (("rows", "32 sectors in 32 lines; a request of a fetch touches 4 sectors", "4 sectors in 4 lines"),
+                                      ("array", "16 sectors in 8 lines; a request of a fetch touches 2 sectors", "4 sectors in 1 line")):
+            self.assertIn(f"column of 32 texels (8 are drawn): {column}", said, layout)
+            self.assertIn(f"patch of 8 x 4 texels: {patch}; a request of a fetch touches 1 sector", said, layout)
+        frames = [element.get("class") for element in drawn.iter(f"{self.svg}path")]
+        self.assertEqual((frames.count("request"), frames.count("line")), (1 + 8, 8 + 8))
+        self.assertEqual(said.count("7"), 2 + 2 * 2)  # in each request, and in the column and the patch of each image
 
     def test_wrong_command_lines(self):
         self.assertEqual(run("draw_ideas.py", "rainbow").returncode, 2)

@@ -17,6 +17,7 @@ import xml.etree.ElementTree
 TOOLS = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(TOOLS))
 
+import draw_then_now
 import pages
 import records
 import summary
@@ -253,7 +254,9 @@ class HostileFiles(InFolder):
                             ["plot.py", path, "sum"], ["thin.py", path, "--metric", "time", "-o", self.folder / "thin.csv"],
                             ["combine.py", path, path, "-o", self.folder / "all.csv"], ["figures.py", path],
                             ["pages.py", path], ["pages.py", "--check", path], ["draw_little.py", path],
-                            ["draw_memories.py", path], ["draw_banks.py", path], ["rename_keys.py", keys, path],
+                            ["draw_memories.py", path], ["draw_banks.py", path], ["draw_overlap.py", path],
+                            ["draw_crossing.py", path], ["draw_map.py", path], ["draw_registers.py", path],
+                            ["rename_keys.py", keys, path],
                             ["rename_keys.py", path, self.sound], ["upgrade_results.py", path]):
                 with self.subTest(" ".join(map(str, command))):
                     done = run(*command)
@@ -514,6 +517,13 @@ class Counters(unittest.TestCase):
                 self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
                 self.assertIn(said, done.stderr)
 
+    def test_kernels_that_were_counted_in_another_order_than_announced_are_refused(self):
+        rows = '"0","write","1","8"\n"1","read","1","2"\n'
+        counted = self.counted.rpartition('"0"')[0] + rows
+        done = run("counters.py", input="launch: read,stride 2\nlaunch: write,stride 8\n" + counted)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("read was announced where write was counted", done.stderr)
+
     def test_what_is_no_output_of_ncu_is_a_line(self):
         for text, said in (("", "no launch was announced"), (self.launch, "1 launches were announced and none counted"),
                            ("launch: read\n" + self.counted, "'KERNEL,PARAMETER', not as 'read'"),
@@ -685,6 +695,20 @@ class Pages(InFolder):
         lines = self.rewritten("<!-- findings: sum -->", *found)
         self.assertEqual(lines, ["- 04.1: one", "- 04.2a: two"])
 
+    def test_claims_that_are_not_held_in_the_order_of_their_ids(self):
+        found = [claim("04.10", "no longer", parameter="b"), claim("04.2a", "depends", parameter="a"),
+                 claim("04.3", "holds"), claim("04.4", "holds, weaker"), claim("04.5", "not judged")]
+        lines = self.rewritten("<!-- not held: -->", *found)
+        self.assertEqual(lines, ["|  | claim | verdict |", "|---|---|---|", "| 04.2a | a | depends |",
+                                 "| 04.10 | b | no longer |"])
+
+    def test_bars_are_as_long_as_their_values(self):
+        found = [record(case="slow", kind="measured", metric="rate", value=10),
+                 record(case="fast", at="32", kind="measured", metric="rate", value=40)]
+        lines = self.rewritten("<!-- bars: sum | rate | .0f GB/s | slow = by columns; fast @ 32 = by rows -->", *found)
+        self.assertEqual(lines, ["```text", "by columns  " + "\u2588" * 8 + " " * 24 + "     10 GB/s",
+                                 "by rows     " + "\u2588" * 32 + "     40 GB/s", "```"])
+
     def test_a_finding_may_belong_to_all_parts_of_a_claim(self):
         self.write("04_bandwidth/a.cu", 'Part a{"04.1a"}, b{"04.1b"}; finding("04.1"); finding("04.2");')
         found = [record(case=case, kind="finding", metric="finding", at="one") for case in ("04.1", "04.2")]
@@ -708,6 +732,44 @@ class Pages(InFolder):
         self.save("04_bandwidth/results/x.csv", claim("04.1", "holds"))
         page = self.write("README.md", "<!-- results: 0?_*/results/x.csv -->\n\nNot measured yet: 04.1, 04.2a. Soon.\n")
         self.assertEqual(pages.unjudged(page), ["04.1", "04.3"])
+
+
+class ThenAndNow(InFolder):
+    def reported(self, part, at):
+        return record(case=part, kind="then", metric="reported", parameter="8800 GTX", at=at)
+
+    def test_factors_are_read_from_what_a_text_reports(self):
+        for text, both in [("77x slower", (77, 77)), ("100-150x slower", (100, 150)), ("3 to 4 times", (3, 4)),
+                           ("roughly 10x slower", (10, 10)), ("24 to 3 groups", (8, 8)), ("82%, 70.5 GB/s", None),
+                           ("faster, no figure", None), ("1, 2, 4 segments", None), ("", None)]:
+            self.assertEqual(draw_then_now.factors(text), both, text)
+
+    def test_a_line_for_each_claim_with_a_factor_in_both(self):
+        found = [claim("04.2a", "holds, weaker", unit="x", value=3), self.reported("04.2a", "77x slower"),
+                 claim("04.3", "no longer", unit="x", value=0.5), self.reported("04.3", "1.8x slower"),
+                 claim("04.4", "holds", unit="x", value=2), self.reported("04.4", "faster, no figure"),
+                 claim("04.5", "holds", value=1), self.reported("04.5", "2x slower"),
+                 claim("04.6", "not judged", unit="x", value=2), self.reported("04.6", "2x slower")]
+        self.assertEqual([one["case"] for one, _ in draw_then_now.compared(found)], ["04.2a", "04.3"])
+        drawn = xml.etree.ElementTree.fromstring(draw_then_now.draw(found))
+        svg = "{http://www.w3.org/2000/svg}"
+        circles = [(float(c.get("cx")), c.get("fill")) for c in drawn.findall(f"{svg}circle")]
+        weaker, longer = tiles.COLOURS["holds, weaker"], tiles.COLOURS["no longer"]
+        self.assertEqual([fill for _, fill in circles], ["white", weaker, "white", longer])
+        equal = draw_then_now.place(1)
+        self.assertEqual([place > equal for place, _ in circles], [True, True, True, False])
+        self.assertGreater(circles[0][0], circles[1][0])
+
+    def test_the_tool_reads_files_by_a_pattern_and_says_where_there_is_nothing_to_draw(self):
+        self.save("04_bandwidth/results/x.csv", claim("04.2a", "holds", unit="x", value=3), self.reported("04.2a", "77x slower"))
+        done = run("draw_then_now.py", self.folder / "0?_*/results/x.csv", "-o", self.folder / "drawn.svg")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("what 04.2a says", (self.folder / "drawn.svg").read_text(encoding="utf-8"))
+        self.save("none.csv", claim("04.2a", "holds"))
+        done = run("draw_then_now.py", self.folder / "none.csv", "-o", self.folder / "none.svg")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertFalse((self.folder / "none.svg").exists())
 
 
 class Gpus(InFolder):
@@ -761,6 +823,49 @@ class Gpus(InFolder):
         self.assertIn("no GPU has results in 0?_*/*.csv", done.stderr)
 
 
+@unittest.skipUnless(shutil.which("cmake") and os.name == "posix", "no cmake")
+class Profile(InFolder):
+    """cmake/profile.cmake, with a sample that says it has been counted already."""
+    metrics = [f"l1tex__{name}_{op}.sum" for op in ("ld", "st")
+               for name in ("t_requests_pipe_lsu_mem_global_op", "t_sectors_pipe_lsu_mem_global_op",
+                            "data_pipe_lsu_wavefronts_mem_shared_op")]
+
+    def profiled(self, compared):
+        """What the script ends with if the sample's comparison is this line of shell."""
+        sample = self.write("some_topic", f"""\
+            #!/bin/sh
+            case "$*" in
+              "--list-test-cases --device 99") exit 2 ;;  # there is a GPU
+              "--list-test-cases") echo "a: profile launches" ;;
+              "--test-case=*profile launches") exit 0 ;;  # launches nothing
+              *"--list-test-cases") exit 0 ;;  # the counters are those of this program
+              *) {compared} ;;
+            esac
+            """)
+        os.chmod(sample, 0o755)
+        self.write("profile/some_topic-counters.csv", "".join(f"read,stride 1,{metric},4\n" for metric in self.metrics))
+        return self.script()
+
+    def script(self):
+        return subprocess.run(["cmake", f"-DSAMPLE={self.folder / 'some_topic'}", f"-DNCU={sys.executable}",
+                               f"-DPYTHON={sys.executable}", "-P", TOOLS.parent / "cmake/profile.cmake"],
+                              capture_output=True, text=True)
+
+    def test_a_sample_that_launches_nothing_to_be_counted_is_skipped(self):
+        self.profiled("exit 0")  # makes the sample
+        (self.folder / "profile/some_topic-counters.csv").unlink()
+        done = self.script()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("skipped: some_topic predicts nothing", done.stderr)
+
+    def test_counts_that_equal_the_model_pass_and_nothing_compared_fails(self):
+        for compared, code in (("echo '  read  stride 1  sectors  4  4'", 0), ("echo nothing", 1),
+                               ("echo '  read  stride 1  sectors  4  5'; exit 1", 1)):
+            done = self.profiled(compared)
+            self.assertEqual(done.returncode, code, compared + done.stdout + done.stderr)
+            self.assertIn("1 counts" if "read" in compared else "0 counts", done.stderr)
+
+
 class Compare(InFolder):
     def compare(self, one, other, *options):
         return run("compare.py", *options, self.save("a.csv", *one), self.save("b.csv", *other))
@@ -779,6 +884,12 @@ class Compare(InFolder):
             "  sum: much, time: 1.000 (0.9900 to 1.010) -> 0.1000 (0.09000 to 0.1100) ms  0.100x",
             "  sum: slower, time: 1.000 (0.9000 to 1.100) -> 2.000 (1.900 to 2.100) ms  2.00x",
             "  only in A: sum 1"])
+
+    def test_of_a_measured_value_a_run_cannot_see_a_hundredth(self):
+        for kind in ("measured", "calibration"):
+            for value, differ in ((1.019, 0), (1.021, 1)):  # 1.01 and 0.99 times 1.02 meet
+                found = [timed("a", kind, one, low=one, high=one) for one in (1, value)]
+                self.assertEqual(self.compare(found[:1], found[1:]).returncode, differ, f"{kind} {value}")
 
     def test_counts_are_exact(self):
         counts = [record(case="a", kind="counted", metric="blocks", value=value) for value in (1000, 1001)]
@@ -871,6 +982,13 @@ class Thin(InFolder):
         self.assertEqual([r["case"] for r in found][-2:], ["04.1", "of no sweep"])
         self.assertEqual(found[0], records.load(full)[0])
 
+    def test_a_point_stays_from_half_a_hundredth_off_the_line_on(self):
+        for off, stays in ((0.996, False), (0.994, True)):
+            sweep = [record(case="a", kind="measured", metric="rate", unit="GB/s", parameter="n", at=n, value=value)
+                     for n, value in ((1, 100), (2, 100 * off), (3, 100))]
+            run("thin.py", self.save("full.csv", *sweep), "--metric", "rate", "-o", self.folder / "thin.csv")
+            self.assertEqual(len(records.load(self.folder / "thin.csv")), 2 + stays, off)
+
     def test_an_unknown_metric_is_named(self):
         full = self.save("full.csv", timed("a", "measured", 1))
         done = run("thin.py", full, "--metric", "rate", "-o", self.folder / "thin.csv")
@@ -916,6 +1034,73 @@ class Banks(InFolder):
         saved = self.save("r.csv", self.banks())
         self.assertEqual(run("draw_banks.py").returncode, 2)
         self.assertEqual(run("draw_banks.py", saved, "-o", "banks.txt").returncode, 2)
+
+
+class Overlap(InFolder):
+    """The timelines of 02's pipeline."""
+
+    def span(self, stage, chunks, chunk, start, end):
+        of = {"topic": "02_memory_management", "experiment": "overlap", "case": f"{stage}_of_{chunks}", "parameter": "chunk",
+              "at": chunk, "unit": "ms"}
+        return [record(kind="measured", metric="start", value=start, **of), record(kind="measured", metric="end", value=end, **of),
+                record(kind="predicted", metric="end", value=end + 0.5, **of)]
+
+    def found(self):
+        spans = [("copy_in", 1, 0, 0, 4), ("hash", 1, 0, 4, 6), ("copy_out", 1, 0, 6, 10), ("copy_in", 2, 0, 0, 2),
+                 ("hash", 2, 0, 2, 3), ("copy_out", 2, 0, 3, 5), ("copy_in", 2, 1, 2, 4), ("hash", 2, 1, 4, 5), ("copy_out", 2, 1, 5, 7)]
+        return [r for span in spans for r in self.span(*span)]
+
+    def test_each_number_of_chunks_is_a_panel_over_one_axis(self):
+        done = run("draw_overlap.py", self.save("r.csv", *self.found()), "-o", self.folder / "overlap.svg")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout.splitlines(), ["1 chunk: 10.00 ms, predicted 10.50 ms", "2 chunks: 7.00 ms, predicted 7.50 ms"])
+        import draw_overlap
+        elements = list(xml.etree.ElementTree.parse(self.folder / "overlap.svg").iter())
+        boxes = [e for e in elements if e.tag.endswith("rect") and e.get("y")]
+        self.assertEqual(len(boxes), 9)
+        for box, (start, end) in zip(boxes[:3], ((0, 4), (4, 6), (6, 10))):  # of one chunk; the axis ends at 10.5 ms
+            self.assertAlmostEqual(float(box.get("x")), start / 10.5 * draw_overlap.WIDE, delta=0.1)
+            self.assertAlmostEqual(float(box.get("width")), (end - start) / 10.5 * draw_overlap.WIDE, delta=0.1)
+        said = [e.text for e in elements if e.text]
+        for words in ("copy in", "kernel", "copy out", "2 chunks: 7.00 ms, predicted 7.50 ms", "10"):
+            self.assertIn(words, said)
+
+    def test_a_part_of_a_timeline_is_none(self):
+        for found in ([timed("a", "measured", 1)], self.found()[3:9]):
+            done = run("draw_overlap.py", self.save("r.csv", *found), "-o", self.folder / "overlap.svg")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("r.csv has no timeline of overlap", done.stderr)
+        self.assertEqual(run("draw_overlap.py").returncode, 2)
+        self.assertEqual(run("draw_overlap.py", self.save("r.csv", *self.found()), "-o", "overlap.png").returncode, 2)
+
+
+class Crossing(InFolder):
+    """The bars of 02's first screen."""
+
+    def found(self):
+        def rate(experiment, case, at, value, metric):
+            return record(topic="02_memory_management", experiment=experiment, case=case, at=at, kind="measured", metric=metric,
+                          unit="GB/s", value=value)
+        return [rate("transfer", "pageable_to_device", 2 ** 26, 8, "bandwidth"), rate("transfer", "pinned_to_device", 2 ** 26, 50, "bandwidth"),
+                rate("zero_copy", "read_in_place", 1, 40, "rate"), rate("zero_copy", "read_device", 1, 4000, "rate"),
+                rate("zero_copy", "read_device", 8, 1, "rate"), rate("transfer", "pinned_to_device", 1024, 1, "bandwidth")]
+
+    def test_a_bar_is_what_64_mib_take_at_the_rate(self):
+        done = run("draw_crossing.py", self.save("r.csv", *self.found()), "-o", self.folder / "crossing.svg")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout.splitlines(), [
+            "copied from pageable memory: 8.39 ms (8 GB/s)", "copied from pinned memory: 1.34 ms (50 GB/s)",
+            "zero-copy: a kernel reads it on the host: 1.68 ms (40 GB/s)", "a kernel reads it in device memory: 0.017 ms (4000 GB/s)"])
+        drawn = [e for e in xml.etree.ElementTree.parse(self.folder / "crossing.svg").iter() if e.tag.endswith("rect") and e.get("x")]
+        wide = [float(bar.get("width")) for bar in drawn]
+        self.assertAlmostEqual(wide[0] / wide[1], 50 / 8, delta=0.02)
+
+    def test_a_file_without_one_of_the_rates_is_named(self):
+        done = run("draw_crossing.py", self.save("r.csv", *self.found()[:2]))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("r.csv has no rate of zero_copy read_in_place, zero_copy read_device", done.stderr)
+        self.assertEqual(run("draw_crossing.py").returncode, 2)
+        self.assertEqual(run("draw_crossing.py", self.save("r.csv", *self.found()), "-o", "crossing.txt").returncode, 2)
 
 
 class Memories(InFolder):
@@ -973,6 +1158,64 @@ class Memories(InFolder):
         self.assertIn("r.csv has no memories of a GPU", done.stderr)
         self.assertEqual(run("draw_memories.py").returncode, 2)
         self.assertEqual(run("draw_memories.py", saved, "-o", "memories.txt").returncode, 2)
+
+
+class Registers(InFolder):
+    """The figure of register budgets."""
+
+    def budget(self, case, at, **values):
+        return [record(topic="01_memory_model", experiment="registers", case=case, at=at, kind=kind, metric=metric.replace("_", " "),
+                       value=value) for metric, (kind, value) in values.items()]
+
+    @unittest.skipUnless(matplotlib, "matplotlib is missing")
+    def test_the_budgets_that_were_saved_are_drawn(self):
+        rows = [r for at, ms in (("32", 9), ("96", 1)) for r in
+                self.budget("hash_within", at, time=("measured", ms), registers=("counted", at), resident_blocks=("counted", 5),
+                            local_memory_per_thread=("counted", 8))]
+        to_shared = self.budget("hash_to_shared", "6", time=("measured", 2), registers=("counted", 80))
+        for name, found, is_there in (("a", rows, False), ("b", rows + to_shared, True)):
+            page = self.write("README.md", f"<!-- figure: {name}.svg = {name}.csv draw_registers.py -->\n")
+            self.save(f"{name}.csv", *found)
+            self.assertEqual(run("figures.py", page).returncode, 0)
+            self.assertEqual("<!-- spills go to" in (self.folder / f"{name}.svg").read_text(encoding="utf-8"), is_there)
+
+    def test_a_file_without_budgets_and_wrong_command_lines(self):
+        saved = self.save("r.csv", timed("a", "measured", 1))
+        done = run("draw_registers.py", saved)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("r.csv has no budgets of registers", done.stderr)
+        self.assertEqual(run("draw_registers.py", saved, "-o", "registers.txt").returncode, 2)
+
+
+class Map(InFolder):
+    """The figure of the L2's two sides, by multiprocessor."""
+
+    def of(self, key, number, cycles):
+        return record(topic="01_memory_model", experiment="latency", case=key, kind="counted", metric="latency", unit="cycles",
+                      value=cycles, at=str(number))
+
+    @unittest.skipUnless(matplotlib, "matplotlib is missing")
+    def test_each_multiprocessor_that_was_saved_is_drawn(self):
+        # number 1 is missing: a slice of a GPU
+        found = [self.of("far_by_multiprocessor", 0, 70), self.of("far_by_multiprocessor", 2, 75),
+                 self.of("near_by_multiprocessor", 10, 44), self.of("near_by_multiprocessor", 2, 41.6)]
+        for name, rows, lines in (("map", found, ["near side: 2 multiprocessors, 42 to 44 cycles",
+                                                  "far side: 2 multiprocessors, 70 to 75 cycles"]),
+                                  ("one", found[2:], ["near side: 2 multiprocessors, 42 to 44 cycles"])):
+            page = self.write("README.md", f"<!-- figure: {name}.svg = {name}.csv draw_map.py -->\n")
+            saved = self.save(f"{name}.csv", *rows)
+            self.assertEqual(run("figures.py", page).returncode, 0)
+            drawn = (self.folder / f"{name}.svg").read_text(encoding="utf-8")
+            self.assertEqual("<!-- far side" in drawn, len(lines) == 2)
+            self.assertEqual(run("draw_map.py", saved, "-o", self.folder / "again.svg").stdout.splitlines(), lines)
+
+    def test_a_file_without_a_map_and_wrong_command_lines(self):
+        saved = self.save("r.csv", timed("a", "measured", 1))
+        done = run("draw_map.py", saved)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("r.csv has no latencies by multiprocessor", done.stderr)
+        self.assertEqual(run("draw_map.py").returncode, 2)
+        self.assertEqual(run("draw_map.py", saved, "-o", "map.txt").returncode, 2)
 
 
 class Little(InFolder):
@@ -1410,7 +1653,8 @@ class OtherPages(unittest.TestCase):
     root = TOOLS.parent
 
     def test_links_lead_somewhere(self):
-        done = run("pages.py", "--check", TOOLS / "LAB_PLANS.md", TOOLS / "OTHER_GPUS.md")
+        pages = [TOOLS / f"{name}.md" for name in ("LAB_PLANS", "COURSE", "EXAM", "OTHER_GPUS")]
+        done = run("pages.py", "--check", *pages)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
     def test_the_lab_plans_name_what_is_there(self):
@@ -1425,10 +1669,27 @@ class OtherPages(unittest.TestCase):
             for exercise in exercises:
                 self.assertTrue((self.root / f"{exercise}.cu").is_file(), exercise)
 
+    def test_there_are_six_exam_questions_for_each_topic_with_points_a_place_and_an_answer(self):
+        text = (TOOLS / "EXAM.md").read_text(encoding="utf-8")
+        for topic in range(1, 8):
+            section = text.split(f'<a id="topic-{topic:02}"></a>')[1].split('<a id="topic-')[0]
+            points = re.findall(rf"^\*\*{topic:02}-(\d)\*\* \((\d) points?\)", section, re.M)
+            self.assertEqual([question for question, _ in points], list("123456"), topic)
+            self.assertEqual(sum(int(each) for _, each in points), 10, topic)
+            self.assertEqual(len(re.findall(r"^Answered by .*\.md#", section, re.M)), 6, topic)
+            self.assertEqual(section.count("<details><summary>Expected answer</summary>"), 6, topic)
+
+    def test_the_course_names_every_exam_question(self):
+        questions = re.findall(r'id="(\d\d-\d)"', (TOOLS / "EXAM.md").read_text(encoding="utf-8"))
+        course = (TOOLS / "COURSE.md").read_text(encoding="utf-8")
+        self.assertEqual(len(questions), 42)
+        for question in questions:
+            self.assertIn(f"(EXAM.md#{question})", course)
+
     def test_the_minutes_of_a_session_are_two_hours(self):
         text = (TOOLS / "LAB_PLANS.md").read_text(encoding="utf-8")
         sessions = text.split("\n## Session ")[1:]
-        self.assertEqual([sum(map(int, re.findall(r"^\| (\d+) \|", each, re.M))) for each in sessions], [120] * 3)
+        self.assertEqual([sum(map(int, re.findall(r"^\| (\d+) \|", each, re.M))) for each in sessions], [120] * 5)
 
     def test_every_made_up_gpu_has_a_line(self):
         source = (self.root / "common/checks/made_up_devices.cpp").read_text(encoding="utf-8")

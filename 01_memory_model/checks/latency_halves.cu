@@ -40,6 +40,26 @@ TEST_CASE("latency: made-up first walks are near or far") {
   CHECK(distances_of({}, {}).near.repeats == 0);
 }
 
+TEST_CASE("latency: the map of a made-up multiprocessor") {
+  // of two walks the slower one followed the reader of the other side: the slower half is far
+  for (const bool turned : {false, true}) {
+    std::vector<std::vector<unsigned>> walks{loads(980, 20), loads(490, 510)};
+    if (turned) std::swap(walks[0], walks[1]);
+    const chase::OfMultiprocessor found = on_the_map(7, walks);
+    CHECK(found.number == 7);
+    CHECK(found.near.median == 280);
+    CHECK(found.near.repeats == 1000);
+    CHECK(found.far.median == 457);
+    CHECK(found.far.low == 457);
+    CHECK(found.far.repeats == 500);
+  }
+  const chase::OfMultiprocessor one_side = on_the_map(0, {loads(900, 100)});
+  CHECK(one_side.near.median == 280);
+  CHECK(one_side.far.repeats == 0);
+  CHECK(which_are_far({280, 457, 281}) == std::vector<bool>{false, true, false});
+  CHECK(which_are_far({280, 300}) == std::vector<bool>{false, false});
+}
+
 TEST_CASE("latency: the ring of near and far fits half of the L2 of made-up GPUs") {
   for (const Device& device : made_up_devices()) {
     CAPTURE(std::string(device.prop.name));
@@ -62,16 +82,18 @@ TEST_CASE("latency: one multiprocessor reads all of the ring") {
   const std::vector<unsigned> numbers = multiprocessors(device);
   CHECK(numbers.size() >= 1);
   CHECK(numbers.size() <= size_t(device.prop.multiProcessorCount));
-  DeviceBuffer<unsigned long long> sums(readers);
   for (const unsigned slots : {1u, 31u, 1009u, 4097u}) {
-    const DeviceBuffer<char> memory(size_t(slots) * slot_bytes);
-    const size_t ring = chase::linked(memory, slots);
-    const std::vector<unsigned long long> right = sums_by_host(ring, slots);
-    CHECK(read_on(numbers.front(), device, ring, slots, right, sums));  // throws if a sum is wrong
-    CHECK_FALSE(read_on(~0u, device, ring, slots, right, sums));        // there is no such one
-    std::vector<unsigned long long> other = right;
-    other[slots % readers / 2] += slot_bytes;  // a slot left out and its neighbour taken twice
-    CHECK_THROWS_AS(read_on(numbers.front(), device, ring, slots, other, sums), WrongResult);
+    Halves halves(device, slots);
+    CHECK(halves.read_on(numbers.front()));           // throws if a sum is wrong
+    CHECK_FALSE(halves.read_on(~0u));                 // there is no such one
+    halves.right[slots % readers / 2] += slot_bytes;  // a slot left out, its neighbour taken twice
+    CHECK_THROWS_AS(halves.read_on(numbers.front()), WrongResult);
+    halves.right[slots % readers / 2] -= slot_bytes;
+    if (slots < 3) continue;
+    const unsigned reads = reads_of(slots, 1024);
+    CHECK(halves.walk_on(numbers.back(), numbers.front(), reads).cycles.size() == reads);
+    CHECK(halves.walk_on(~0u, numbers.front(), reads).cycles.empty());
+    CHECK(halves.walk_on(numbers.front(), ~0u, reads).cycles.empty());
   }
 }
 
@@ -82,4 +104,12 @@ TEST_CASE("latency: first reads of the L2 are answered from one side or the othe
   CHECK(halves.same_side > 0);  // at least the one that walks
   CHECK(halves.same_side + halves.other_side <= device.prop.multiProcessorCount);
   CHECK(halves.near.median > 0);
+  CHECK(halves.map.size() > 0);
+  CHECK(halves.map.size() <= size_t(device.prop.multiProcessorCount));
+  for (const chase::OfMultiprocessor& each : halves.map) {
+    CAPTURE(each.number);
+    CHECK(each.near.median > 0);
+    CHECK((each.far.repeats > 0) == (halves.other_side > 0));
+    if (each.far.repeats > 0) CHECK(each.far.median > each.near.median);
+  }
 }

@@ -6,6 +6,8 @@
 struct Add {
   void (*with_an_atomic)(unsigned* value, const unsigned* amount);
   void (*without_atomics)(unsigned* value, const unsigned* amount);
+  const char* file;                      ///< the source, which the check compiles
+  const char* name = "without_atomics";  ///< of the second kernel, in that file
 };
 
 void check_add(const Add& yours, const Add& solution);

@@ -1,17 +1,10 @@
 // Checks arrays.cu: runs the function on the host, then compiles the file once more and reads what
 // ptxas says of the kernel's stack frame, which is its local memory.
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 
 #include "arrays.hpp"
-
-// by CMake the compiler that built the program, and the architecture
-#ifndef YOUR_TURN_NVCC
-#define YOUR_TURN_NVCC "nvcc"
-#define YOUR_TURN_HOST_COMPILER ""
-#define YOUR_TURN_ARCHITECTURE "75"
-#endif
+#include "compile.hpp"
 
 namespace {
 
@@ -25,23 +18,9 @@ unsigned right_answer(const std::vector<unsigned>& given) {
   return unsigned(std::max_element(count.begin(), count.end()) - count.begin());  // the first
 }
 
-std::string quoted(const std::string& text) { return "'" + text + "'"; }
-
 /// Bytes of the stack frame of the file's only kernel.
 int local_bytes(const std::string& file) {
-  const std::string folder = file.substr(0, file.rfind("/your_turn/") + 10);
-  const std::string host = YOUR_TURN_HOST_COMPILER;
-  const std::string line =
-      quoted(YOUR_TURN_NVCC) + (host.empty() ? "" : " -ccbin " + quoted(host)) +
-      " -std=c++20 -O3 -cubin -o /dev/null" + " -Xptxas=-v -Wno-deprecated-gpu-targets -arch=sm_" +
-      YOUR_TURN_ARCHITECTURE + " -I" + quoted(folder) + " " + quoted(file) + " 2>&1";
-  std::FILE* output = popen(line.c_str(), "r");
-  if (!output) throw your_turn::Skipped("the system refuses to start nvcc");
-  std::string said;
-  char piece[4096];
-  while (const size_t length = std::fread(piece, 1, sizeof piece, output))
-    said.append(piece, length);
-  pclose(output);
+  const std::string said = compiled(file, "-cubin -o /dev/null -Xptxas=-v");
   const size_t end = said.find(" bytes stack frame");
   if (end == std::string::npos || end == 0)
     throw your_turn::Skipped("nvcc does not say what is local");

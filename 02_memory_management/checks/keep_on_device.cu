@@ -31,9 +31,6 @@ TEST_CASE("keep_on_device: runs of steps can be joined") {
 TEST_CASE("keep_on_device: predictions, by hand") {
   const Line line(10, 0, 110, 1000);
   CHECK(line.ms(500) == doctest::Approx(60));
-  CHECK(stepped_bytes(4) == 0);
-  CHECK(stepped_bytes(4 * chains) == 0);
-  CHECK(stepped_bytes(4 * chains + 8) == 8);
 }
 
 TEST_CASE("keep_on_device: what decides each part") {

@@ -94,4 +94,13 @@ TEST_CASE("peer: copies and loads and stores are right at awkward sizes") {
   }
 }
 
-EXPERIMENT_CHECKS(peer)
+EXPERIMENT_CHECKS_OF_FACTS(peer)
+
+TEST_CASE("peer: measured rows lie where its models predict them" *
+          doctest::test_suite("plausible") * doctest::skip()) {
+  if (skip_without_gpu()) return;
+  int gpus = 0;
+  CUDA_CHECK(cudaGetDeviceCount(&gpus));
+  if (gpus < 2) return skip_self_check("needs two GPUs");  // one GPU's own copy has no model
+  check_plausible(peer_experiment);
+}

@@ -96,7 +96,7 @@ TEST_CASE("transfer: what decides each part") {
   CHECK(verdict("02.2b", {{"pageable_to_host", 2}}) == holds);
   CHECK(verdict("02.2b", {{"pageable_to_host", 1.3}}) == verdict_text(Verdict::holds_weaker));
   CHECK(verdict("02.2b", {{"pinned_to_host", 2}}) == does_not_hold);
-  CHECK(verdict("02.9", {{"pageable_to_host", 512 * 1.048576}}) == holds);  // 1 GB/s
+  CHECK(verdict("02.9", {{"pageable_to_host", 256 * 1.048576}}) == holds);  // 1 GB/s
   CHECK(verdict("02.9", {}) == verdict_text(Verdict::no_longer));
   const Given bare{"host", 0, "virtual machine"};
   CHECK(verdict("02.3a", {bare, {"pinned_piece_to_device", 2}}) == holds);

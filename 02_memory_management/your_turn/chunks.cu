@@ -16,6 +16,8 @@
 // chunks take 1.25 times as long as one copy, not 3 times. No GPU is needed: a model of the three
 // engines tells the time.
 //
+// Difficulty 2 of 5, about 15 minutes.
+//
 //   cmake -S 02_memory_management -B build/your_chunks -DEXERCISE=chunks
 //   cmake --build build/your_chunks && build/your_chunks/your_chunks
 #include "chunks.hpp"

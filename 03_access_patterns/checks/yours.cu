@@ -108,7 +108,10 @@ TEST_CASE("yours: replay of what an NVIDIA H200 and an NVIDIA H100 gave") {
   for (const char* file : {"nvidia-h200.csv", "nvidia-h100-80gb-hbm3.csv"})
     check_replay(yours_experiment, results_file(file));
 }
-TEST_CASE("yours: tasks at awkward sizes") { check_tasks(yours_experiment); }
+TEST_CASE("yours: tasks at awkward sizes") { check_tasks(yours_experiment, {1, 31, 257, 1009}); }
+TEST_CASE("yours: tasks at large awkward sizes" * doctest::test_suite("long")) {
+  check_tasks(yours_experiment, {65537, 1000003});
+}
 TEST_CASE("yours: measured rows lie where its models predict them" *
           doctest::test_suite("plausible") * doctest::skip()) {
   check_plausible(yours_experiment);

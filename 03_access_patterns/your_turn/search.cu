@@ -15,6 +15,8 @@
 // take? Which limit ended it (search.hpp has a list)? And which line returned the error that no one
 // read? No GPU is needed.
 //
+// Difficulty 1 of 5, about 10 minutes.
+//
 //   cmake -S 03_access_patterns -B build/your_search -DEXERCISE=search
 //   cmake --build build/your_search && build/your_search/your_search
 #include "search.hpp"

@@ -6,6 +6,9 @@ namespace {
 
 constexpr unsigned side = 32, rows_at_once = 8;
 
+/// Times the solution. A tile with conflicts takes 1.9 (an H200), a plain padded one up to 1.3.
+constexpr double enough = 1.5;
+
 void launch(const Transpose& work, unsigned* out, const unsigned* in, unsigned nx, unsigned ny) {
   const dim3 grid((nx + side - 1) / side, (ny + side - 1) / side);
   work.kernel<<<grid, dim3(side, rows_at_once)>>>(out, in, nx, ny);
@@ -58,7 +61,7 @@ void require_cheap(const Transpose& yours, const Transpose& solution) {
                     {}};
   your_turn::require_near(
       what, [&] { launch(yours, out.data(), in.data(), n, n); },
-      [&] { launch(solution, out.data(), in.data(), n, n); }, check);
+      [&] { launch(solution, out.data(), in.data(), n, n); }, check, false, enough);
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 // Right: every element once, for any n. Cheap: no warp touches two pages, and each step moves 4
 // sectors at most. No GPU is needed.
 //
+// Difficulty 2 of 5, about 15 minutes.
+//
 //   cmake -S 05_unified_memory -B build/your_pages -DEXERCISE=pages
 //   cmake --build build/your_pages && build/your_pages/your_pages
 #include "pages.hpp"

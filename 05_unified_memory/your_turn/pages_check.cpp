@@ -1,5 +1,7 @@
 // Checks pages.cu: every element once, a page for each warp, and 4 sectors a request.
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "pages.hpp"
 
@@ -53,6 +55,31 @@ Cost require_right(const Pages& yours, size_t n) {
   return cost;
 }
 
+/// An array of more pages than 16 bits count, and of more words than 32 bits do: of its warps those
+/// are looked at where an index would begin again. Each has to take a page of its own.
+void require_right_beyond_32_bits(const Pages& yours) {
+  constexpr size_t n = (size_t(1) << 33) + 5, last = n / page_words;
+  std::map<size_t, size_t> warp_of_page;
+  for (const size_t warp : {size_t(0), size_t(65536), size_t(131072), size_t(262144), last}) {
+    const std::string what = "n = " + std::to_string(n) + ": warp " + std::to_string(warp);
+    your_turn::watch(what);
+    std::set<long long> taken;
+    for (unsigned step = 0; step < steps; ++step)
+      for (unsigned lane = 0; lane < 32; ++lane)
+        if (const long long i = yours.element(warp, step, lane, n); i >= 0) taken.insert(i);
+    const size_t expected = warp == last ? n % page_words : page_words;
+    if (taken.size() != expected || size_t(*taken.rbegin()) >= n)
+      throw NotYet(what + ": expected " + std::to_string(expected) + " elements, found " +
+                   std::to_string(taken.size()) +
+                   (taken.empty() ? "" : ", the last " + std::to_string(*taken.rbegin())));
+    const size_t page = size_t(*taken.begin()) / page_words;
+    const auto [other, is_first] = warp_of_page.emplace(page, warp);
+    if (!is_first)
+      throw NotYet(what + " takes page " + std::to_string(page) + ", as warp " +
+                   std::to_string(other->second) + " does");
+  }
+}
+
 }  // namespace
 
 void check_pages(const Pages& yours, const Pages&) {
@@ -67,4 +94,5 @@ void check_pages(const Pages& yours, const Pages&) {
       throw your_turn::Dear(std::to_string(cost.sectors) + " sectors a request" + with +
                             "; 4 will do");
   }
+  require_right_beyond_32_bits(yours);
 }

@@ -11,6 +11,8 @@
 // have n words of 4 bytes each. Right: the sum. Cheap: the kernel in no more than 1.25 times the
 // solution's time, the host's reading in no more than 3 times. This needs a GPU, and Linux.
 //
+// Difficulty 2 of 5, about 15 minutes.
+//
 //   cmake -S 05_unified_memory -B build/your_prefetch -DEXERCISE=prefetch
 //   cmake --build build/your_prefetch && build/your_prefetch/your_prefetch
 #include "prefetch.hpp"

@@ -1,4 +1,5 @@
-// Checks sum.cu: the sum to the last bit at awkward sizes, then the time beside the solution's.
+// Checks sum.cu: the sum to the last bit at awkward sizes, then the time beside the solution's,
+// then an array whose words, and whose 16 bytes, no 32 bits count.
 #include "../../common/your_turn_gpu.hpp"
 #include "sum.hpp"
 
@@ -65,6 +66,25 @@ void require_cheap(const Launch& launch, const Sum& yours, const Sum& solution) 
       [&] { launch(solution, out.data(), in.data(), n); }, check);
 }
 
+/// The last check, as what is dear would take minutes for it. The array is one of 32 MiB over and
+/// over: any GPU has memory for it.
+void require_right_beyond_32_bits(const Launch& launch, const Sum& yours) {
+  constexpr size_t part = size_t(1) << 23, times = 2049, n = part * times - 1;
+  static_assert(n / 4 > 0xffffffffu);
+  const std::string what = "n = " + std::to_string(n);
+  your_turn::watch(what, 6);
+  const std::vector<unsigned> words = numbers(part);
+  const your_turn::Guarded in(words, times), out(1);
+  if (!in.data()) return;
+  out.fill(0xff);
+  your_turn::run_kernel(what, [&] { launch(yours, out.data(), in.data(), n); });
+  const unsigned expected = unsigned(times) * sum_of(words) - words.back();
+  const unsigned found = out.to_host()[0];
+  if (found != expected)
+    throw your_turn::NotYet(what + ": the sum is wrong: expected " + std::to_string(expected) +
+                            ", found " + std::to_string(found));
+}
+
 }  // namespace
 
 void check_sum(const Sum& yours, const Sum& solution) {
@@ -72,4 +92,5 @@ void check_sum(const Sum& yours, const Sum& solution) {
   const Launch launch;
   for (const size_t n : {1, 2, 31, 33, 256, 1009, 1012, 1000003}) require_right(launch, yours, n);
   require_cheap(launch, yours, solution);
+  require_right_beyond_32_bits(launch, yours);
 }

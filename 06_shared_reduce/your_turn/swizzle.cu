@@ -4,6 +4,8 @@
 // words cures that, and costs 32 words more. Find places that do without: 1024 words, one wavefront
 // for every row and for every column.
 //
+// Difficulty 4 of 5, about 25 minutes.
+//
 //   cmake -S 06_shared_reduce -B build/your_swizzle -DEXERCISE=swizzle
 //   cmake --build build/your_swizzle && build/your_swizzle/your_swizzle
 #include "swizzle.hpp"

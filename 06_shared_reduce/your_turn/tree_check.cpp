@@ -86,7 +86,7 @@ Cost cost_of(const Tree& yours, unsigned n) {
 }  // namespace
 
 void check_tree(const Tree& yours, const Tree& solution) {
-  for (const unsigned n : {64u, 256u, 1024u}) require_right(yours, n);
+  for (const unsigned n : {64u, 128u, 256u, 512u, 1024u}) require_right(yours, n);
   constexpr unsigned n = 256;
   const Cost cost = cost_of(yours, n), least = cost_of(solution, n);
   if (cost.wavefronts > least.wavefronts)

@@ -232,4 +232,27 @@ TEST_CASE("sampling: a border set for the dimension that is not there shows") {
     CHECK(read_with_border(x, 2) == by_the_rules(row_as_image(), border_linear, {x, 0, 0}));
 }
 
+// Nobody documents what these give. On GPUs of 9.0 NaN and denormals are 0; a huge number is a
+// whole number of widths, so that wrap and mirror give what they give at 0; an infinity is a huge
+// number.
+TEST_CASE("sampling: coordinates that are no ordinary numbers") {
+  if (skip_without_gpu()) return;
+  if (Device::current().prop.major != 9)
+    return skip_self_check("this was found on compute capability 9.0");
+  const std::pair<float, float> read_as[] = {
+      {-0.0f, 0},    {1e-40f, 0},     {-1e-40f, 0}, {NAN, 0},    {1e9f, 8},
+      {-1e9f, -8},   {1e30f, 8},      {-1e30f, -8}, {3e38f, 8},  {-3e38f, -8},
+      {INFINITY, 8}, {-INFINITY, -8}, {-NAN, 0},    {1e-45f, 0}, {-0.125f, -0.125f}};
+  std::vector<Place> places;
+  for (const auto& [x, ordinary] : read_as) places.push_back({x, 0, 0});
+  for (const Sampling& s : all_samplings(true)) {
+    const std::vector<float> read = read_once(shown_row(), s, places, 1);
+    for (size_t i = 0; i < places.size(); ++i) {
+      CAPTURE(key_of(s));
+      CAPTURE(places[i][0]);
+      CHECK(read[i] == by_the_rules(shown_row(), s, {read_as[i].second, 0, 0}));
+    }
+  }
+}
+
 EXPERIMENT_CHECKS_OF_FACTS(sampling)

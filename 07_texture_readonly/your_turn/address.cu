@@ -5,8 +5,11 @@
 //   wrap    the texels once more, from the beginning:      ... 1 2 3 | 0 1 2 3 | 0 1 2 3 ...
 //   mirror  the texels there and back again:               ... 2 1 0 | 0 1 2 3 | 3 2 1 0 ...
 //
-// Write the three in plain code. Right: the texel for every n and x, also far beyond, on both
-// sides. (x never lies on the border of two texels, where rounding would decide.) No GPU is needed.
+// Write the three in plain code. Right: the texel for every n up to 131,071 and every x, on both
+// sides, also so far beyond that no int has x * n. (x never lies on the border of two texels, where
+// rounding would decide.) No GPU is needed.
+//
+// Difficulty 2 of 5, about 20 minutes.
 //
 //   cmake -S 07_texture_readonly -B build/your_address -DEXERCISE=address
 //   cmake --build build/your_address && build/your_address/your_address

@@ -95,6 +95,15 @@ TEST_CASE("machine: fields of /proc/cpuinfo") {
 TEST_CASE("machine: the host that this runs on") {
   CHECK(host_cores() >= 1);
   CHECK(host_cores() <= sysconf(_SC_NPROCESSORS_CONF));
+  const std::string nodes = host_nodes();
+  CHECK((nodes == "unknown" || nodes.find_first_not_of("0123456789,") == nodes.npos));
+  if (host_cores() ==
+      sysconf(_SC_NPROCESSORS_ONLN)) {  // Linux lists the nodes that have processors
+    std::string with_processors;
+    std::ifstream("/sys/devices/system/node/has_cpu") >> with_processors;
+    const bool single = with_processors.find_first_of(",-") == with_processors.npos;
+    if (!with_processors.empty() && single) CHECK(nodes == with_processors);
+  }
   std::ifstream file("/proc/cpuinfo");
   bool flagged = false;
   for (std::string line; std::getline(file, line);)
@@ -208,6 +217,7 @@ TEST_CASE("machine: without a GPU the host is saved, and nothing is printed") {
   CHECK(csv.find("topic,,host,,,machine,cores,," + std::to_string(host_cores()) + ",") !=
         std::string::npos);
   CHECK(csv.find(",machine,hypervisor,") != std::string::npos);
+  CHECK(csv.find(",machine,NUMA nodes,") != std::string::npos);
   CHECK(csv.find(",device,") == std::string::npos);
 }
 

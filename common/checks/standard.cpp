@@ -71,9 +71,10 @@ bool agree(const std::string& then, const std::string& now) {
 
 void compare(const Record& then, const Record& now, bool of_several_runs) {
   constexpr double six_digits = 2e-5;
-  // the median of predictions is not the prediction from medians: runs differ by 1%. Nor is the
-  // median of what decides a part that has several pairs: each pair's own ratio is compared exactly
-  constexpr double of_runs = 0.02;
+  // the median of predictions is not the prediction from medians: runs differ by 1%, and by 5%
+  // where the host or the driver gives the constants. Nor is the median of what decides a part that
+  // has several pairs: each pair's own ratio is compared exactly
+  constexpr double of_runs = 0.06;
   // what follows from times is counted with their repeats, and a count of launches without
   const bool over_runs = then.kind == "predicted" || then.kind == "claim" ||
                          (then.kind == "counted" && then.repeats > 0);

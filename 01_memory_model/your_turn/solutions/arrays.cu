@@ -11,6 +11,8 @@
 // Right: on 1600 sets of samples. Cheap: 0 local bytes, as the compiler reports them. No GPU is
 // needed.
 //
+// Difficulty 2 of 5, about 20 minutes.
+//
 //   cmake -S 01_memory_model -B build/your_arrays -DEXERCISE=arrays
 //   cmake --build build/your_arrays && build/your_arrays/your_arrays
 #include "arrays.hpp"

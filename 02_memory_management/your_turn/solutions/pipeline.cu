@@ -10,7 +10,10 @@
 //
 // There are four streams, streams[0] to streams[3]. You need not wait at the end. Right: every
 // word, for any number of words. Cheap: no more than 1.25 times the solution's time, of 64 MiB, in
-// turn. This needs a GPU.
+// turn, where the work takes as long as a copy: four chunks are enough, two are not. This needs a
+// GPU.
+//
+// Difficulty 3 of 5, about 25 minutes.
 //
 //   cmake -S 02_memory_management -B build/your_pipeline -DEXERCISE=pipeline
 //   cmake --build build/your_pipeline && build/your_pipeline/your_pipeline

@@ -15,6 +15,8 @@
 // requests move at most 1.2 times as many. (Were each thread to load its three words, that would be
 // 112.) The array begins on a sector. No GPU is needed.
 //
+// Difficulty 4 of 5, about 30 minutes.
+//
 //   cmake -S 03_access_patterns -B build/your_halo -DEXERCISE=halo
 //   cmake --build build/your_halo && build/your_halo/your_halo
 #include "halo.hpp"

@@ -15,6 +15,8 @@
 // read the input and 4 to write the output, and takes 1 wavefront to write the tile and 1 to read
 // it. No GPU is needed; transpose.cu is the same as a kernel.
 //
+// Difficulty 4 of 5, about 40 minutes.
+//
 //   cmake -S 04_bandwidth -B build/your_tile -DEXERCISE=tile
 //   cmake --build build/your_tile && build/your_tile/your_tile
 #include "tile.hpp"

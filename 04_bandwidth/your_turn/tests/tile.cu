@@ -89,4 +89,46 @@ YOUR_TURN_TEST(tile, lost, Tile, {tile_words, load, store});
 
 }  // namespace lost
 
+// answer tile_write_conflicts: right, but 32 wavefronts a request to write the tile; 1 will do
+namespace write_conflicts {
+
+constexpr unsigned tile_words = 1024;
+
+Move load(Thread t, unsigned step, unsigned nx, unsigned ny) {
+  const unsigned y = t.ty + 8 * step, column = 32 * t.bx + t.tx, row = 32 * t.by + y;
+  if (column >= nx || row >= ny) return {-1, 0};
+  return {(long long)row * nx + column, t.tx * 32 + y};
+}
+
+Move store(Thread t, unsigned step, unsigned nx, unsigned ny) {
+  const unsigned x = t.ty + 8 * step, column = 32 * t.bx + x, row = 32 * t.by + t.tx;
+  if (column >= nx || row >= ny) return {-1, 0};
+  return {(long long)column * ny + row, x * 32 + t.tx};
+}
+
+YOUR_TURN_TEST(tile, write_conflicts, Tile, {tile_words, load, store});
+
+}  // namespace write_conflicts
+
+// answer tile_read_scattered: right, but 32 sectors a request to read the input; 4 will do
+namespace read_scattered {
+
+constexpr unsigned tile_words = 33 * 32;
+
+Move load(Thread t, unsigned step, unsigned nx, unsigned ny) {
+  const unsigned x = t.ty + 8 * step, column = 32 * t.bx + x, row = 32 * t.by + t.tx;
+  if (column >= nx || row >= ny) return {-1, 0};
+  return {(long long)row * nx + column, t.tx * 33 + x};
+}
+
+Move store(Thread t, unsigned step, unsigned nx, unsigned ny) {
+  const unsigned x = t.ty + 8 * step, column = 32 * t.bx + x, row = 32 * t.by + t.tx;
+  if (column >= nx || row >= ny) return {-1, 0};
+  return {(long long)column * ny + row, t.tx * 33 + x};
+}
+
+YOUR_TURN_TEST(tile, read_scattered, Tile, {tile_words, load, store});
+
+}  // namespace read_scattered
+
 }  // namespace

@@ -1,4 +1,5 @@
-// Answers to transpose that are wrong or dear, and what the check has to say of them.
+// Answers to transpose that are wrong or dear, and what the check has to say of them; the last is
+// done, as plain as it is.
 #include "transpose.hpp"
 
 namespace {
@@ -94,5 +95,46 @@ __global__ void __launch_bounds__(128)
 YOUR_TURN_TEST(transpose, not_launched, Transpose, {transpose});
 
 }  // namespace not_launched
+
+// answer transpose_before: not yet: 1 x 1: the kernel writes out of bounds, before its output
+namespace before {
+
+__global__ void transpose(unsigned* out, const unsigned* in, unsigned nx, unsigned ny) {
+  const unsigned column = blockIdx.x * 32 + threadIdx.x;
+  for (unsigned y = threadIdx.y; y < 32; y += 8) {
+    const unsigned row = blockIdx.y * 32 + y;
+    const bool inside = column < nx && row < ny;
+    const size_t word = inside ? size_t(column) * ny + row : ~size_t(0);  // who has none writes -1
+    out[word] = inside ? in[size_t(row) * nx + column] : 0;
+  }
+}
+
+YOUR_TURN_TEST(transpose, before, Transpose, {transpose});
+
+}  // namespace before
+
+// answer transpose_plain: done
+namespace plain {
+
+__global__ void transpose(unsigned* out, const unsigned* in, unsigned nx, unsigned ny) {
+  __shared__ unsigned tile[32][33];
+#pragma unroll 1  // each step waits for its load before the next is asked for
+  for (unsigned step = 0; step < 4; ++step) {
+    const unsigned x = blockIdx.x * 32 + threadIdx.x;
+    const unsigned y = blockIdx.y * 32 + threadIdx.y + 8 * step;
+    if (x < nx && y < ny) tile[threadIdx.y + 8 * step][threadIdx.x] = in[size_t(y) * nx + x];
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (unsigned step = 0; step < 4; ++step) {
+    const unsigned x = blockIdx.y * 32 + threadIdx.x;
+    const unsigned y = blockIdx.x * 32 + threadIdx.y + 8 * step;
+    if (x < ny && y < nx) out[size_t(y) * ny + x] = tile[threadIdx.x][threadIdx.y + 8 * step];
+  }
+}
+
+YOUR_TURN_TEST(transpose, plain, Transpose, {transpose});
+
+}  // namespace plain
 
 }  // namespace

@@ -53,4 +53,28 @@ YOUR_TURN_TEST(pages, whole_only, Pages, {element});
 
 }  // namespace whole_only
 
+// answer pages_of_32_bits: not yet: n = 8589934597: warp 262144 takes page 0, as warp 0 does
+namespace of_32_bits {
+
+long long element(size_t warp, unsigned step, unsigned lane, size_t n) {
+  const unsigned i = unsigned(warp) * 16384 + step * 32 + lane;
+  return i < n ? (long long)(i) : -1;
+}
+
+YOUR_TURN_TEST(pages, of_32_bits, Pages, {element});
+
+}  // namespace of_32_bits
+
+// answer pages_of_31_bits: not yet: n = 8589934597: warp 131072: expected 16384 elements, found 0
+namespace of_31_bits {
+
+long long element(size_t warp, unsigned step, unsigned lane, size_t n) {
+  const int i = int(unsigned(warp) * 16384 + step * 32 + lane);
+  return (long long)(i) < (long long)(n) ? i : -1;
+}
+
+YOUR_TURN_TEST(pages, of_31_bits, Pages, {element});
+
+}  // namespace of_31_bits
+
 }  // namespace

@@ -32,4 +32,13 @@ YOUR_TURN_TEST(swizzle, collision, Swizzle, {place});
 
 }  // namespace collision
 
+// answer swizzle_turned: right, but 32 wavefronts for a row; 1 will do
+namespace turned {
+
+unsigned place(unsigned row, unsigned column) { return 32 * column + row; }
+
+YOUR_TURN_TEST(swizzle, turned, Swizzle, {place});
+
+}  // namespace turned
+
 }  // namespace

@@ -7,6 +7,8 @@
 // no texel out of bounds is read. (The unit rounds places to 1/256 of a texel; you need not.)
 // Cheap: no more than 1.25 times the solution's time, in turn. This needs a GPU.
 //
+// Difficulty 3 of 5, about 30 minutes.
+//
 //   cmake -S 07_texture_readonly -B build/your_bilinear -DEXERCISE=bilinear
 //   cmake --build build/your_bilinear && build/your_bilinear/your_bilinear
 #include "bilinear.hpp"

@@ -1,0 +1,33 @@
+// constants: a prediction. A table in constant memory is read by the warps of a block of 256
+// threads. The constant cache serves one word at a time, to all lanes of the warp that want this
+// word; for each further word of the same load the hardware asks again. The comments below give the
+// loads. How many requests does each of them take per warp?
+//
+// Right: all five. No GPU is needed.
+//
+// Difficulty 1 of 5, about 5 minutes.
+//
+//   cmake -S 01_memory_model -B build/your_constants -DEXERCISE=constants
+//   cmake --build build/your_constants && build/your_constants/your_constants
+#include "constants.hpp"
+
+namespace {
+
+// [your turn]
+
+// Requests are the different words that a warp wants. All lanes of a warp have the same blockIdx.x,
+// and the same threadIdx.x / 32: one request, which is what constant memory is for. By the lane it
+// is 32. Four different words are four requests, in whatever order the lanes want them.
+
+/// Requests per warp.
+constexpr double same = 1;     // table[blockIdx.x]
+constexpr double lane = 32;    // table[threadIdx.x % 32]
+constexpr double fours = 4;    // table[threadIdx.x % 4]
+constexpr double eighths = 4;  // table[threadIdx.x % 32 / 8]
+constexpr double warps = 1;    // table[threadIdx.x / 32]
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(constants, Constants, {same, lane, fours, eighths, warps});

@@ -1,0 +1,39 @@
+// resident: a prediction. A multiprocessor of an H200 has 65,536 registers, room for 2048 threads
+// and for 32 blocks, and 228 KiB of shared memory. Each block takes 1 KiB of shared memory more
+// than it asks for. How many blocks of a kernel are resident on a multiprocessor at the same time?
+// All four limits apply. The comments below name the threads per block, the registers per thread,
+// and the shared memory per block if there is any.
+//
+// With __launch_bounds__(256, 6) the compiler has to leave room for six blocks of 256 threads. How
+// many registers may a thread have then? Registers are given in multiples of eight per thread.
+//
+// Right: the blocks exactly, the registers within 25%. No GPU is needed.
+//
+// Difficulty 2 of 5, about 10 minutes.
+//
+//   cmake -S 01_memory_model -B build/your_resident -DEXERCISE=resident
+//   cmake --build build/your_resident && build/your_resident/your_resident
+#include "resident.hpp"
+
+namespace {
+
+// [your turn]
+
+// The limit that is reached first decides: threads (8 x 256 = 2048); registers (65,536 over 256 x
+// 40 is 6.4); registers (a second block of 1024 x 40 does not fit, and half of the threads stay
+// away); blocks (32, with 1024 threads in all); shared memory (228 over 48 + 1 is 4.7). Six blocks
+// of 256 threads leave 65,536 / 1536 = 42.7 registers to each thread, by eights 40.
+
+/// Resident blocks per multiprocessor; the last is registers per thread.
+constexpr double narrow = 8;      // 256 threads, 32 registers
+constexpr double wide = 6;        // 256 threads, 40 registers
+constexpr double large = 1;       // 1024 threads, 40 registers
+constexpr double single = 32;     // 32 threads, 32 registers
+constexpr double sharing = 4;     // 128 threads, 32 registers, 48 KiB of shared memory
+constexpr double registers = 40;  // that a thread may have under __launch_bounds__(256, 6)
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(resident, Resident, {narrow, wide, large, single, sharing, registers});

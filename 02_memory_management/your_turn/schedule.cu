@@ -1,0 +1,31 @@
+// schedule: a prediction. An array is copied to the device in 4 ms, a kernel works on it for 2 ms,
+// and it is copied back in 4 ms. Now it is cut into equal chunks. The copy, the kernel and the copy
+// of one chunk are in one stream, and each chunk has a stream of its own unless the comment says
+// otherwise. The device can copy in, compute and copy out at the same time, one chunk each. The
+// time of each part is proportional to its size. How many milliseconds pass from the start of the
+// first copy to the end of the last one?
+//
+// Right: the first four exactly, the last within 25%. No GPU is needed.
+//
+// Difficulty 2 of 5, about 15 minutes.
+//
+//   cmake -S 02_memory_management -B build/your_schedule -DEXERCISE=schedule
+//   cmake --build build/your_schedule && build/your_schedule/your_schedule
+#include "schedule.hpp"
+
+namespace {
+
+// [your turn]
+
+/// Milliseconds.
+constexpr double whole = 0;       // 1 chunk
+constexpr double halves = 0;      // 2 chunks
+constexpr double eighths = 0;     // 8 chunks
+constexpr double one_stream = 0;  // 8 chunks, all in one stream
+constexpr double crumbs = 0;      // 1000 chunks, and each copy takes 5 us more, to start
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(schedule, Schedule, {whole, halves, eighths, one_stream, crumbs});

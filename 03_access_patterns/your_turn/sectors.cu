@@ -1,0 +1,28 @@
+// sectors: a prediction. A warp reads an array of words of 4 bytes, which begins on a sector of 32
+// bytes. Each lane reads one word. The comments below give the index expressions; i is the lane,
+// from 0 to 31. How many sectors does each request move?
+//
+// Right: all five. No GPU is needed.
+//
+// Difficulty 1 of 5, about 5 minutes.
+//
+//   cmake -S 03_access_patterns -B build/your_sectors -DEXERCISE=sectors
+//   cmake --build build/your_sectors && build/your_sectors/your_sectors
+#include "sectors.hpp"
+
+namespace {
+
+// [your turn]
+
+/// Sectors of one request.
+constexpr double straight = 0;   // in[i]
+constexpr double shifted = 0;    // in[i + 1]
+constexpr double strided = 0;    // in[8 * i]
+constexpr double fourfold = 0;   // in[i / 4]
+constexpr double backwards = 0;  // in[31 - i]
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(sectors, Sectors, {straight, shifted, strided, fourfold, backwards});

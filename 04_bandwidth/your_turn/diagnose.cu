@@ -1,0 +1,38 @@
+// diagnose: name the cause. An H200 counted what five kernels do: the requests of their warps to
+// global memory, the sectors of 32 bytes that a request moves, and the wavefronts that a request to
+// shared memory takes. Four of the kernels transpose 4096 x 4096 words of 4 bytes; d reads 4 Mi
+// words and writes few. In c a thread moves 16 bytes with each request, in the others 4.
+//
+//            loads                  stores                 shared memory
+//            requests   sectors     requests   sectors     load   store
+//       a     524,288       4        524,288      32         -       -
+//       b     524,288       4        524,288       4       32.4     1.0
+//       c     131,072      16        131,072      16        4.1     4.0
+//       d     131,072       5          8,448       4         -       -
+//       e     524,288      32        524,288       4         -       -
+//
+// What is wrong with each of them, if anything is? The list of causes is in diagnose.hpp.
+//
+// Right: all five. No GPU is needed.
+//
+// Difficulty 2 of 5, about 10 minutes.
+//
+//   cmake -S 04_bandwidth -B build/your_diagnose -DEXERCISE=diagnose
+//   cmake --build build/your_diagnose && build/your_diagnose/your_diagnose
+#include "diagnose.hpp"
+
+namespace {
+
+// [your turn]
+
+constexpr Cause a = Cause::unknown;
+constexpr Cause b = Cause::unknown;
+constexpr Cause c = Cause::unknown;
+constexpr Cause d = Cause::unknown;
+constexpr Cause e = Cause::unknown;
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(diagnose, Diagnose, {a, b, c, d, e});

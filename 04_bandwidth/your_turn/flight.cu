@@ -1,0 +1,33 @@
+// flight: a prediction. The memory of a GPU delivers up to 4000 GB/s (1 GB is 1e9 bytes), and a
+// word arrives 600 ns after a thread asks for it. The GPU has 132 multiprocessors, each with room
+// for 64 warps of 32 threads. Each thread waits for one load before it asks for the next one.
+//
+//   bytes           How many bytes have to be in flight on the whole GPU, so that the memory is
+//                   never idle?
+//   warps           How many warps does each multiprocessor need for that, if a load is of 4 bytes?
+//                   (There may be no room for so many.)
+//   rate            How many GB/s are possible with 64 such warps on each multiprocessor?
+//   warps_of_quads  How many warps does each multiprocessor need, if a load is of 16 bytes?
+//
+// Right: all four within 25%. No GPU is needed.
+//
+// Difficulty 2 of 5, about 10 minutes.
+//
+//   cmake -S 04_bandwidth -B build/your_flight -DEXERCISE=flight
+//   cmake --build build/your_flight && build/your_flight/your_flight
+#include "flight.hpp"
+
+namespace {
+
+// [your turn]
+
+constexpr double bytes = 0;
+constexpr double warps = 0;
+constexpr double rate = 0;
+constexpr double warps_of_quads = 0;
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(flight, Flight, {bytes, warps, rate, warps_of_quads});

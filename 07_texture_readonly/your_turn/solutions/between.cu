@@ -1,0 +1,34 @@
+// between: a prediction. A one-dimensional texture has four texels, 2, 8, 4 and 6, and is read with
+// linear filtering. Texel k lies from x = k to x = k + 1, and its centre is in the middle. Unless
+// the comment says otherwise, coordinates are not normalised and the address mode is clamp. Which
+// values are read?
+//
+// Right: all five. No GPU is needed.
+//
+// Difficulty 2 of 5, about 10 minutes.
+//
+//   cmake -S 07_texture_readonly -B build/your_between -DEXERCISE=between
+//   cmake --build build/your_between && build/your_between/your_between
+#include "between.hpp"
+
+namespace {
+
+// [your turn]
+
+// Centres are at 0.5, 1.5, 2.5 and 3.5: half a texel back, then between neighbours. x = 1 is half
+// way from 2 to 8; x = 1.75 a quarter from 8 to 4; x = 0.25 is before the first centre, where clamp
+// has the first texel on both sides; x = 9 is behind the last. Normalised, x = 1 is the border of
+// the last texel and the first, which wrap makes neighbours.
+
+/// What is read there.
+constexpr double border = 5;   // x = 1
+constexpr double quarter = 7;  // x = 1.75
+constexpr double before = 2;   // x = 0.25
+constexpr double behind = 6;   // x = 9
+constexpr double wrapped = 4;  // x = 1, if coordinates are normalised and the address mode is wrap
+
+// [/your turn]
+
+}  // namespace
+
+YOUR_TURN(between, Between, {border, quarter, before, behind, wrapped});
