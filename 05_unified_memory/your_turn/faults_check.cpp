@@ -1,4 +1,4 @@
-// Checks faults.cu by the driver's rule, as 05_unified_memory/page_faults.cu has it.
+// Checks faults.cu by the driver's rule, as 05_unified_memory/driver_tree.hpp has it.
 #include <algorithm>
 #include <numeric>
 
