@@ -12,6 +12,7 @@
 [[gnu::weak]] extern const samples::Experiment advise_experiment;
 [[gnu::weak]] extern const samples::Experiment sort_file_experiment;
 [[gnu::weak]] extern const samples::Experiment linked_list_experiment;
+[[gnu::weak]] extern const samples::Experiment system_memory_experiment;
 
 int main(int argc, char** argv) {
   Options& options = typed_options();
@@ -27,6 +28,7 @@ int main(int argc, char** argv) {
                listed(&advise_experiment),
                listed(&sort_file_experiment),
                listed(&linked_list_experiment),
+               listed(&system_memory_experiment),
            },
        .options =
            {

@@ -23,11 +23,6 @@ TEST_CASE("linked_list: the host builds what it means to") {
     }
 }
 
-TEST_CASE("linked_list: predictions, by hand") {
-  CHECK(copied_ms(0.5, 0.05) == 0.55);
-  CHECK(tree_copied_each_ms(0.02, 16.5, 0.5) == doctest::Approx(16.02));
-}
-
 TEST_CASE("linked_list: prefetched nodes do not fault on the device") {
   if (skip_without_gpu()) return;
   if (!migrations_uncounted_because().empty())
@@ -44,4 +39,4 @@ TEST_CASE("linked_list: prefetched nodes do not fault on the device") {
   CHECK(made[1].cpu_faults == 0);
 }
 
-EXPERIMENT_CHECKS(linked_list)
+EXPERIMENT_CHECKS_OF_FACTS(linked_list)
