@@ -232,6 +232,10 @@ std::vector<size_t> sizes_of(const Run& run) {
   return sizes;
 }
 
+std::string words_at(const std::string& words, size_t n) {
+  return words + ", " + std::to_string(n);
+}
+
 Cell cell(double value) { return std::isfinite(value) ? Cell(value) : Cell(); }
 /// A count that was taken once has no range.
 Cell cell(const Statistics& s) {
@@ -255,7 +259,7 @@ void show_faults(const Run& run, const std::vector<size_t>& sizes) {
       const auto now = [&](const char* metric) { return cell(kept(run, version.key, n, metric)); };
       const Then& said = *with_key(then_of, Ref(version.key));
       const auto then = [n](double value) { return n == text_size ? cell(value) : Cell(); };
-      table.row({version.key, "elements", std::to_string(n), version.words},
+      table.row({version.key, "elements", std::to_string(n), words_at(version.words, n)},
                 {now("GPU fault groups"), then(said.groups), now("GPU fault records"),
                  now("GPU fault time"), then(said.group_ms), now("CPU faults"),
                  cell(rule_for(version, n).cpu_faults), then(said.cpu_faults)});
@@ -285,7 +289,7 @@ void show_transfers(const Run& run, const std::vector<size_t>& sizes) {
         const auto now = [&](const char* metric) { return cell(kept(run, key, n, metric)); };
         table.row(
             {key, "elements", std::to_string(n),
-             std::string(version.words) + (to_device ? " to device" : " to host")},
+             words_at(std::string(version.words) + (to_device ? " to device" : " to host"), n)},
             {now("transfer time"), cell(old.ms), cell(to_device ? rule.to_device : rule.to_host),
              now("transfers"), cell(old.count), now("average transfer"), cell(old.average_kib),
              now("least transfer"), cell(old.least_kib), now("most transfer"), cell(old.most_kib),
@@ -305,7 +309,7 @@ void measure_times(const Run& run, size_t n, const Abilities& can) {
                .calibrates = true});
   for (const Version& version : versions)
     kernels.add({.ref = {std::string("kernel_") + version.key, at},
-                 .words = std::string(version.words) + ", " + std::to_string(n),
+                 .words = words_at(version.words, n),
                  .model = Model::host,
                  .missing = missing});
   const auto version_of = [](const Row& row) {
@@ -327,7 +331,7 @@ void measure_times(const Run& run, size_t n, const Abilities& can) {
   Sheet all(run, "from host to host, floats", {milliseconds(3), spread()}, "elements");
   for (const Version& version : versions)
     all.add({.ref = {std::string("all_") + version.key, at},
-             .words = std::string(version.words) + ", " + std::to_string(n),
+             .words = words_at(version.words, n),
              .missing = missing});
   all.measure(Timing::in_turn,
               [&](const Row& row) { return on_demand_task(row.ref, *version_of(row), n, true); });
