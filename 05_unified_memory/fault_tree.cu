@@ -66,7 +66,7 @@ Migrations count_walk(const Walk& walk) {
       }
   });
   require_right(wrong == 0, std::string(walk.words) + ", what the host reads");
-  return recording.end()[0];
+  return recording.end().at(0);
 }
 
 // ---- the experiment ----

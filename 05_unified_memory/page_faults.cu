@@ -150,10 +150,12 @@ void ask_counts(const Run& run, size_t n, int rounds, bool counts_here) {
         });
   }
   if (n != text_size) return;
-  for (const auto& [name, metric] :
-       {std::pair{groups_ratio, &of_version[1]}, {time_ratio, &of_version[2]}})
+  const auto ask_ratio = [&](const char* name, double (*count)(const Migrations&)) {
     ask(run, {versions[0].key, double(n)}, name, "x",
-        [&] { return counts_here ? thread_over_page(counted(), n, metric->value) : Statistics{}; });
+        [&] { return counts_here ? thread_over_page(counted(), n, count) : Statistics{}; });
+  };
+  ask_ratio(groups_ratio, [](const Migrations& m) { return m.fault_groups; });
+  ask_ratio(time_ratio, [](const Migrations& m) { return m.fault_ms; });
 }
 
 // ---- what is timed ----
