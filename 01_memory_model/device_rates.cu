@@ -16,7 +16,7 @@ using namespace samples;
 namespace {
 
 constexpr unsigned block_threads = 1024;
-/// Of a thread, under way at once, 16 bytes each: enough for any of the memories.
+/// Of a thread, in flight at once, 16 bytes each: enough for any of the memories.
 constexpr unsigned loads = 4;
 
 // ---- kernels: thread t adds up the words of 16 bytes that it reads, into sums[t] ----

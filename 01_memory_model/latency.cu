@@ -30,7 +30,7 @@ constexpr unsigned untimed = 2048;  // steps before those that are timed: once r
 
 // [walk]
 // Goes `untimed`, then `timed` steps. Each step needs the answer of the step before, so that no two
-// loads overlap. Each clock is read while the load before it is still under way: exactly `timed`
+// loads overlap. Each clock is read while the load before it is still in flight: exactly `timed`
 // answers lie between the two. The loop's branch hides behind `unroll` steps.
 template <unsigned unroll = 32, class Address, class Step>
 __device__ void walk(Answer* answer, Address at, Address first, unsigned timed, Step step) {

@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(block_threads, blocks_at_once)
 }
 // [/read_shared]
 
-// Four loads of each thread are under way at a time.
+// Four loads of each thread are in flight at a time.
 __global__ void __launch_bounds__(block_threads, blocks_at_once)
     read_global(unsigned* sums, const uint4* in, size_t n) {
   const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;

@@ -137,7 +137,7 @@ __global__ void list_in_global(long long* cycles, unsigned* end, const Node* rin
 }
 
 // ---- sums: one block, alone on its multiprocessor. At each load a warp reads 32 neighbours, one
-// line of 128 bytes; eight loads a turn are under way at once ----
+// line of 128 bytes; eight loads a turn are in flight at once ----
 
 constexpr unsigned loads_a_turn = 8;
 constexpr unsigned tile_words = 32 * loads_a_turn;

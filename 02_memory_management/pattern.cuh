@@ -33,7 +33,7 @@ inline void put_pattern(unsigned char* device, size_t n, unsigned round, size_t 
 }
 
 /// Bytes on the device that are not the pattern's at this moment. `count` is there already: to
-/// allocate or to fill it from the host would wait for copies under way, and hide those that nobody
+/// allocate or to fill it from the host would wait for copies in flight, and hide those that nobody
 /// waited for.
 inline size_t wrong_bytes(const unsigned char* device, size_t n, unsigned round, size_t first,
                           const DeviceBuffer<unsigned long long>& count) {

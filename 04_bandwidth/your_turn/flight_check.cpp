@@ -8,7 +8,7 @@ void check_flight(const Flight& yours, const Flight&) {
   constexpr double share = 0.25;
   your_turn::require_predicted({
       {"bytes", yours.bytes, bytes,
-       "1 GB/s is one byte per ns; how many ns long are they under way?", share},
+       "1 GB/s is one byte per ns; how many ns long are they in flight?", share},
       {"warps", yours.warps, bytes / multiprocessors / (32 * 4),
        "a warp has 32 words of 4 bytes in flight, a multiprocessor a 132nd of all", share},
       {"rate", yours.rate, multiprocessors * 64 * (32 * 4) / ns,

@@ -4,7 +4,7 @@
 namespace {
 
 // answer flight_micro: not yet: bytes: not 2400; 1 GB/s is one byte per ns; how many ns long are
-// they under way[?]
+// they in flight[?]
 namespace micro {
 
 constexpr Flight answer = {2400, 142, 1802, 36};

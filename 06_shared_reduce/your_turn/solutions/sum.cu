@@ -19,7 +19,7 @@ namespace {
 
 // [your turn]
 
-// Memory decides: each thread keeps 16-byte loads under way, a warp's 512 bytes side by side. What
+// Memory decides: each thread keeps 16-byte loads in flight, a warp's 512 bytes side by side. What
 // a warp has is added by five shuffles, and its first lane hands it on: an atomic for each of the
 // few thousand warps, not for each word. Up to three words behind the last 16 bytes are a thread's
 // each.
