@@ -11,7 +11,7 @@
 //   1  chase_split  one thread goes round a ring in global memory, through L1
 #include <algorithm>
 
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 #include "chase.cuh"
 
 using namespace samples;

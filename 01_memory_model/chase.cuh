@@ -6,8 +6,8 @@
 #include <chrono>
 #include <vector>
 
-#include "../common/gpu_timer.cuh"
-#include "../common/report.hpp"
+#include "../framework/common/gpu_timer.cuh"
+#include "../framework/common/report.hpp"
 
 namespace chase {
 

@@ -1,8 +1,8 @@
 // The parts of the experiment `constant`, each in a file of its own.
 #pragma once
 
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 
 namespace constants {
 

@@ -12,7 +12,7 @@
 
 #include <iterator>
 
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 #include "device_rates.hpp"
 
 using namespace samples;

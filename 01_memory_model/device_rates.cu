@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "../common/checked.cuh"
+#include "../framework/common/checked.cuh"
 
 using namespace samples;
 

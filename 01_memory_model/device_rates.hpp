@@ -1,7 +1,7 @@
 // The second table of `device`: how fast the memories are.
 #pragma once
 
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 
 // device_rates.cu: what all multiprocessors together read in a second
 void run_rates(const Run& run);

@@ -2,7 +2,7 @@
 // make of the latency of registers.
 #pragma once
 
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 
 // latency_bandwidth.cu
 void run_bandwidth(const Run& run);

@@ -5,7 +5,7 @@
 //   2  read_global  every warp reads 512 neighbouring bytes of global memory, then the next
 #include <algorithm>
 
-#include "../common/checked.cuh"
+#include "../framework/common/checked.cuh"
 #include "latency.hpp"
 
 using namespace samples;

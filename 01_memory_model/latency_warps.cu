@@ -6,7 +6,7 @@
 //   1  multiply_add_chain  each multiply-add needs the register that the one before wrote
 #include <algorithm>
 
-#include "../common/checked.cuh"
+#include "../framework/common/checked.cuh"
 #include "latency.hpp"
 
 using namespace samples;

@@ -14,8 +14,8 @@
 //   4  unused_arrays       the text's example, of which nothing is left
 #include <algorithm>
 
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 
 using namespace samples;
 

@@ -1,6 +1,6 @@
 // Memory spaces: what each kind of memory on a GPU is, holds and costs. Options and the list of
 // experiments; each stands in its own file.
-#include "../common/command_line.hpp"
+#include "../framework/common/command_line.hpp"
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out
 [[gnu::weak]] extern const samples::Experiment device_experiment;

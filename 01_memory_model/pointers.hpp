@@ -2,7 +2,7 @@
 // second table.
 #pragma once
 
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 
 enum Place { in_variable, in_allocation, in_pinned, in_shared, in_local, in_constant, places };
 

@@ -16,7 +16,7 @@
 //   5  change_dynamic     an array from cudaMalloc, by a pointer
 #include <algorithm>
 
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 
 using namespace samples;
 

@@ -16,8 +16,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 #include "host_memory.hpp"
 
 using namespace samples;

@@ -15,7 +15,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 #include "host_memory.hpp"
 #include "options.hpp"
 #include "pattern.cuh"

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <thread>
 
-#include "../common/host_threads.hpp"
+#include "../framework/common/host_threads.hpp"
 
 /// Threads that wait for work and are all given the same function.
 class Crew {

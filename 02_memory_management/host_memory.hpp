@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "../common/machine_state.hpp"
-#include "../common/report.hpp"
+#include "../framework/common/machine_state.hpp"
+#include "../framework/common/report.hpp"
 
 /// Host memory that can be allocated now without swapping, in bytes: Linux's MemAvailable, or the
 /// free pages where there is no such line.

@@ -1,7 +1,7 @@
 // keep_on_device's two files: the step, and the work of one operation per word.
 #pragma once
 
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 
 // keep_on_device_carried.cu
 void run_carried(const Run& run);

@@ -1,6 +1,6 @@
 // Memory management: what it costs to allocate memory and to carry data to the GPU and back.
 // Options and the list of experiments; each stands in its own file.
-#include "../common/command_line.hpp"
+#include "../framework/common/command_line.hpp"
 #include "options.hpp"
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out

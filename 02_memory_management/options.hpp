@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "../common/report.hpp"
+#include "../framework/common/report.hpp"
 
 struct Options {
   static constexpr size_t largest_size =

@@ -15,8 +15,8 @@
 #include <cstring>
 #include <optional>
 
-#include "../common/experiment.hpp"
-#include "../common/host_threads.hpp"
+#include "../framework/common/experiment.hpp"
+#include "../framework/common/host_threads.hpp"
 #include "host_memory.hpp"
 #include "options.hpp"
 

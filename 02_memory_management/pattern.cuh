@@ -2,7 +2,7 @@
 // over shows: bytes without a period, all of which differ from one round to the next.
 #pragma once
 
-#include "../common/memory.hpp"
+#include "../framework/common/memory.hpp"
 
 /// Byte `i` in a round. The same byte of any of the next 255 rounds is another one.
 __host__ __device__ inline unsigned char byte_at(size_t i, unsigned round) {

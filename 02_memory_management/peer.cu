@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 #include "pattern.cuh"
 
 using namespace samples;

@@ -16,9 +16,9 @@
 #include <algorithm>
 #include <atomic>
 
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
-#include "../common/host_threads.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
+#include "../framework/common/host_threads.hpp"
 #include "host_memory.hpp"
 
 using namespace samples;

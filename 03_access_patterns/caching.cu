@@ -17,7 +17,7 @@
 // caching_flag.cu: 3 and 6, compiled with the wiki's flag, -Xptxas -dlcm=cg.
 #include "caching.cuh"
 
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 #include "reads.cuh"
 
 using namespace samples;

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "../common/gpu_timer.cuh"
+#include "../framework/common/gpu_timer.cuh"
 
 // ---- n words, `stride` apart, from word `first` on ----
 

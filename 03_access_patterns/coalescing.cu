@@ -16,7 +16,7 @@
 //   5  read_same          all lanes the same word
 //   6  read_every_second  lanes with odd numbers are idle
 //   7  read_scattered     each lane a word of another line
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 #include "drawing.hpp"
 #include "reads.cuh"
 

@@ -21,8 +21,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 
 using namespace samples;
 

@@ -14,9 +14,9 @@
 //   3  thread_per_position  looks up the word that begins there, in a hash table
 #include <algorithm>
 
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
-#include "../common/files.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
+#include "../framework/common/files.hpp"
 #include "dictionary.hpp"
 #include "options.hpp"
 

@@ -5,8 +5,8 @@
 //
 //   1  copy_bytes   the reader's: one thread, a byte at a time
 //   2  copy_shorts, copy_words, copy_pairs, copy_quads: 2, 4, 8 and 16 bytes at a time
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 
 using namespace samples;
 

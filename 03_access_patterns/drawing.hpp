@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "../common/report.hpp"
+#include "../framework/common/report.hpp"
 #include "transactions.hpp"
 
 /// So much of memory is drawn: two lines of 128 bytes.

@@ -11,7 +11,7 @@
 //   build/fetch/03_access_patterns fetch
 //
 //   1  read_apart  lane i of a warp reads word i * stride
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 #include "reads.cuh"
 #include "transactions.hpp"
 

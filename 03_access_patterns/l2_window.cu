@@ -16,8 +16,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 #include "reads.cuh"
 
 using namespace samples;

@@ -1,7 +1,7 @@
 // Access patterns: which memory transactions a warp's addresses become, and what they cost. Options
 // and the list of experiments; each stands in its own file.
-#include "../common/command_line.hpp"
-#include "../common/files.hpp"
+#include "../framework/common/command_line.hpp"
+#include "../framework/common/files.hpp"
 #include "options.hpp"
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out

@@ -15,8 +15,8 @@
 //   4  multiply_by_warps             a warp per element: its lanes differ in k
 //   5  multiply_by_warps_transposed  kernel 4 from the transposed B
 //   6  host_multiply, host_multiply_transposed: the guide's thread on one core
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 #include "transactions.hpp"
 
 using namespace samples;

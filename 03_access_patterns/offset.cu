@@ -11,7 +11,7 @@
 //
 //   1  read_offset          lane i of a warp reads word i + offset, through L1
 //   2  read_offset_past_l1  the same past L1: again and again what stays in L2, or memory once
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 #include "reads.cuh"
 #include "transactions.hpp"
 

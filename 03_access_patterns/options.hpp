@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "../common/report.hpp"
+#include "../framework/common/report.hpp"
 
 /// Filled by main.cu, read by the experiments. Empty: not typed, the experiment's default holds.
 struct Options {

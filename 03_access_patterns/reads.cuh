@@ -2,8 +2,8 @@
 // all threads are proved right. Nothing here knows a kernel's index.
 #pragma once
 
-#include "../common/checked.cuh"
-#include "../common/report.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/report.hpp"
 #include "sizes.hpp"
 #include "transactions.hpp"
 

@@ -12,8 +12,8 @@
 //   1  copy_global     copies, and reverses nothing
 //   2  reverse_global  stores each word at its place from the other end
 //   3  reverse_shared  reverses the words of a block in shared memory, then stores them in order
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 #include "sizes.hpp"
 #include "transactions.hpp"
 

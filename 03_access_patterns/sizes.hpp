@@ -2,7 +2,7 @@
 // once.
 #pragma once
 
-#include "../common/report.hpp"
+#include "../framework/common/report.hpp"
 
 /// Elements of an experiment without an option for its size: `by_default`, doubled until the bytes
 /// that it touches are beyond the L2, then halved until those that it needs fit. Both are given for

@@ -13,7 +13,7 @@
 // finds in L1 after a store [LC 3].
 #include "stores.hpp"
 
-#include "../common/checked.cuh"
+#include "../framework/common/checked.cuh"
 #include "sizes.hpp"
 #include "transactions.hpp"
 

@@ -1,7 +1,7 @@
 // What stores.cu and the two sources beside it have in common.
 #pragma once
 
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 
 /// Word i as it is stored: without pattern. The kernels compute it; no other word's is the same.
 __host__ __device__ inline unsigned stored_word(size_t i) {

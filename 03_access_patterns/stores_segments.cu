@@ -6,7 +6,7 @@
 //   2  store_two          16 lanes, 64 bytes
 //   3  store_one          8 lanes, 32 bytes
 //   4  store_three_apart  24 lanes, 32 bytes in every second segment
-#include "../common/checked.cuh"
+#include "../framework/common/checked.cuh"
 #include "sizes.hpp"
 #include "stores.hpp"
 #include "transactions.hpp"

@@ -12,7 +12,7 @@
 //   1  read_stride  lane i of a warp reads word i * stride
 // stride_locality.cu: how much faster a kernel is if it reads a word's neighbours, or reads the
 // same words again.
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 #include "reads.cuh"
 #include "transactions.hpp"
 

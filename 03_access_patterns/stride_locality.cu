@@ -8,7 +8,7 @@
 //   2  read_neighbours        all words of each line, once
 //   3  read_lines_again       one word of each of a few lines, again and again
 //   4  read_neighbours_again  all words of the same few lines, again and again
-#include "../common/sheet.hpp"
+#include "../framework/common/sheet.hpp"
 #include "reads.cuh"
 
 using namespace samples;

@@ -19,8 +19,8 @@
 //   6  increment_aligned_x  kernel 3 for only x
 //   7  read_pairs_x         AoS: only reads x
 //   8  read_arrays_x        SoA: only reads x
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 #include "reads.cuh"
 
 using namespace samples;

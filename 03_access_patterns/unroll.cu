@@ -16,7 +16,7 @@
 // unroll_replies.cu: what else the replies expect of more words per thread.
 #include "unroll.hpp"
 
-#include "../common/checked.cuh"
+#include "../framework/common/checked.cuh"
 #include "sizes.hpp"
 
 using namespace samples;

@@ -1,7 +1,7 @@
 // What unroll.cu and unroll_replies.cu have in common.
 #pragma once
 
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 
 // in unroll_replies.cu: what else the replies expect of more words per thread
 void unroll_replies(const Run& run);

@@ -9,7 +9,7 @@
 //   4  chain4  four words at a time: four chains
 #include <algorithm>
 
-#include "../common/checked.cuh"
+#include "../framework/common/checked.cuh"
 #include "unroll.hpp"
 
 using namespace samples;

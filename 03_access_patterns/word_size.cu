@@ -12,7 +12,7 @@
 //   1  read4   words of 4 bytes, side by side or apart
 //   2  read8   words of 8 bytes
 //   3  read16  words of 16 bytes
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 #include "reads.cuh"
 #include "transactions.hpp"
 

@@ -14,8 +14,8 @@
 //   4  interleaved_at_once  2 likewise
 #include <optional>
 
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 #include "sizes.hpp"
 #include "transactions.hpp"
 

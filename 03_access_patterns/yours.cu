@@ -12,7 +12,7 @@
 //   1  read_yours     your pattern
 //   2  read_in_order  lane i reads word i, from memory: what your pattern is compared with
 //   3  read_in_l2     the same from L2
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 #include "drawing.hpp"
 #include "reads.cuh"
 

@@ -20,8 +20,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 
 // libcu++ has bulk copies from CUDA 12.4 on, and in device code for 9.0 and later only
 #if CUDART_VERSION >= 12040 && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)

@@ -16,7 +16,7 @@
 //   3  wiki_row_to_column      the wiki's own diagonal order, which leaves elements out
 //   4  column_to_row           reads by columns, writes by rows
 //   5  diagonal_column_to_row  column_to_row, with the blocks in diagonal order
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 #include "transpose.cuh"
 
 using namespace samples;

@@ -19,8 +19,8 @@
 //   4  read4x4   four words of 4 bytes
 //   5  read16x2  two words of 16 bytes
 //   6  chase     one thread, one load after another
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 
 using namespace samples;
 

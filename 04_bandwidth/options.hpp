@@ -1,7 +1,7 @@
 // What only this topic's command line has.
 #pragma once
 
-#include "../common/report.hpp"
+#include "../framework/common/report.hpp"
 
 /// Filled by main.cu, read by the experiments. Zero: not typed, the experiment's default holds.
 struct Options {

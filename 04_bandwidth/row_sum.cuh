@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 
 /// Rows of the array, and words in a row.
 struct Size {

@@ -21,8 +21,8 @@
 #include <algorithm>
 #include <climits>
 
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 #include "options.hpp"
 #include "sum_host.hpp"
 

@@ -2,7 +2,7 @@
 // file of its own, because CUB takes longer to compile than all the rest of the experiment.
 #include <cub/device/device_segmented_reduce.cuh>
 
-#include "../common/memory.hpp"
+#include "../framework/common/memory.hpp"
 
 // Queues the sum of each row: row r begins at word first[r], and ends before first[r + 1]. With a
 // null `scratch`, only sets `scratch_bytes` to what it needs. The words are counted by int, which

@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-#include "../common/host_threads.hpp"
+#include "../framework/common/host_threads.hpp"
 
 namespace {
 

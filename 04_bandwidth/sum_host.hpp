@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "../common/timing.hpp"
+#include "../framework/common/timing.hpp"
 
 /// A square array in host memory, and the threads that add it up. Both exist from the first check
 /// of a task on, before a clock starts.

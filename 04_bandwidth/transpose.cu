@@ -29,7 +29,7 @@
 #include <memory>
 #endif
 
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 #include "options.hpp"
 #include "transpose.cuh"
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 
 struct Shape {
   unsigned nx, ny;  ///< words in a row; rows

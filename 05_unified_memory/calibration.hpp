@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "../common/report.hpp"
+#include "../framework/common/report.hpp"
 
 /// GB/s of a copy from and to pinned host memory: what the link gives when nobody faults. NaN
 /// without a GPU.

@@ -1,7 +1,7 @@
 // Unified memory: one pointer for both sides, what moves behind it, and what that costs. Options
 // and the list of experiments; each stands in its own file.
-#include "../common/command_line.hpp"
-#include "../common/files.hpp"
+#include "../framework/common/command_line.hpp"
+#include "../framework/common/files.hpp"
 #include "options.hpp"
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <stdexcept>
 
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 
 /// An attribute of the current device.
 inline int device_attribute(cudaDeviceAttr attribute) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "../common/report.hpp"
+#include "../framework/common/report.hpp"
 
 /// Filled by main.cu, read by the experiments.
 struct Options {

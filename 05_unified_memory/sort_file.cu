@@ -17,7 +17,7 @@
 #include <cstring>
 #include <random>
 
-#include "../common/files.hpp"
+#include "../framework/common/files.hpp"
 #include "managed_memory.hpp"
 #include "options.hpp"
 

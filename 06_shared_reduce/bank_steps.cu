@@ -13,8 +13,8 @@
 //   3  descending_steps  its `reduce2`: the first s threads add, words side by side
 #include <algorithm>
 
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 #include "banks.hpp"
 
 using namespace samples;

@@ -12,8 +12,8 @@
 //   1  read4   a warp loads words of 4 bytes that lie a stride apart
 //   2  read8   words of 8 bytes
 //   3  read16  words of 16 bytes
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 #include "banks.hpp"
 
 using namespace samples;

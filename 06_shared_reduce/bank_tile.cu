@@ -10,8 +10,8 @@
 //   1  plain_tile     rows of 32 words
 //   2  padded_tile    rows of 33 words
 //   3  swizzled_tile  rows of 32 words, each in an order of its own
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 #include "banks.hpp"
 
 using namespace samples;

@@ -8,8 +8,8 @@
 #include <array>
 #include <set>
 
-#include "../common/checked.cuh"
-#include "../common/report.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/report.hpp"
 
 inline constexpr unsigned bank_count = 32;
 

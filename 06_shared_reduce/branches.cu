@@ -9,8 +9,8 @@
 //   cmake --build build/branches && build/branches/06_shared_reduce branches
 //
 //   1  take_paths  thread i takes path_of[i], one of 32
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 
 using namespace samples;
 

@@ -15,8 +15,8 @@
 //   5  sum_strided      2, over and over
 //   6  sum_descending   3, over and over
 //   7  sum_last_warp    6, but the last warp that adds does not wait for the others
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 #include "banks.hpp"
 
 using namespace samples;

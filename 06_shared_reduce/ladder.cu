@@ -25,8 +25,8 @@
 #include <climits>
 #include <cstring>
 
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 #include "ladder.hpp"
 #include "options.hpp"
 

@@ -2,7 +2,7 @@
 // takes longer to compile than all the rest of the topic.
 #include <cub/device/device_reduce.cuh>
 
-#include "../common/memory.hpp"
+#include "../framework/common/memory.hpp"
 
 // Queues the sum of n words; with a null `scratch`, only sets `scratch_bytes` to what it needs. The
 // count is an int, which every version of CUB takes.

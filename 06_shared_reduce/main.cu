@@ -1,6 +1,6 @@
 // Shared memory, seen through one task: the sum of an array. Options and the list of experiments;
 // each stands in its own file.
-#include "../common/command_line.hpp"
+#include "../framework/common/command_line.hpp"
 #include "options.hpp"
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out

@@ -13,8 +13,8 @@
 #include <algorithm>
 #include <set>
 
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 
 using namespace samples;
 

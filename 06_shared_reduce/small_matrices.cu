@@ -14,8 +14,8 @@
 #include <cmath>
 #include <memory>
 
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 
 #ifdef HAVE_CUBLAS
 #include <cublas_v2.h>

@@ -23,7 +23,7 @@
 #include <cstring>
 #include <utility>
 
-#include "../common/experiment.hpp"
+#include "../framework/common/experiment.hpp"
 #include "texture.cuh"
 
 using namespace samples;

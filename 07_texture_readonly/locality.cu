@@ -22,8 +22,8 @@
 //  10  colours_fetch         one fetch, made fractions by the texture unit
 //  11  volume_ldg            loads from planes of rows
 //  12  volume_fetch          fetches from a 3D array
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 #include "options.hpp"
 #include "texture.cuh"
 #include "walks.cuh"

@@ -1,6 +1,6 @@
 // Textures and the read-only path: what today's GPUs make of them. Options and the list of
 // experiments; each stands in its own file.
-#include "../common/command_line.hpp"
+#include "../framework/common/command_line.hpp"
 #include "options.hpp"
 
 // weak: a build with -DEXPERIMENTS=... leaves the others out

@@ -21,8 +21,8 @@
 //   9  gather        each lane reads through another object: no reference could do that
 #include <algorithm>
 
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 #include "texture.cuh"
 
 using namespace samples;

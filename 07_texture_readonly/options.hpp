@@ -1,7 +1,7 @@
 // The topic's own options.
 #pragma once
 
-#include "../common/report.hpp"
+#include "../framework/common/report.hpp"
 
 struct Options {
   static constexpr size_t largest_size =

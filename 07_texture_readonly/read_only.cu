@@ -20,8 +20,8 @@
 #include <initializer_list>
 #include <set>
 
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 #include "options.hpp"
 
 using namespace samples;

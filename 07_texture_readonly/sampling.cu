@@ -19,8 +19,8 @@
 #include <random>
 #include <set>
 
-#include "../common/checked.cuh"
-#include "../common/experiment.hpp"
+#include "../framework/common/checked.cuh"
+#include "../framework/common/experiment.hpp"
 #include "texture.cuh"
 
 using namespace samples;

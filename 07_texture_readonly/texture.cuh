@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "../common/memory.hpp"
+#include "../framework/common/memory.hpp"
 
 /// Owns a CUDA array (cudaMalloc3DArray), in the GPU's own order of texels. Moves, never copies.
 ///

@@ -1,8 +1,8 @@
 // Self-checks of carveout.cu, compiled in its place where BUILD_TESTING is on.
 #include "../carveout.cu"
 
-#include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/made_up_devices.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("carveout: predicted splits, by hand") {
   const Splits v100 = splits_of(7, 0), h100 = splits_of(9, 0);

@@ -1,7 +1,7 @@
 // Self-checks of constant.cu, compiled in its place where BUILD_TESTING is on.
 #include "../constant.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("constant: a warp asks for as many words as it is told to") {
   for (const Ref& ref : all_rows()) {

@@ -1,7 +1,7 @@
 // Self-checks of device.cu, compiled in its place where BUILD_TESTING is on.
 #include "../device.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 namespace {
 

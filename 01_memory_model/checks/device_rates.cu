@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "../../common/checks/made_up_devices.hpp"
+#include "../../framework/common/checks/made_up_devices.hpp"
 
 TEST_CASE("device: predicted rates and sizes, of a made-up GPU") {
   Device made_up;

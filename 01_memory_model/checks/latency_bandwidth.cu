@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "../../common/checks/made_up_devices.hpp"
+#include "../../framework/common/checks/made_up_devices.hpp"
 
 TEST_CASE("latency: bytes and rates of made-up reads, by hand") {
   CHECK(bytes_from_shared(2048, 10) == 2048 * 10 * 8 * 16.0);

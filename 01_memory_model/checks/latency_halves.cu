@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "../../common/checks/made_up_devices.hpp"
+#include "../../framework/common/checks/made_up_devices.hpp"
 
 namespace {
 

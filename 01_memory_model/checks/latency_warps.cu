@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "../../common/checks/made_up_devices.hpp"
+#include "../../framework/common/checks/made_up_devices.hpp"
 
 TEST_CASE("latency: chains of multiply-adds, by hand") {
   // a warp alone waits 4 cycles for itself; 16 warps of 32 lanes fill 128 lanes for 4 cycles

@@ -1,7 +1,7 @@
 // Self-checks of local_arrays.cu, compiled in its place where BUILD_TESTING is on.
 #include "../local_arrays.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("local_arrays: an element is in bounds and every element occurs") {
   for (const Arrays& arrays : all_arrays) {

@@ -1,7 +1,7 @@
 // Self-checks of pointers.cu, compiled in its place where BUILD_TESTING is on.
 #include "../pointers.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("pointers: the words of no two places are alike") {
   const unsigned blocks = 257, threads = 31;

@@ -1,8 +1,8 @@
 // Self-checks of registers.cu, compiled in its place where BUILD_TESTING is on.
 #include "../registers.cu"
 
-#include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/made_up_devices.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("registers: made-up GPUs hold the blocks that launch bounds ask for") {
   for (const Device& device : made_up_devices()) {

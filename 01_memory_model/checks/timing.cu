@@ -1,7 +1,7 @@
 // Self-checks of timing.cu, compiled in its place where BUILD_TESTING is on.
 #include "../timing.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("timing: predictions, by hand") {
   const Calibrated c{0.2, 0.003, 0.008, 2e6};

@@ -1,7 +1,7 @@
 // What add.cu hands in, and who checks it.
 #pragma once
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 struct Add {
   void (*with_an_atomic)(unsigned* value, const unsigned* amount);

@@ -2,7 +2,7 @@
 // warp held up, so that no chance is left; and what the second one was compiled to.
 #include <cstdint>
 
-#include "../../common/your_turn_gpu.hpp"
+#include "../../framework/common/your_turn_gpu.hpp"
 #include "add.hpp"
 #include "compile.hpp"
 

@@ -1,7 +1,7 @@
 // What arrays.cu hands in, and who checks it.
 #pragma once
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 struct Arrays {
   unsigned (*most_frequent)(const unsigned* samples);

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <string>
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 // by CMake the compiler, and the architecture
 #ifndef YOUR_TURN_NVCC

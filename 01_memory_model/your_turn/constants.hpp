@@ -1,7 +1,7 @@
 // What constants.cu hands in, and who checks it.
 #pragma once
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 struct Constants {
   double same;     ///< table[blockIdx.x]

@@ -1,7 +1,7 @@
 // What resident.cu hands in, and who checks it.
 #pragma once
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 struct Resident {
   double narrow;     ///< 256 threads, 32 registers

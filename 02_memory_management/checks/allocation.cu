@@ -1,8 +1,8 @@
 // Self-checks of allocation.cu, compiled in its place where BUILD_TESTING is on.
 #include "../allocation.cu"
 
-#include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/made_up_devices.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("allocation: predictions, by hand") {
   const Kind& pool = *with_key(kinds, "pool_threshold_0");

@@ -1,7 +1,7 @@
 // Self-checks of batching.cu, compiled in its place where BUILD_TESTING is on.
 #include "../batching.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("batching: a split takes every byte once") {
   for (const size_t total : {1, 2, 31, 4095, 4096, 65537, 1000003})

@@ -1,7 +1,7 @@
 // Self-checks of keep_on_device.cu, compiled in its place where BUILD_TESTING is on.
 #include "../keep_on_device.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("keep_on_device: the host steps each chain as if it were alone") {
   for (const size_t n : {1, 2, 1023, 1024, 1025, 5000})

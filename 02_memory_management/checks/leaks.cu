@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "../../common/experiment.hpp"
+#include "../../framework/common/experiment.hpp"
 
 extern const samples::Experiment allocation_experiment;
 extern const samples::Experiment transfer_experiment;

@@ -3,8 +3,8 @@
 
 #include <chrono>
 
-#include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/made_up_devices.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("overlap: chunks cover every word once") {
   for (const size_t n : {1, 2, 31, 1009, 1000003})

@@ -1,7 +1,7 @@
 // Self-checks of peer.cu, compiled in its place where BUILD_TESTING is on.
 #include "../peer.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("peer: the chain visits every link once") {
   const std::vector<unsigned> chain = whole_chain();

@@ -1,7 +1,7 @@
 // Self-checks of pitch.cu, compiled in its place where BUILD_TESTING is on.
 #include "../pitch.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("pitch: sectors of aligned and unaligned rows") {
   CHECK(sectors_of_row({512, 32, 100}, 4) == 4);

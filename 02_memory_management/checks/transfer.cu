@@ -1,7 +1,7 @@
 // Self-checks of transfer.cu, compiled in its place where BUILD_TESTING is on.
 #include "../transfer.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("transfer: every byte differs from one round to the next") {
   size_t same = 0, alike = 0;

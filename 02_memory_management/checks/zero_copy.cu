@@ -1,8 +1,8 @@
 // Self-checks of zero_copy.cu, compiled in its place where BUILD_TESTING is on.
 #include "../zero_copy.cu"
 
-#include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/made_up_devices.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("zero_copy: the sum of all passes, by a loop") {
   unsigned sum = 0;

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 /// A part of an array, and the stream by which it is copied there, worked on, and copied back.
 struct Chunk {

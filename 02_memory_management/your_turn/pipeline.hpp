@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 /// Queues a kernel that changes `words` words of the device, from `data` on, into a stream.
 using Work = void (*)(unsigned* data, size_t words, cudaStream_t stream);

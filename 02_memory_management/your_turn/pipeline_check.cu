@@ -2,7 +2,7 @@
 // that takes as long as a copy.
 #include <algorithm>
 
-#include "../../common/your_turn_gpu.hpp"
+#include "../../framework/common/your_turn_gpu.hpp"
 #include "pipeline.hpp"
 
 namespace {

@@ -1,7 +1,7 @@
 // What schedule.cu hands in, and who checks it.
 #pragma once
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 struct Schedule {
   double whole;       ///< 1 chunk

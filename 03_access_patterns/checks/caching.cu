@@ -1,7 +1,7 @@
 // Self-checks of caching.cu, compiled in its place where BUILD_TESTING is on.
 #include "../caching.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("caching: the old rules moved lines through L1 and segments past it") {
   const unsigned through[] = {128, 256, 32 * 128}, past[] = {128, 160, 32 * 32};

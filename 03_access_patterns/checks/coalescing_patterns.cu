@@ -11,9 +11,9 @@
 #include <random>
 #include <set>
 
-#include "../../common/checked.cuh"
-#include "../../common/checks/counts.hpp"
-#include "../../common/experiment.hpp"
+#include "../../framework/common/checked.cuh"
+#include "../../framework/common/checks/counts.hpp"
+#include "../../framework/common/experiment.hpp"
 #include "../transactions.hpp"
 
 using namespace samples;

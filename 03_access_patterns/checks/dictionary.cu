@@ -1,7 +1,7 @@
 // Self-checks of dictionary.cu, compiled in its place where BUILD_TESTING is on.
 #include "../dictionary.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 #include "dictionary_texts.hpp"
 
 namespace {

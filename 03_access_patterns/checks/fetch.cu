@@ -1,7 +1,7 @@
 // Self-checks of fetch.cu, compiled in its place where BUILD_TESTING is on.
 #include "../fetch.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("fetch: bytes per word are those of the pieces that a warp's words lie in") {
   for (const size_t fetch : fetches)

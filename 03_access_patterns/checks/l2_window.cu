@@ -1,7 +1,7 @@
 // Self-checks of l2_window.cu, compiled in its place where BUILD_TESTING is on.
 #include "../l2_window.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 namespace {
 

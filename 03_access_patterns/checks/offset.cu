@@ -1,7 +1,7 @@
 // Self-checks of offset.cu, compiled in its place where BUILD_TESTING is on.
 #include "../offset.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("offset: every eighth word begins a sector, every 32nd a line") {
   for (size_t offset = 0; offset <= largest_offset; ++offset) {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 #include "../transactions.hpp"
 
 namespace {

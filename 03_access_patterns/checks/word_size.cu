@@ -1,7 +1,7 @@
 // Self-checks of word_size.cu, compiled in its place where BUILD_TESTING is on.
 #include "../word_size.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("word_size: an uncoalesced word takes a sector, or 64 bytes, and the rest is lost") {
   const double of_sectors[] = {8, 4, 2};

@@ -1,7 +1,7 @@
 // Self-checks of work_split.cu, compiled in its place where BUILD_TESTING is on.
 #include "../work_split.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 namespace {
 

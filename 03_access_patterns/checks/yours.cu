@@ -1,7 +1,7 @@
 // Self-checks of yours.cu, compiled in its place where BUILD_TESTING is on.
 #include "../yours.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 struct Halo {
   long long (*load)(unsigned tid, unsigned step, size_t first, size_t n);

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 enum Field : unsigned { x, y, z, field_count };
 

@@ -1,7 +1,7 @@
 // What search.cu hands in, and who checks it.
 #pragma once
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 enum class Line { unknown, malloc_text, copy_text, malloc_found, launch, copy_found };
 

@@ -1,7 +1,7 @@
 // Self-checks of block_shape.cu, compiled in its place where BUILD_TESTING is on.
 #include "../block_shape.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 #include <initializer_list>
 

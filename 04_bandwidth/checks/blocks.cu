@@ -1,7 +1,7 @@
 // Self-checks of blocks.cu, compiled in its place where BUILD_TESTING is on.
 #include "../blocks.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("blocks: rows in turn and their balance") {
   CHECK(balance(12288, 1024, 1320) == 1);  // twelve rows each

@@ -1,8 +1,8 @@
 // Self-checks of in_flight.cu, compiled in its place where BUILD_TESTING is on.
 #include "../in_flight.cu"
 
-#include "../../common/checks/standard.hpp"
-#include "../../common/gpu_timer.cuh"
+#include "../../framework/common/checks/standard.hpp"
+#include "../../framework/common/gpu_timer.cuh"
 
 #include <initializer_list>
 

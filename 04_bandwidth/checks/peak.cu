@@ -1,7 +1,7 @@
 // Self-checks of peak.cu, compiled in its place where BUILD_TESTING is on.
 #include "../peak.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // Self-checks of sum.cu, compiled in its place where BUILD_TESTING is on.
 #include "../sum.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 namespace {
 

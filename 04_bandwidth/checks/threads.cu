@@ -1,7 +1,7 @@
 // Self-checks of threads.cu, compiled in its place where BUILD_TESTING is on.
 #include "../threads.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("threads: requests and sectors of a row, by hand and by going through the words") {
   const auto row = [](unsigned threads) { return traffic_of_a_row(text_size.columns, threads); };

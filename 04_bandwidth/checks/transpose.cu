@@ -1,8 +1,8 @@
 // Self-checks of transpose.cu, compiled in its place where BUILD_TESTING is on.
 #include "../transpose.cu"
 
-#include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/made_up_devices.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 namespace {
 

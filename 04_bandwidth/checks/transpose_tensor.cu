@@ -3,9 +3,9 @@
 
 #include <doctest/doctest.h>
 
-#include "../../common/checks/counts.hpp"
-#include "../../common/checks/made_up_devices.hpp"
-#include "../../common/counters.hpp"
+#include "../../framework/common/checks/counts.hpp"
+#include "../../framework/common/checks/made_up_devices.hpp"
+#include "../../framework/common/counters.hpp"
 
 namespace {
 

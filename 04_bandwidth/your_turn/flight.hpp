@@ -1,7 +1,7 @@
 // What flight.cu hands in, and who checks it.
 #pragma once
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 struct Flight {
   double bytes;  ///< that have to be in flight, on the whole GPU

@@ -1,7 +1,7 @@
 // What tile.cu hands in, and who checks it.
 #pragma once
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 /// A thread of the launch: blockIdx.x and .y, threadIdx.x and .y.
 struct Thread {

@@ -1,7 +1,7 @@
 // What transpose.cu hands in, and who checks it.
 #pragma once
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 struct Transpose {
   void (*kernel)(unsigned* out, const unsigned* in, unsigned nx, unsigned ny);

@@ -1,5 +1,5 @@
 // Checks transpose.cu: every word at awkward sizes, then the time beside the solution's.
-#include "../../common/your_turn_gpu.hpp"
+#include "../../framework/common/your_turn_gpu.hpp"
 #include "transpose.hpp"
 
 namespace {

@@ -1,7 +1,7 @@
 // Self-checks of advise.cu, compiled in its place where BUILD_TESTING is on.
 #include "../advise.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("advise: each thread's sum, by hand") {
   std::vector<unsigned> sums = right_sums(33, 1);

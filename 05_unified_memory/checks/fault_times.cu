@@ -1,7 +1,7 @@
 // Self-checks of fault_times.cu, compiled in its place where BUILD_TESTING is on.
 #include "../fault_times.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("fault_times: events in the order of time, with what has moved so far") {
   Migrations m;

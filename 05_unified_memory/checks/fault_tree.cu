@@ -1,7 +1,7 @@
 // Self-checks of fault_tree.cu, compiled in its place where BUILD_TESTING is on.
 #include "../fault_tree.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("fault_tree: from its start a block comes in six faults") {
   CHECK(served(in_order()).faults == 6);  // a GTX 1080 Ti, LC A: 36 in three walks of two blocks

@@ -1,7 +1,7 @@
 // Self-checks of linked_list.cu, compiled in its place where BUILD_TESTING is on.
 #include "../linked_list.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 #include "../migrations.hpp"
 
 TEST_CASE("linked_list: the host builds what it means to") {

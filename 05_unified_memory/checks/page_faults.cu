@@ -1,7 +1,7 @@
 // Self-checks of page_faults.cu, compiled in its place where BUILD_TESTING is on.
 #include "../page_faults.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include <fstream>
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("system_memory: each thread's sum, by hand") {
   constexpr size_t all = threads * blocks;

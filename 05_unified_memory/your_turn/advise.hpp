@@ -1,7 +1,7 @@
 // What advise.cu hands in, and who checks it.
 #pragma once
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 struct Advise {
   double mapped;         ///< ms: one pass over the array, mapped

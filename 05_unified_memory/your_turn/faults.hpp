@@ -1,7 +1,7 @@
 // What faults.cu hands in, and who checks it.
 #pragma once
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 struct Faults {
   double in_order;             ///< faults, if the host touches parts 0, 1, 2 ... 31

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 struct Pages {
   long long (*element)(size_t warp, unsigned step, unsigned lane, size_t n);

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 /// Queues the prefetch of so many bytes of managed memory to the device, or to the host
 /// (cudaMemPrefetchAsync, whose spelling CUDA 13 changed).

@@ -2,8 +2,8 @@
 // beside the solution's. What faults takes many times as long.
 #include <chrono>
 
-#include "../../common/judging.hpp"
-#include "../../common/your_turn_gpu.hpp"
+#include "../../framework/common/judging.hpp"
+#include "../../framework/common/your_turn_gpu.hpp"
 #include "prefetch.hpp"
 
 namespace {

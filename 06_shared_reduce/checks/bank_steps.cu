@@ -1,7 +1,7 @@
 // Self-checks of bank_steps.cu, compiled in its place where BUILD_TESTING is on.
 #include "../bank_steps.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 namespace {
 

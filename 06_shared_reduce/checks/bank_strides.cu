@@ -3,8 +3,8 @@
 
 #include <numeric>
 
-#include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/made_up_devices.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE(
     "bank_strides: the model gives the published examples and serves a word wanted twice once") {

@@ -14,8 +14,8 @@
 #include <random>
 #include <set>
 
-#include "../../common/checks/counts.hpp"
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/checks/counts.hpp"
+#include "../../framework/common/your_turn.hpp"
 #include "../banks.hpp"
 
 namespace {

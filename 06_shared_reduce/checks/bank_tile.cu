@@ -1,7 +1,7 @@
 // Self-checks of bank_tile.cu, compiled in its place where BUILD_TESTING is on.
 #include "../bank_tile.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("bank_tile: each tile holds every word once, and two of them cure the columns") {
   for (const Tile& tile : tiles) {

@@ -1,7 +1,7 @@
 // Self-checks of barriers.cu, compiled in its place where BUILD_TESTING is on.
 #include "../barriers.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("barriers: many steps at once are the steps of the loop") {
   for (const unsigned count : {0u, 1u, 2u, 3u, 31u, 1000u}) {

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <set>
 
-#include "../../common/checks/made_up_devices.hpp"
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/made_up_devices.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 namespace {
 

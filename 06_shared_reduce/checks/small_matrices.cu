@@ -1,7 +1,7 @@
 // Self-checks of small_matrices.cu, compiled in its place where BUILD_TESTING is on.
 #include "../small_matrices.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 namespace {
 

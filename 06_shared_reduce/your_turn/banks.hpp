@@ -1,7 +1,7 @@
 // What banks.cu hands in, and who checks it.
 #pragma once
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 struct Banks {
   double halved;     ///< tile[i / 2]

@@ -1,7 +1,7 @@
 // What diverge.cu hands in, and who checks it.
 #pragma once
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 struct Diverge {
   double even;         ///< threadIdx.x % 2 == 0

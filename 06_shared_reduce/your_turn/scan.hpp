@@ -1,7 +1,7 @@
 // What scan.cu hands in, and who checks it.
 #pragma once
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 /// What a thread does in a step: word[to] = word[left] + word[right] if it adds, word[left] if it
 /// copies instead, else nothing.

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 struct Sum {
   void (*kernel)(unsigned* out, const unsigned* in, size_t n);

@@ -1,6 +1,6 @@
 // Checks sum.cu: the sum to the last bit at awkward sizes, then the time beside the solution's,
 // then an array whose words, and whose 16 bytes, no 32 bits count.
-#include "../../common/your_turn_gpu.hpp"
+#include "../../framework/common/your_turn_gpu.hpp"
 #include "sum.hpp"
 
 namespace {

@@ -1,7 +1,7 @@
 // What swizzle.cu hands in, and who checks it.
 #pragma once
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 struct Swizzle {
   unsigned (*place)(unsigned row, unsigned column);

@@ -1,7 +1,7 @@
 // What tree.cu hands in, and who checks it.
 #pragma once
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 /// What a thread does in a step: word[left] += word[right], if it adds.
 struct Addition {

@@ -1,7 +1,7 @@
 // Self-checks of dimensions.cu, compiled in its place where BUILD_TESTING is on.
 #include "../dimensions.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("dimensions: the direction to a texel leads back to it") {
   for (int width : {1, 2, 3, 8, 17, 64, 101}) CHECK(led_back(width) == 6 * width * width);

@@ -1,7 +1,7 @@
 // Self-checks of read_only.cu, compiled in its place where BUILD_TESTING is on.
 #include "../read_only.cu"
 
-#include "../../common/checks/standard.hpp"
+#include "../../framework/common/checks/standard.hpp"
 
 TEST_CASE("read_only: every order stays in bounds") {
   for (const size_t n : {1, 31, 257, 2047, 2049, 65537, 1000003})

@@ -1,7 +1,7 @@
 // What between.cu hands in, and who checks it.
 #pragma once
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 struct Between {
   double border;   ///< x = 1

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "../../common/your_turn.hpp"
+#include "../../framework/common/your_turn.hpp"
 
 struct Bilinear {
   void (*kernel)(float* out, const float* image, int width, int height, const float2* at, size_t n);

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "../../common/your_turn_gpu.hpp"
+#include "../../framework/common/your_turn_gpu.hpp"
 #include "bilinear.hpp"
 
 namespace {
