@@ -1,0 +1,54 @@
+// Managed memory: who owns it, whether its pages move when they are touched, and who moves them before.
+#pragma once
+
+#include <string>
+
+#include "../../common/memory.hpp"
+
+/// `size` elements of managed memory: both sides read and write them by the same pointer.
+template <class T>
+class ManagedBuffer {
+ public:
+  explicit ManagedBuffer(size_t size) : size_(size) {
+    CUDA_CHECK(cudaMallocManaged(&data_, bytes()));
+  }
+  ManagedBuffer(ManagedBuffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(other.size_) {}
+  ~ManagedBuffer() { cudaFree(data_); }
+
+  T* data() const { return data_; }
+  operator T*() const { return data_; }
+  size_t size() const { return size_; }
+  size_t bytes() const { return size_ * sizeof(T); }
+
+ private:
+  T* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+/// Why pages do not move when they are touched; empty if they do. Before Pascal, and on Windows, all
+/// of an array moves at each launch, and nothing can be prefetched.
+inline std::string nothing_moves_because(const cudaDeviceProp& gpu) {
+  if (!gpu.managedMemory) return "this device has no managed memory";
+  if (!gpu.concurrentManagedAccess) return "this device does not move managed pages on demand";
+  if (gpu.pageableMemoryAccessUsesHostPageTables)
+    return "this device reads the host's pages where they are";
+  return "";
+}
+
+/// Queues in a stream that the pages of an array move to a device, or to the host
+/// (cudaCpuDeviceId). page_faults.cu shows the call.
+void prefetch(const void* array, size_t bytes, int device, cudaStream_t stream = nullptr);
+
+/// The host reads a word of each of its pages (4 KiB).
+inline void read_every_page(const void* array, size_t bytes) {
+  const volatile char* page = static_cast<const char*>(array);
+  for (size_t at = 0; at < bytes; at += 4096) static_cast<void>(page[at]);
+}
+
+/// The number of the current GPU.
+inline int current_device() {
+  int device = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  return device;
+}

@@ -1,0 +1,387 @@
+// page_faults: what does the driver do behind managed memory? A million floats are copied from one
+// managed array to another, in four ways. The wiki prints what nvprof counted on a GTX 1080 Ti:
+// transfers, groups of page faults, their time [LC A]. Here the program counts by itself.
+//
+// A page moves when it is touched. Pages that fault at the same time are served as a group: so a
+// warp for each page needs few groups. Pages that were prefetched do not fault. And the host's
+// faults follow a rule that has not changed since: faults_of_a_walk().
+//
+//   build/release/05_unified_memory/05_unified_memory page_faults
+//
+//   1  stream_thread  a thread per word
+//   2  stream_warp    a warp per page of 64 KiB
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "../../common/arrays.cuh"
+#include "../../common/run.hpp"
+#include "managed_memory.hpp"
+#include "migrations.hpp"
+#include "page_faults.hpp"
+
+// ---- the kernels ----
+
+// Many warps touch the same page, and warps that run at the same time touch few pages.
+template <typename data_type>
+__global__ void stream_thread(const data_type* input, data_type* output, const size_t n) {
+  const size_t tid = threadIdx.x + blockIdx.x * size_t(blockDim.x);
+  if (tid < n) output[tid] = input[tid];
+}
+
+#define PAGE_STRIDE 65536  // bytes of a page, says the wiki
+
+// A warp walks through a page of its own: as many pages fault at the same time as warps run.
+template <typename data_type>
+__global__ void stream_warp(const data_type* input, data_type* output, const size_t n) {
+  const size_t laneId = threadIdx.x & 31;
+  const size_t warpId = (threadIdx.x + blockIdx.x * size_t(blockDim.x)) >> 5;
+#pragma unroll
+  for (size_t rep = 0; rep < PAGE_STRIDE / sizeof(data_type) / 32; rep++) {
+    const size_t ind = warpId * PAGE_STRIDE / sizeof(data_type) + rep * 32 + laneId;
+    if (ind < n) output[ind] = input[ind];
+  }
+}
+
+// ---- the call that moves pages before they are touched ----
+
+void prefetch(const void* array, size_t bytes, int device, cudaStream_t stream) {
+#if CUDART_VERSION >= 13000
+  cudaMemLocation place{cudaMemLocationTypeDevice, device};
+  if (device == cudaCpuDeviceId) place = {cudaMemLocationTypeHost, 0};
+  CUDA_CHECK(cudaMemPrefetchAsync(array, bytes, place, 0, stream));
+#else
+  CUDA_CHECK(cudaMemPrefetchAsync(array, bytes, device, stream));
+#endif
+}
+
+namespace {
+
+constexpr size_t page_floats = PAGE_STRIDE / sizeof(float);
+
+void by_thread(const float* in, float* out, size_t n) {
+  stream_thread<<<unsigned((n + 255) / 256), 256>>>(in, out, n);
+}
+void by_warp(const float* in, float* out, size_t n) {
+  const size_t pages = (n + page_floats - 1) / page_floats;  // as many warps
+  stream_warp<<<unsigned((pages * 32 + 255) / 256), 256>>>(in, out, n);
+}
+
+// ---- what is expected ----
+
+/// Faults of a host that walks through a block of 2 MiB, 32 parts of 64 KiB. A fault brings its
+/// part. Then the 128 KiB around it are completed if more than 51% of them are there, then the
+/// 256 KiB, and so on up to the block. So the host faults at 0, 64, 128, 256, 512 and 1024 KiB.
+constexpr int faults_of_a_walk() {
+  int faults = 0;
+  for (int here = 0; here < 32; ++faults) {
+    const int touched = here++;
+    for (int size = 2; size <= 32; size *= 2) {
+      const int begin = touched / size * size;
+      if (100 * (here - begin) > 51 * size) here = begin + size;
+    }
+  }
+  return faults;
+}
+
+constexpr size_t floats = size_t(1) << 20, array_bytes = floats * sizeof(float);
+constexpr double KiB = 1024, MiB = 1024 * KiB;
+constexpr double blocks = array_bytes / (2 * MiB), pages = double(floats) / page_floats;
+constexpr double walk = blocks * faults_of_a_walk();
+constexpr double none = NAN;
+
+/// A line's count and time as nvprof printed them of a GTX 1080 Ti, and the count by the rule: the
+/// host writes one array and reads both, three walks; the two that it reads come back, and each
+/// fault makes two transfers, 4 KiB first, then the rest; a prefetch moves whole blocks.
+struct Expected {
+  double then, then_ms, rule;
+};
+
+struct Version {
+  const char* name;
+  void (*copy)(const float* in, float* out, size_t n);
+  bool prefetched, prefetched_back;
+  Expected expected[4];  ///< to device, to host, groups of GPU faults, faults of the host
+};
+constexpr Version versions[] = {
+    {"stream_thread",
+     by_thread,
+     false,
+     false,
+     {{41, 0.678, none}, {48, 1.294, 2 * 2 * walk}, {24, 2.320, none}, {36, none, 3 * walk}}},
+    {"stream_warp",
+     by_warp,
+     false,
+     false,
+     {{128, 0.722, 2 * pages}, {48, 1.294, 2 * 2 * walk}, {3, 1.106, none}, {36, none, 3 * walk}}},
+    {"prefetched",
+     by_thread,
+     true,
+     false,
+     {{2, 0.652, blocks}, {48, 1.294, 2 * 2 * walk}, {0, none, 0}, {36, none, 3 * walk}}},
+    {"both ways",
+     by_thread,
+     true,
+     true,
+     {{none, none, blocks}, {none, none, 2 * blocks}, {none, none, 0}, {0, none, 0}}},
+};
+
+// ---- the four versions ----
+
+float input(size_t i) { return float(1 + i % 8191); }
+
+/// One run of a version, step by step, in memory that nobody has touched before.
+struct CopyRun {
+  const Version& version;
+  float *in = nullptr, *out = nullptr;
+
+  explicit CopyRun(const Version& version) : version(version) {
+    CUDA_CHECK(cudaMallocManaged(&in, array_bytes));
+    CUDA_CHECK(cudaMallocManaged(&out, array_bytes));
+    if (version.prefetched_back) prefetch(in, array_bytes, cudaCpuDeviceId);
+    CUDA_CHECK(cudaDeviceSynchronize());
+    for (size_t i = 0; i < floats; ++i) in[i] = input(i);
+  }
+  CopyRun(const CopyRun&) = delete;
+  ~CopyRun() {
+    cudaFree(in);
+    cudaFree(out);
+  }
+
+  void prefetch_to_device() const {
+    if (!version.prefetched) return;
+    prefetch(in, array_bytes, current_device());
+    prefetch(out, array_bytes, current_device());
+  }
+  void copy() const { version.copy(in, out, floats); }
+  void read_back() const {
+    if (version.prefetched_back) {
+      prefetch(in, array_bytes, cudaCpuDeviceId);
+      prefetch(out, array_bytes, cudaCpuDeviceId);
+    }
+    CUDA_CHECK(cudaDeviceSynchronize());
+    read_every_page(in, array_bytes);
+    read_every_page(out, array_bytes);
+  }
+};
+
+using Current = std::shared_ptr<std::optional<CopyRun>>;  ///< the run under way
+
+Check copied(const Current& current) {
+  const auto poison = [current] { std::fill_n((*current)->out, floats, -1.0f); };
+  const auto find_error = [current] {
+    CUDA_CHECK(cudaDeviceSynchronize());
+    return find_mismatch_on_host((*current)->out, floats, input);
+  };
+  return {poison, find_error};
+}
+
+/// The kernel, without the prefetch before it.
+Benchmark kernel_alone(const Version& version, const Current& current) {
+  const auto work = [current] { (*current)->copy(); };
+  const auto before = [&version, current] {
+    current->emplace(version);
+    (*current)->prefetch_to_device();
+  };
+  return {version.name, work, copied(current), false, before};
+}
+
+/// All steps, from the input on the host to the result there.
+Benchmark host_to_host(const Version& version, const Current& current) {
+  const auto work = [current] {
+    (*current)->prefetch_to_device();
+    (*current)->copy();
+    (*current)->read_back();
+  };
+  const auto before = [&version, current] { current->emplace(version); };
+  return {version.name, work, copied(current), true, before};
+}
+
+std::vector<Benchmark> each(Benchmark (*make)(const Version&, const Current&)) {
+  const auto current = std::make_shared<std::optional<CopyRun>>();
+  std::vector<Benchmark> benchmarks;
+  for (const Version& version : versions) benchmarks.push_back(make(version, current));
+  return benchmarks;
+}
+
+// ---- the experiment ----
+
+using Runs = std::vector<Migrations>;
+
+/// A number of a line, of each run.
+std::vector<double> of_each(const Runs& runs, What what, double Line::*number, double unit = 1) {
+  std::vector<double> values;
+  for (const Migrations& run : runs) values.push_back(run[what].*number / unit);
+  return values;
+}
+double least(const std::vector<double>& values) { return *std::ranges::min_element(values); }
+double most(const std::vector<double>& values) { return *std::ranges::max_element(values); }
+
+/// How many times as much of it did `many` take as `few`? Run by run.
+Interval times_as_much(const Runs& many, const Runs& few, What what, double Line::*number) {
+  std::vector<double> ratios = of_each(many, what, number);
+  const std::vector<double> divisors = of_each(few, what, number);
+  for (size_t r = 0; r < ratios.size(); ++r) ratios[r] /= divisors[r];
+  return interval_of_median(ratios, 0.1);
+}
+
+/// The runs of which CUPTI missed nothing: the input went to the device, and both arrays came back.
+Runs complete(const Runs& runs) {
+  Runs whole;
+  for (const Migrations& run : runs)
+    if (run[to_device].bytes >= array_bytes && run[to_host].bytes >= 2 * array_bytes)
+      whole.push_back(run);
+  return whole;
+}
+
+void print_times(Run& run) {
+  const Timings kernel = run.timer.interleaved(each(kernel_alone));
+  const Timings all = run.timer.interleaved(copies_from_host_to_host());
+  Table table("version", {"kernel, ms", "its spread", "host to host, ms", "its own spread"});
+  for (const Version& version : versions) {
+    const Times &k = kernel[version.name], &a = all[version.name];
+    table.row(version.name,
+              {k.ms_interval(), percent(k.spread()), a.ms_interval(), percent(a.spread())});
+  }
+  run.print(table);
+}
+
+/// "36", or "88 to 112" if runs differ.
+Cell count_cell(const std::vector<double>& counts) {
+  Cell cell = interval_of_median(counts, 0);
+  if (cell.number.low < cell.number.high)
+    cell.words = digits(cell.number.low) + " to " + digits(cell.number.high);
+  return cell;
+}
+
+/// As nvprof printed it, and beside it what is expected.
+void print_counts(Run& run, const Version& version, const Runs& runs) {
+  Table table(version.name,
+              {"count", "1080 Ti", "rule", "least KiB", "most KiB", "MiB", "ms", "1080 Ti, ms"});
+  for (const What what : {to_device, to_host, fault_groups, cpu_faults}) {
+    constexpr const char* names[] = {"to device", "to host", "GPU fault groups", "CPU faults"};
+    const auto& [then, then_ms, rule] = version.expected[what];
+    const auto median = [&](double Line::*number, double unit = 1) -> Cell {
+      return interval_of_median(of_each(runs, what, number, unit), 0);
+    };
+    const bool moves = what == to_device || what == to_host;
+    table.row(names[what],
+              {count_cell(of_each(runs, what, &Line::count)), then, rule,
+               moves ? median(&Line::least, KiB) : "", moves ? median(&Line::most, KiB) : "",
+               moves ? median(&Line::bytes, MiB) : "", what == cpu_faults ? "" : median(&Line::ms),
+               then_ms});
+  }
+  run.print(table);
+}
+
+const Claim claims[] = {
+    {.id = "05.1a",
+     .statement = "a warp per page cuts the groups of page faults to a large degree",
+     .source = "24 to 3 on a GTX 1080 Ti"},
+    {.id = "05.1b",
+     .statement = "a warp per page cuts the time spent on page faults",
+     .source = "2.32 to 1.11 ms on a GTX 1080 Ti"},
+    {.id = "05.2a",
+     .statement = "prefetching leaves no page fault of the GPU",
+     .source = "none on a GTX 1080 Ti"},
+    {.id = "05.2b",
+     .statement = "prefetching moves pieces of 2 MiB",
+     .source = "2 MiB on a GTX 1080 Ti",
+     .of = Era::pascal},
+    {.id = "05.3",
+     .statement = "prefetching to the host as well leaves no page fault of the host",
+     .source = "the wiki, no table"},
+    {.id = "05.6",
+     .statement = "duplicate faults are filtered: each page moves once",
+     .source = "the wiki"},
+};
+
+void judge(Run& run, const std::map<std::string, Runs>& runs) {
+  const auto& [fewer_groups, less_time, none_on_gpu, whole_blocks, none_on_host, once] = claims;
+  const Runs& threads = runs.at("stream_thread");
+  const Runs& warps = runs.at("stream_warp");
+  const Runs& prefetched = runs.at("prefetched");
+  const Runs& both_ways = runs.at("both ways");
+
+  run.claim(fewer_groups, much_beats(), times_as_much(threads, warps, fault_groups, &Line::count),
+            "times as many without");
+  run.claim(less_time, beats(), times_as_much(threads, warps, fault_groups, &Line::ms),
+            "times as long without");
+
+  const double groups = most(of_each(prefetched, fault_groups, &Line::count));
+  run.claim_fact(none_on_gpu, groups == 0, "at most " + digits(groups) + " groups");
+  const double smallest = least(of_each(prefetched, to_device, &Line::least));
+  const double largest = most(of_each(prefetched, to_device, &Line::most));
+  run.claim_fact(whole_blocks, smallest == 2 * MiB && largest == 2 * MiB,
+                 bytes_text(smallest) + " to " + bytes_text(largest));
+  const double on_host = most(of_each(both_ways, cpu_faults, &Line::count));
+  run.claim_fact(none_on_host, on_host == 0, "at most " + digits(on_host) + " faults");
+  const double moved = most(of_each(threads, to_device, &Line::bytes));
+  run.claim_fact(once, moved == array_bytes, "at most " + bytes_text(moved) + " of 4 MiB moved");
+}
+
+}  // namespace
+
+std::vector<Benchmark> copies_from_host_to_host() { return each(host_to_host); }
+
+void page_faults(Run& run) {
+  run.title(std::to_string(floats) + " floats, copied between managed arrays; the host reads both");
+  const auto give_up = [&](const std::string& why) {
+    run.note(why);
+    for (const Claim& claim : claims) run.claim_skipped(claim, "nothing was counted");
+  };
+  if (const std::string why = nothing_moves_because(run.gpu); !why.empty()) return give_up(why);
+  print_times(run);
+
+  const Counted counted = count_migrations(copies_from_host_to_host(), run.timer.rounds);
+  if (!counted.missing.empty()) return give_up(counted.missing);
+  std::map<std::string, Runs> runs;
+  for (const Version& version : versions) {
+    runs[version.name] = complete(counted.runs.at(version.name));
+    if (runs[version.name].size() < 6) return give_up("CUPTI recorded less than had to move");
+    print_counts(run, version, runs[version.name]);
+  }
+  run.note("medians of " + std::to_string(run.timer.rounds) + " runs, where they differ their 95%");
+  run.note(
+      "a fault names a page; the driver serves a group of them at once; a record of CUPTI is a");
+  run.note("page and how many groups its faults were part of: their sum is what nvprof counted");
+  judge(run, runs);
+}
+
+TEST_CASE("page_faults: the rule gives what nvprof counted") {
+  CHECK(faults_of_a_walk() == 6);
+  for (const Version& version : versions)
+    for (const auto& [then, then_ms, rule] : version.expected)
+      if (std::isfinite(rule) && std::isfinite(then)) CHECK(rule == then);
+}
+
+TEST_CASE("page_faults: both kernels copy all, and nothing beyond, at awkward sizes") {
+  if (skip_without_gpu()) return;
+  for (const auto copy : {by_thread, by_warp})
+    for (const size_t n :
+         {size_t(1), size_t(255), page_floats - 1, page_floats + 1, 9 * page_floats + 33}) {
+      CAPTURE(n);
+      const auto value = [] __device__(size_t i) { return float(hash(i) >> 8); };
+      const auto in = filled<float>(n, value);
+      const GuardedBuffer<float> out(n);
+      copy(in, out, n);
+      CUDA_CHECK_LAUNCH();
+      CHECK(find_mismatch(out, value) == "");
+    }
+}
+
+TEST_CASE("page_faults: what is counted is what must move") {
+  if (skip_without_gpu()) return;
+  if (const std::string why = nothing_moves_because(current_gpu()); !why.empty()) return skip(why);
+  const Counted counted = count_migrations(copies_from_host_to_host(), 2);
+  if (!counted.missing.empty()) return skip(counted.missing);
+  for (const Version& version : versions) {
+    CAPTURE(std::string(version.name));
+    const Runs runs = complete(counted.runs.at(version.name));
+    REQUIRE(!runs.empty());
+    CHECK((runs[0][fault_groups].count == 0) == version.prefetched);
+    CHECK((runs[0][cpu_faults].count == 0) == version.prefetched_back);
+  }
+}

@@ -1,0 +1,92 @@
+# What a topic's CMakeLists.txt includes, whether it is configured by itself or with the others:
+#
+#   add_topic(<name> [SERIAL] [FOLDER <folder>] [LIBRARIES ...] [DEFINITIONS ...])
+#     an executable of all .cu files in its folder; its doctest cases, its command line and
+#     compute-sanitizer over its cases in ctest. SERIAL: its cases count, and run one at a time.
+#   add_exercises(<topic>)
+#     each your_turn/<exercise>.cu a program your_<exercise>, and its solution solution_<exercise>
+#
+# An option for one file (before add_topic; the line of nvcc does without):
+#   set_source_files_properties(caching.cu PROPERTIES COMPILE_OPTIONS -Xptxas=-dlcm=cg)
+include_guard(DIRECTORY)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+enable_testing()
+find_package(CUDAToolkit 12.0 REQUIRED)
+find_program(COMPUTE_SANITIZER compute-sanitizer HINTS ${CUDAToolkit_BIN_DIR})
+cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH samples_root)
+
+# found where installed, else fetched: doctest 2.5.2, cxxopts 3.3.1
+include(FetchContent)
+set(DOCTEST_WITH_TESTS OFF)
+set(CXXOPTS_BUILD_EXAMPLES OFF)
+set(CXXOPTS_BUILD_TESTS OFF)
+FetchContent_Declare(doctest GIT_REPOSITORY https://github.com/doctest/doctest.git
+                     GIT_TAG 6804767ee637789db8a5cb281381cae98dc36906 FIND_PACKAGE_ARGS)
+FetchContent_Declare(cxxopts GIT_REPOSITORY https://github.com/jarro2783/cxxopts.git
+                     GIT_TAG 44380e5a44706ab7347f400698c703eb2a196202 FIND_PACKAGE_ARGS)
+FetchContent_MakeAvailable(doctest cxxopts)
+if(doctest_SOURCE_DIR)
+  list(APPEND CMAKE_MODULE_PATH ${doctest_SOURCE_DIR}/scripts/cmake)
+endif()
+include(doctest)  # in each folder: doctest_discover_tests takes a variable of the folder that calls it
+
+# A program of CUDA sources.
+function(add_cuda_program name)
+  add_executable(${name} ${ARGN})
+  target_compile_options(${name} PRIVATE -std=c++20 --extended-lambda -Wno-deprecated-gpu-targets
+                                         -Xcompiler=-Wall,-Wextra)
+  target_link_libraries(${name} PRIVATE samples_common)
+endfunction()
+
+if(NOT TARGET samples_common)
+  file(GLOB sources CONFIGURE_DEPENDS ${samples_root}/common/*.cpp)
+  add_library(samples_common STATIC ${sources})
+  target_compile_options(samples_common PRIVATE -std=c++20 -Wall -Wextra)
+  target_compile_definitions(samples_common PRIVATE SAMPLES_SOURCE_DIR="${samples_root}")
+  target_link_libraries(samples_common PUBLIC CUDA::cudart_static doctest::doctest cxxopts::cxxopts ${CMAKE_DL_LIBS})
+  add_custom_target(your_turn)  # builds all exercises: one that does not compile must not stop the samples
+  add_cuda_program(test_common ${samples_root}/common/test_common.cu)
+  doctest_discover_tests(test_common TEST_PREFIX "'common: '" PROPERTIES SKIP_RETURN_CODE 77)
+endif()
+
+function(add_topic name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "FOLDER" "LIBRARIES;DEFINITIONS")
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${arg_FOLDER}/*.cu)
+  add_cuda_program(${name} ${sources})
+  target_compile_definitions(${name} PRIVATE ${arg_DEFINITIONS})
+  target_link_libraries(${name} PRIVATE ${arg_LIBRARIES})
+  # the single quotes keep the space behind the colon
+  doctest_discover_tests(${name} TEST_PREFIX "'${name}: '"
+                         PROPERTIES LABELS ${name} SKIP_RETURN_CODE 77 RUN_SERIAL ${arg_SERIAL})
+  add_test(NAME "${name}: command line" COMMAND ${samples_root}/tools/contract.sh $<TARGET_FILE:${name}>)
+  set_tests_properties("${name}: command line" PROPERTIES LABELS ${name})
+  if(COMPUTE_SANITIZER)
+    foreach(tool IN ITEMS memcheck racecheck initcheck synccheck)
+      add_test(NAME "${name}: ${tool}"
+               COMMAND ${COMPUTE_SANITIZER} --tool ${tool} --error-exitcode 1 $<TARGET_FILE:${name}> --self-check)
+      set_tests_properties("${name}: ${tool}" PROPERTIES LABELS sanitize SKIP_RETURN_CODE 77 RUN_SERIAL ${arg_SERIAL})
+    endforeach()
+  endif()
+  set_property(GLOBAL APPEND PROPERTY SAMPLES ${name})
+endfunction()
+
+# As handed out an exercise fails, and its solution passes: the tests with the label your_turn, for which the target
+# your_turn must be built.
+function(add_exercises topic)
+  set(folder ${CMAKE_CURRENT_SOURCE_DIR}/your_turn)
+  file(GLOB exercises CONFIGURE_DEPENDS ${folder}/*.cu)
+  foreach(file IN LISTS exercises)
+    cmake_path(GET file STEM exercise)
+    add_cuda_program(your_${exercise} ${file})
+    add_cuda_program(solution_${exercise} ${folder}/solutions/${exercise}.cu)
+    foreach(answer IN ITEMS your solution)
+      set_target_properties(${answer}_${exercise} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+      add_dependencies(your_turn ${answer}_${exercise})
+      add_test(NAME "${topic}: ${exercise}: ${answer}" COMMAND ${answer}_${exercise})
+      set_tests_properties("${topic}: ${exercise}: ${answer}" PROPERTIES LABELS your_turn SKIP_RETURN_CODE 77)
+    endforeach()
+    set_tests_properties("${topic}: ${exercise}: your" PROPERTIES WILL_FAIL TRUE)
+  endforeach()
+endfunction()

@@ -1,0 +1,248 @@
+#include "run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+
+// ---- numbers as text ----
+
+namespace {
+
+std::string format(const char* how, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, how, value);
+  return text;
+}
+
+/// Columns that it takes on a terminal: UTF-8's code points.
+size_t width(const std::string& text) {
+  return size_t(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+std::string quoted(const std::string& field) {
+  if (field.find_first_of(",\"\n") == std::string::npos) return field;
+  std::string doubled;
+  for (const char c : field) doubled += c == '"' ? "\"\"" : std::string(1, c);
+  return '"' + doubled + '"';
+}
+
+}  // namespace
+
+std::string digits(double value) {
+  if (!std::isfinite(value)) return "-";
+  const double size = std::abs(value);
+  if (value == std::round(value) || size >= 1000) return format("%.0f", value);
+  const int before = int(std::floor(std::log10(size)));  // 2 for 562.4, -3 for 0.0086
+  const int after = std::clamp((size >= 1 ? 3 : 2) - before, 1, 9);
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", after, value);
+  return text;
+}
+
+std::string bytes_text(double bytes) {
+  const char* units[] = {"B", "KiB", "MiB", "GiB"};
+  int unit = 0;
+  for (; unit < 3 && bytes >= 1024; ++unit) bytes /= 1024;
+  return format(bytes == std::round(bytes) ? "%.0f " : "%.2f ", bytes) + units[unit];
+}
+
+std::string factor_text(const Interval& f) {
+  const char* how = f.value < 9.95 ? "%.2f" : f.value < 99.5 ? "%.1f" : "%.0f";
+  return format(how, f.value) + "x [" + format(how, f.low) + ", " + format(how, f.high) + "]";
+}
+
+Cell percent(double share) {
+  const double value = 100 * share;
+  Cell cell(format(value == std::round(value) || value >= 20 ? "%.0f%%" : "%.1f%%", value));
+  cell.number = {share, share, share};
+  return cell;
+}
+
+Cell bar(double share) {
+  constexpr const char* parts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const int eighths = std::isfinite(share) ? int(std::clamp(share, 0.0, 1.0) * 80 + 0.5) : 0;
+  std::string text;
+  for (int i = 0; i < eighths / 8; ++i) text += "█";
+  return text + parts[eighths % 8];
+}
+
+// ---- tables ----
+
+void Table::row(std::string name, std::initializer_list<Cell> cells) {
+  if (cells.size() != columns_.size())
+    throw std::logic_error("row '" + name + "' has not one cell per column");
+  rows_.push_back({std::move(name), cells});
+}
+
+void Table::missing(std::string name, const std::string& why) {
+  rows_.push_back({std::move(name), {why}});
+}
+
+void Run::begin(Printed what) {
+  if (what == title_line || (printed_ != title_line && (what == table_lines || printed_ != what)))
+    std::cout << '\n';
+  printed_ = what;
+}
+
+void Run::title(const std::string& line) {
+  begin(title_line);
+  ++titles_;
+  std::cout << "== " << experiment_ << ": " << line << '\n';
+}
+
+void Run::note(const std::string& line) { std::cout << "  " << line << '\n'; }
+
+void Run::print(const Table& table) {
+  begin(table_lines);
+  size_t first = width(table.heading_);
+  std::vector<size_t> widths;
+  for (const std::string& column : table.columns_) widths.push_back(width(column));
+  for (const auto& row : table.rows_) {
+    first = std::max(first, width(row.name));
+    if (row.cells.size() == widths.size())
+      for (size_t c = 0; c < widths.size(); ++c)
+        widths[c] = std::max(widths[c], width(row.cells[c].words));
+  }
+  const auto print_line = [&](const std::string& name, const auto& cells, const auto& words_of) {
+    std::string line = "  " + name + std::string(first - width(name), ' ');
+    for (size_t c = 0; c < cells.size(); ++c) {
+      const std::string& words = words_of(cells[c]);
+      const size_t pad = width(words) < widths[c] ? widths[c] - width(words) : 0;
+      line += "  ";
+      line += table.columns_[c].empty() ? words : std::string(pad, ' ') + words;
+    }
+    std::cout << line.substr(0, line.find_last_not_of(' ') + 1) << '\n';
+  };
+  print_line(table.heading_, table.columns_,
+             [](const std::string& s) -> const std::string& { return s; });
+  for (const auto& row : table.rows_)
+    print_line(row.name, row.cells, [](const Cell& c) -> const std::string& { return c.words; });
+  save(table);
+}
+
+void Run::save(const Table& table) {
+  for (const auto& row : table.rows_)
+    for (size_t c = 0; c < row.cells.size(); ++c)
+      if (std::isfinite(row.cells[c].number.value))
+        save(table.heading_, row.name, table.columns_.at(c), row.cells[c].number);
+}
+
+void Run::save(const std::string& table, const std::string& row, const std::string& column,
+               const Interval& value) {
+  std::string line = experiment_ + ',' + quoted(table) + ',' + quoted(row) + ',' + quoted(column);
+  for (const double number : {value.value, value.low, value.high})
+    line += ',' + (std::isfinite(number) ? format("%.7g", number) : "");
+  csv_.push_back(line);
+}
+
+// ---- claims ----
+
+void Run::judged(const Claim& claim, Verdict verdict, const std::string& here,
+                 const Interval& number) {
+  if (verdict == Verdict::does_not_hold && claim.of != Era::any && gpu.major > int(claim.of))
+    verdict = Verdict::no_longer;
+  ++verdicts_[int(verdict)];
+  begin(claim_lines);
+  const std::string id = claim.id + std::string(claim.id.size() < 7 ? 7 - claim.id.size() : 1, ' ');
+  std::cout << "  " << id << text(verdict) << ": " << claim.statement << '\n';
+  std::cout << "         here: " << here << '\n';
+  std::cout << "         source: " << claim.source << '\n';
+  save("claim", claim.id, text(verdict), number);
+}
+
+void Run::claim(const Claim& claim, const Rule& rule, const Timings& timings,
+                const std::string& slow, const std::string& fast) {
+  const Interval factor = ratio(timings[slow], timings[fast]);
+  judged(claim, judge(rule, factor), factor_text(factor) + ", time of " + slow + " / " + fast,
+         factor);
+}
+
+void Run::claim(const Claim& claim, const Rule& rule, const Interval& number,
+                const std::string& what) {
+  const std::string here =
+      digits(number.value) + " [" + digits(number.low) + ", " + digits(number.high) + "] " + what;
+  judged(claim, judge(rule, number), here, number);
+}
+
+void Run::claim_each(const Claim& claim, const Rule& rule, const std::vector<Interval>& numbers,
+                     const std::string& what) {
+  if (numbers.empty()) return claim_skipped(claim, "nothing was measured");
+  const auto by_value = [](const Interval& a, const Interval& b) { return a.value < b.value; };
+  const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end(), by_value);
+  judged(claim, judge_each(rule, numbers),
+         "from " + factor_text(*least) + " to " + factor_text(*most) + ", " + what, *most);
+}
+
+void Run::claim_fact(const Claim& claim, bool so, const std::string& here) {
+  judged(claim, so ? Verdict::holds : Verdict::does_not_hold, here, {NAN, NAN, NAN});
+}
+
+void Run::claim_skipped(const Claim& claim, const std::string& why) {
+  judged(claim, Verdict::not_judged, why, {NAN, NAN, NAN});
+}
+
+// ---- sizes, options ----
+
+namespace {
+
+/// Bytes of the host's memory that are free; none where Linux's file does not say so.
+double free_on_host() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string word; file >> word;)
+    if (double kib = 0; word == "MemAvailable:" && file >> kib) return 1024 * kib;
+  return 0;
+}
+
+template <class Fits>
+size_t halved_until(size_t n, double bytes_each, Fits fits) {
+  while (n > 1 && !fits(double(n) * bytes_each)) n /= 2;
+  return n;
+}
+
+}  // namespace
+
+bool Run::fits(double bytes) const {
+  size_t free = 0, total = 0;
+  CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  return bytes <= 0.9 * double(free);
+}
+
+size_t Run::fitting(size_t by_default, double bytes_each) const {
+  return halved_until(by_default, bytes_each, [this](double bytes) { return fits(bytes); });
+}
+
+bool Run::fits_on_host(double bytes) const { return bytes <= 0.25 * free_on_host(); }
+
+size_t Run::fitting_on_host(size_t by_default, double bytes_each) const {
+  return halved_until(by_default, bytes_each, [this](double bytes) { return fits_on_host(bytes); });
+}
+
+std::string Run::option(const std::string& name, const std::string& otherwise) const {
+  const auto typed = options.find(name);
+  return typed == options.end() ? otherwise : typed->second;
+}
+
+unsigned Run::resident_blocks(unsigned threads) const {
+  const unsigned warps = (threads + 31) / 32;
+  const unsigned by_threads = unsigned(gpu.maxThreadsPerMultiProcessor) / 32 / warps;
+  return unsigned(gpu.multiProcessorCount) *
+         std::min(by_threads, unsigned(gpu.maxBlocksPerMultiProcessor));
+}
+
+// ---- for main.cpp ----
+
+void Run::begin_experiment(const std::string& name) {
+  experiment_ = name;
+  titles_ = 0;
+}
+
+std::string Run::totals() const {
+  std::string totals;
+  for (int v = 0; v < verdict_count; ++v)
+    if (verdicts_[v])
+      totals +=
+          (totals.empty() ? "" : ", ") + text(Verdict(v)) + " " + std::to_string(verdicts_[v]);
+  return totals;
+}

@@ -1,0 +1,160 @@
+// What a topic's main and its experiments share: the command line, tables, claims, the CSV.
+#pragma once
+
+#include <cmath>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "verdict.hpp"
+
+/// Three or four digits, no exponent: "4499", "562.4", "0.240"; "-" if it is not a number.
+std::string digits(double value);
+/// "64 KiB", "1.50 GiB".
+std::string bytes_text(double bytes);
+/// "3.43x [3.40, 3.47]".
+std::string factor_text(const Interval& factor);
+
+/// A cell of a table: words, a number, or a number with its interval.
+struct Cell {
+  Cell(const char* text) : words(text) {}
+  Cell(std::string text) : words(std::move(text)) {}
+  template <class Number>
+  requires std::is_arithmetic_v<Number> Cell(Number value)
+      : words(digits(double(value))), number{double(value), double(value), double(value)} {}
+  Cell(const Interval& interval) : words(digits(interval.value)), number(interval) {}
+
+  std::string words;
+  Interval number = {NAN, NAN, NAN};  ///< saved in the CSV
+};
+/// "12.5%" of 0.125.
+Cell percent(double share);
+/// A share of a limit, as a bar of ten characters.
+Cell bar(double share);
+
+/// A table is printed aligned. Its numbers are saved under `rows` (what the rows are), the row's
+/// name and the column's heading. A column without a heading holds bars.
+class Table {
+ public:
+  Table(std::string rows, std::initializer_list<std::string> columns)
+      : heading_(std::move(rows)), columns_(columns) {}
+  /// One cell per column; throws std::logic_error otherwise.
+  void row(std::string name, std::initializer_list<Cell> cells);
+  /// A row that this machine cannot measure, and why.
+  void missing(std::string name, const std::string& why);
+
+ private:
+  friend class Run;
+  struct Row {
+    std::string name;
+    std::vector<Cell> cells;
+  };
+  std::string heading_;
+  std::vector<std::string> columns_;
+  std::vector<Row> rows_;
+};
+
+/// The hardware that a text speaks of, by compute capability. On a newer GPU a claim that fails
+/// holds "no longer".
+enum class Era { any = 0, g80 = 1, fermi = 2, kepler = 3, maxwell = 5, pascal = 6 };
+
+/// A statement of the texts.
+struct Claim {
+  std::string id;         ///< "04.8"
+  std::string statement;  ///< in a line
+  std::string source;     ///< where it stands, with its figure: "the wiki, no figure"
+  Era of = Era::any;
+};
+
+/// One run of a topic's program on a GPU.
+class Run {
+ public:
+  cudaDeviceProp gpu{};
+  Timer timer;
+  bool quick = false;                          ///< smaller sizes, fewer rounds
+  std::map<std::string, std::string> options;  ///< of the topic, as typed; others are not there
+
+  /// An option as typed, or what it is otherwise.
+  std::string option(const std::string& name, const std::string& otherwise) const;
+
+  /// Whether so many bytes of device memory are free, and a tenth more.
+  bool fits(double bytes) const;
+  /// `by_default` elements of `bytes_each`, halved until they fit.
+  size_t fitting(size_t by_default, double bytes_each) const;
+  /// The same of host memory that is pinned: at most a quarter of what is free.
+  bool fits_on_host(double bytes) const;
+  size_t fitting_on_host(size_t by_default, double bytes_each) const;
+  /// Blocks of so many threads that are resident on the whole GPU at once, if nothing else limits.
+  unsigned resident_blocks(unsigned threads) const;
+  /// Whether so many bytes come from memory, not from the L2: at least four times its size.
+  bool beyond_l2(double bytes) const { return bytes >= 4.0 * gpu.l2CacheSize; }
+
+  void title(const std::string& line);
+  void note(const std::string& line);
+  void print(const Table& table);
+  void save(const Table& table);  ///< in the CSV alone: a sweep finer than a page shows
+
+  /// How many times as long as `fast` did `slow` take? Both were timed interleaved.
+  void claim(const Claim& claim, const Rule& rule, const Timings& timings, const std::string& slow,
+             const std::string& fast);
+  /// The same of any number; `what` says what it is.
+  void claim(const Claim& claim, const Rule& rule, const Interval& number, const std::string& what);
+  /// The same of the ratios of several sizes or shapes.
+  void claim_each(const Claim& claim, const Rule& rule, const std::vector<Interval>& numbers,
+                  const std::string& what);
+  /// What was counted or computed: so, or not so.
+  void claim_fact(const Claim& claim, bool so, const std::string& here);
+  void claim_skipped(const Claim& claim, const std::string& why);
+
+ private:
+  enum Printed { nothing, title_line, table_lines, claim_lines };
+  void begin(Printed what);  ///< an empty line between a title's tables, and before its claims
+  void judged(const Claim& claim, Verdict verdict, const std::string& here, const Interval& number);
+  void save(const std::string& table, const std::string& row, const std::string& column,
+            const Interval& value);
+
+  std::string experiment_;
+  Printed printed_ = nothing;
+  int titles_ = 0;
+  std::vector<std::string> csv_;
+  int verdicts_[verdict_count] = {};
+
+  // for main.cpp
+ public:
+  void begin_experiment(const std::string& name);
+  /// How many titles the experiment has printed.
+  int titles() const { return titles_; }
+  /// "holds 3, weaker 1"
+  std::string totals() const;
+  const std::vector<std::string>& csv_lines() const { return csv_; }
+};
+
+struct Experiment {
+  const char* name;
+  void (*run)(Run&);
+  const char* about;
+  void (*without_gpu)(Run&) = nullptr;  ///< printed first, on every machine: what needs no GPU
+};
+
+struct Topic {
+  const char* name;
+  const char* about;
+  std::vector<Experiment> experiments;              ///< in the text's order
+  std::map<std::string, std::string> options = {};  ///< of this topic: name, and what it is
+};
+
+/// All of main. Without a GPU it shows what a GPU printed before: results/nvidia-h200.txt.
+int run_topic(int argc, char** argv, const Topic& topic);
+
+/// All of main of an exercise: runs its doctest cases, and says "done" or "not yet".
+int run_exercise(int argc, char** argv);
+
+/// In a doctest case: `if (skip_without_gpu()) return;`. ctest shows such a case as skipped; with
+/// SAMPLES_REQUIRE_GPU=1 it fails.
+bool skip_without_gpu();
+/// `if (!pools) return skip("no memory pools");`
+void skip(const std::string& why);
+/// The properties of the current GPU, for doctest cases.
+cudaDeviceProp current_gpu();

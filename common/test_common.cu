@@ -1,0 +1,273 @@
+// What must be right once, because every topic builds on it.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <random>
+
+#include "arrays.cuh"
+#include "output_file.hpp"
+#include "run.hpp"
+#include "sectors.hpp"
+
+int main(int argc, char** argv) {
+  return run_topic(argc, argv, {"test_common", "checks of what the topics share", {}});
+}
+
+// ---- intervals, ratios ----
+
+TEST_CASE("interval: the order statistics that hold 95%, and the floor") {
+  // of 6 values the least and the largest; of 9 the second and the eighth; of 18 the fifth (binomial)
+  const Interval six = interval_of_median({6, 1, 5, 2, 4, 3}, 0);
+  CHECK((six.value == 3.5 && six.low == 1 && six.high == 6));
+  const Interval nine = interval_of_median({1, 2, 3, 4, 5, 6, 7, 8, 9}, 0);
+  CHECK((nine.value == 5 && nine.low == 2 && nine.high == 8));
+  std::vector<double> eighteen(18);
+  for (size_t i = 0; i < 18; ++i) eighteen[i] = double(i + 1);
+  CHECK(interval_of_median(eighteen, 0).low == 5);
+  const Interval floor = interval_of_median({100, 100, 100, 100, 100, 100}, 0.1);
+  CHECK((floor.low == 90 && floor.high == doctest::Approx(110)));
+  CHECK_THROWS_AS(interval_of_median({1, 2, 3, 4, 5}, 0), std::logic_error);
+  CHECK_THROWS_AS(interval_of_median({1, 2, 3, 4, 5, NAN}, 0), std::logic_error);
+}
+
+/// How often the interval of `n` values of a skewed distribution holds its median.
+double coverage(size_t n) {
+  std::mt19937 random(1);
+  std::exponential_distribution<double> noise(1);
+  int covered = 0, trials = 4000;
+  for (int t = 0; t < trials; ++t) {
+    std::vector<double> values(n);
+    for (double& value : values) value = 1 + noise(random);
+    const Interval i = interval_of_median(values, 0);
+    covered += i.low <= 1 + std::log(2.0) && 1 + std::log(2.0) <= i.high;
+  }
+  return double(covered) / trials;
+}
+
+TEST_CASE("interval: nine blocks of two rounds hold the true median as often as is said") {
+  CHECK(coverage(9) > 0.945);
+  CHECK(coverage(9) < 0.99);
+}
+
+TEST_CASE("interval: six groups hold the true median as often as is said") {
+  CHECK(coverage(6) > 0.945);
+  CHECK(coverage(6) < 0.99);
+}
+
+TEST_CASE("ratio: a drift, and what the second place costs, cancel in A B B A") {
+  Times a, b;
+  double clock = 1;  // what work takes now: it grows by 5% from one run to the next
+  for (int round = 0; round < 18; ++round)
+    for (int place = 0; place < 2; ++place, clock *= 1.05) {
+      const double taken = clock * (place == 1 ? 1.1 : 1);
+      (round % 2 == place ? a : b).ms.push_back(taken * (round % 2 == place ? 1 : 2));
+    }
+  CHECK(ratio(b, a).value == doctest::Approx(2));
+  b.batch = 1;
+  CHECK_THROWS_AS(ratio(b, a), std::logic_error);
+}
+
+TEST_CASE("timer: work is proved right, timed in the order A B B A, and proved right again") {
+  if (skip_without_gpu()) return;
+  std::string order;
+  const auto benchmark = [&](const char* name) {
+    Check check;
+    check.find_error = [&order]() -> std::string { return order += '?', ""; };
+    return Benchmark{.name = name,
+                     .work = [&order, name] { order += name; },
+                     .check = check,
+                     .on_host = true,
+                     .before = [&order] { order += '.'; }};
+  };
+  const Timings timings = Timer{.rounds = 6}.interleaved({benchmark("A"), benchmark("B")});
+  CHECK(order ==
+        ".A?.B?"
+        ".A.B.B.A"
+        ".A.B.B.A"
+        ".A.B.B.A"
+        ".A?.B?");
+  CHECK(timings["A"].ms.size() == 6);
+  CHECK_THROWS_AS(timings["C"], std::logic_error);
+  CHECK_THROWS_AS(Timer{.rounds = 6}.interleaved({benchmark("A"), benchmark("A")}),
+                  std::logic_error);
+}
+
+TEST_CASE("timer: a wrong result is an error, with the name of the work") {
+  if (skip_without_gpu()) return;
+  Check check;
+  check.find_error = [] { return std::string("7 of 9 are wrong"); };
+  CHECK_THROWS_WITH_AS(require_right({.name = "copy", .work = [] {}, .check = check}),
+                       "copy: 7 of 9 are wrong", WrongResult);
+}
+
+__global__ static void spin(long long cycles) {
+  for (const long long start = clock64(); clock64() - start < cycles;) {
+  }
+}
+
+TEST_CASE("timer: three times the cycles take three times as long") {
+  if (skip_without_gpu()) return;
+  const auto spin_for = [](long long cycles) { return [=] { spin<<<1, 1>>>(cycles); }; };
+  const Timings timings = Timer{}.interleaved(
+      {{.name = "one", .work = spin_for(500'000)}, {.name = "three", .work = spin_for(1'500'000)}});
+  CHECK(ratio(timings["three"], timings["one"]).value == doctest::Approx(3).epsilon(0.05));
+}
+
+// ---- verdicts ----
+
+TEST_CASE("verdicts: a verdict is given where the whole interval lies on one side") {
+  const auto of = [](const Rule& rule, double low, double high) {
+    return judge(rule, {(low + high) / 2, low, high});
+  };
+  CHECK(of(beats(), 1.03, 1.10) == Verdict::holds);
+  CHECK(of(beats(), 1.01, 1.10) == Verdict::too_close);
+  CHECK(of(beats(), 0.90, 1.01) == Verdict::does_not_hold);
+  CHECK(of(beats(5), 4.1, 5.5) == Verdict::holds);  // from 1 + 0.75 * 4 to 1 + 1.25 * 4
+  CHECK(of(beats(5), 1.5, 3.9) == Verdict::weaker);
+  CHECK(of(beats(5), 6.1, 9.0) == Verdict::stronger);
+  CHECK(of(beats(1.5, 2), 1.4, 1.45) == Verdict::holds);
+  CHECK(of(much_beats(), 1.06, 1.4) == Verdict::weaker);
+  CHECK(of(much_beats(), 1.01, 1.04) == Verdict::does_not_hold);
+  CHECK(of(can_beat(), 0.8, 0.9) == Verdict::not_seen);
+  CHECK(of(can_beat(), 1.03, 1.1) == Verdict::holds);
+  CHECK(of(no_gain(), 0.5, 1.01) == Verdict::holds);
+  CHECK(of(no_gain(), 1.05, 1.1) == Verdict::does_not_hold);
+  CHECK(of(as_much(), 0.96, 1.04) == Verdict::holds);
+  CHECK(of(as_much(), 0.90, 0.94) == Verdict::does_not_hold);
+  CHECK(of(about(100), 76, 124) == Verdict::holds);
+  CHECK(of(about(100), 70, 124) == Verdict::too_close);
+  CHECK(of(between(200, 800), 160, 990) == Verdict::holds);
+  CHECK(of(at_most(2), 1, 2.1) == Verdict::too_close);
+  CHECK(judge(beats(), {NAN, NAN, NAN}) == Verdict::not_judged);
+}
+
+TEST_CASE("verdicts: of several sizes") {
+  const Interval faster{1.2, 1.1, 1.3}, slower{0.8, 0.7, 0.9}, open{1, 0.9, 1.1};
+  CHECK(judge_each(beats(), {faster, faster, faster, slower}) == Verdict::holds);
+  CHECK(judge_each(beats(), {faster, slower}) == Verdict::depends);
+  CHECK(judge_each(beats(), {slower, slower}) == Verdict::does_not_hold);
+  CHECK(judge_each(beats(), {open, open, faster}) == Verdict::too_close);
+  CHECK(judge_each(can_beat(), {slower, slower, faster}) == Verdict::holds);
+  CHECK(judge_each(can_beat(), {slower, open}) == Verdict::not_seen);
+  CHECK(judge_each(beats(), {}) == Verdict::not_judged);
+}
+
+// ---- what is printed and saved ----
+
+TEST_CASE("digits: three or four, and no exponent") {
+  CHECK(digits(4499.2) == "4499");
+  CHECK(digits(562.44) == "562.4");
+  CHECK(digits(36) == "36");
+  CHECK(digits(1.5004) == "1.500");
+  CHECK(digits(0.23962) == "0.240");
+  CHECK(digits(0.0086) == "0.00860");
+  CHECK(digits(NAN) == "-");
+  CHECK(bytes_text(65536) == "64 KiB");
+  CHECK(bytes_text(1.5 * 1024 * 1024 * 1024) == "1.50 GiB");
+  CHECK(factor_text({3.434, 3.4, 3.47}) == "3.43x [3.40, 3.47]");
+  CHECK(factor_text({26.12, 26, 26.2}) == "26.1x [26.0, 26.2]");
+  CHECK(percent(0.125).words == "12.5%");
+  CHECK(bar(0.5).words == "█████");
+}
+
+TEST_CASE("table: numbers are saved with their interval, words are not; one cell per column") {
+  Run run;
+  run.begin_experiment("stride");
+  Table table("stride, words", {"GB/s", "says"});
+  table.row("1", {Interval{4499, 4490, 4510}, "the \"dense\" one"});
+  table.missing("2", "no memory");
+  CHECK_THROWS_AS(table.row("3", {1}), std::logic_error);
+  run.save(table);
+  REQUIRE(run.csv_lines().size() == 1);
+  CHECK(run.csv_lines()[0] == "stride,\"stride, words\",1,GB/s,4499,4490,4510");
+}
+
+TEST_CASE("output file: written whole, or not at all") {
+  namespace fs = std::filesystem;
+  const fs::path folder =
+      fs::temp_directory_path() / ("samples_" + std::to_string(std::random_device{}()));
+  fs::create_directory(folder);
+  const fs::path path = folder / "x.csv";
+  const auto text_of = [&] {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const OutputFile file(path.string());
+  CHECK(fs::is_empty(folder));  // nothing is there before all of it is
+  file.write({"a", "b"});
+  CHECK(text_of() == "a\nb\n");
+  OutputFile(path.string()).write({"c"});
+  CHECK(text_of() == "c\n");
+  CHECK_THROWS_AS(OutputFile((folder / "missing" / "x.csv").string()), std::runtime_error);
+  fs::create_directory(folder / "x.csv.part");  // so that it cannot be written
+  CHECK_THROWS_AS(file.write({"d"}), std::runtime_error);
+  CHECK(text_of() == "c\n");
+  fs::remove_all(folder);
+}
+
+TEST_CASE("sizes: halved until they fit") {
+  if (skip_without_gpu()) return;
+  const Run run;
+  CHECK(run.fitting(1024, 4) == 1024);
+  const size_t fewer = run.fitting(size_t(1) << 40, 1024);
+  CHECK(fewer < size_t(1) << 40);
+  CHECK((run.fits(1024.0 * double(fewer)) && !run.fits(2048.0 * double(fewer))));
+  const size_t on_host = run.fitting_on_host(size_t(1) << 40, 1024);
+  CHECK(
+      (run.fits_on_host(1024.0 * double(on_host)) && !run.fits_on_host(2048.0 * double(on_host))));
+}
+
+// ---- arrays, sectors ----
+
+TEST_CASE("find_mismatch: one changed element, and one byte behind the end, are seen") {
+  if (skip_without_gpu()) return;
+  constexpr size_t n = 1009;
+  const GuardedBuffer<unsigned> out(n);
+  const auto value = [] __device__(size_t i) { return hash(i); };
+  CHECK(find_mismatch(out, value) == "1009 of 1009 are wrong, the first at 0");
+  for_each_index<<<4, 256>>>(n, [p = out.data()] __device__(size_t i) { p[i] = hash(i); });
+  CHECK(find_mismatch(out, value) == "");
+  const unsigned wrong = 7;
+  CUDA_CHECK(cudaMemcpy(out + 1008, &wrong, sizeof wrong, cudaMemcpyHostToDevice));
+  CHECK(find_mismatch(out, value) == "1 of 1009 are wrong, the first at 1008");
+  CHECK(find_mismatch(out.data(), 1008, value) == "");
+  for_each_index<<<4, 256>>>(n, [p = out.data()] __device__(size_t i) { p[i] = hash(i); });
+  CUDA_CHECK(cudaMemset(reinterpret_cast<char*>(out.data() + n) + 255, 0, 1));
+  CHECK(find_mismatch(out, value) == "something was written behind the end");
+}
+
+TEST_CASE("find_mismatch: of an array that the host reads; NaN equals nothing") {
+  const float array[] = {0, 1, 7, 3, NAN};
+  const auto value = [](size_t i) { return float(i); };
+  CHECK(find_mismatch_on_host(array, 2, value) == "");
+  CHECK(find_mismatch_on_host(array, 5, value) == "2 of 5 are wrong, the first at 2");
+}
+
+TEST_CASE("sum_of: every index once") {
+  if (skip_without_gpu()) return;
+  for (const size_t n : {size_t(1), size_t(1009), size_t(1) << 20})
+    CHECK(sum_of(n, [] __device__(size_t i) { return i; }) == n * (n - 1) / 2);
+}
+
+TEST_CASE("errors of CUDA name the call, the error and the place, and are reported once") {
+  if (skip_without_gpu()) return;
+  std::string what;
+  try {
+    CUDA_CHECK(cudaMemcpy(nullptr, &what, 4, cudaMemcpyHostToDevice));
+  } catch (const CudaError& error) {
+    what = error.what();
+  }
+  CHECK(what.find("cudaMemcpy(nullptr") == 0);
+  CHECK(what.find("cudaErrorInvalidValue") != std::string::npos);
+  CHECK(what.find("test_common.cu:") != std::string::npos);
+  CHECK(cudaGetLastError() == cudaSuccess);
+}
+
+TEST_CASE("sectors: of a warp's request, by hand") {
+  CHECK(sectors(4, [](size_t lane) { return lane; }) == 4);
+  CHECK(sectors(4, [](size_t lane) { return lane + 1; }) == 5);
+  CHECK(sectors(4, [](size_t lane) { return 8 * lane; }) == 32);
+  CHECK(sectors(4, [](size_t) { return size_t(5); }) == 1);
+  CHECK(sectors(16, [](size_t lane) { return lane; }) == 16);
+  CHECK(pieces(128, 4, [](size_t lane) { return lane + 1; }) == 2);
+}

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# contract.sh PROGRAM: the command line of a topic's program, on machines with and without a GPU.
+set -u
+program=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failed=0
+
+# expect CODE ARGUMENTS...: the exit code; and of an error one line on standard error
+expect() {
+  local code=$1
+  shift
+  "$program" "$@" >"$folder/out" 2>"$folder/err"
+  local got=$? lines
+  lines=$(wc -l <"$folder/err")
+  if [ $got != "$code" ] || [ "$lines" != $((code == 1 || code == 2)) ]; then
+    echo "$* ended with $got, not $code; $lines lines on standard error:"
+    cat "$folder/err"
+    failed=1
+  fi
+}
+
+"$program" --list >"$folder/list" || failed=1
+experiment=$(awk 'NR == 1 { print $1 }' "$folder/list")
+[ -n "$experiment" ] || { echo "--list prints nothing"; exit 1; }
+
+expect 0 --list
+expect 0 --help
+expect 2 no_such_experiment
+expect 2 --no-such-option
+expect 2 --csv
+expect 2 --device
+expect 2 --device one
+expect 2 --self-check --test-case=no_such_case
+expect 2 --self-check --tset-case=x
+expect 0 --quick "$experiment"
+grep -q "^nothing is measured" "$folder/out"
+expect $(($? == 0 ? 1 : 2)) --device 99  # without a GPU nothing can be measured; with one it is not there
+expect 1 --quick --csv "$folder/missing/x.csv" "$experiment"
+expect 1 --quick --csv /dev/full "$experiment"
+rm -f "$folder"/{out,err,list}
+[ -z "$(ls -A "$folder")" ] || { echo "left behind: $(ls -A "$folder")"; failed=1; }
+exit $failed

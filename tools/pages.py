@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Copies code and output into the pages, and writes docs/VERDICTS.md.
+
+    tools/pages.py            writes what is stale
+    tools/pages.py --check    says what is stale, and which links lead nowhere; exit code 1
+
+In a page:
+    <!-- code: stride.cu read_stride -->        a function, struct or macro, with the comment above it
+    <!-- output: stride "stride, words" -->     of results/nvidia-h200.txt: the block of the experiment with a line that
+    <!-- end -->                                begins so, from that line on; without words all of the experiment
+"""
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RECORDED = "nvidia-h200.txt"
+MOST_COLUMNS = 100
+MARK = re.compile(r'(<!-- (code|output): (\S+) ?(.*?) ?-->\n).*?(<!-- end -->)', re.S)
+
+
+class Stale(Exception):
+    """What a page asks for and is not there."""
+
+
+def topics():
+    """Topics whose results are recorded as text."""
+    return [folder for folder in sorted(ROOT.glob("0?_*")) if (folder / "results" / RECORDED).exists()]
+
+
+def function(path, name):
+    """The definition of a name that stands at the beginning of a line's code, with the comment above."""
+    lines = path.read_text().splitlines()
+    start = re.compile(r"(?!//)\S.*\b%s\b *(\(|\{|=|[0-9])" % re.escape(name))
+    for first, line in enumerate(lines):
+        if not start.match(line) or line.endswith(";") and "=" not in line:
+            continue
+        depth, last = 0, first
+        while not line.startswith("#"):
+            depth += lines[last].count("{") - lines[last].count("}")
+            if depth == 0 and lines[last].rstrip().endswith(("}", ";")):
+                break
+            last += 1
+        while first > 0 and re.match(r"//|template|#pragma", lines[first - 1]) and not lines[first - 1].startswith("// ----"):
+            first -= 1
+        return "\n".join(lines[first:last + 1])
+    raise Stale("no function %s in %s" % (name, path.name))
+
+
+def output(folder, experiment, words):
+    """A block that an experiment printed."""
+    text = (folder / "results" / RECORDED).read_text()
+    found = re.search(r"^== %s: .*?(?=^== |^claims: |\Z)" % re.escape(experiment), text, re.S | re.M)
+    if not found:
+        raise Stale("%s has no experiment %s" % (RECORDED, experiment))
+    body = found.group().split("\n", 1)[1].strip("\n")
+    if not words:
+        return body
+    for block in body.split("\n\n"):
+        lines = block.split("\n")
+        for i, line in enumerate(lines):
+            if line.strip().startswith(words):
+                return "\n".join(lines[i:])
+    raise Stale("%s, %s: no block has a line that begins with '%s'" % (RECORDED, experiment, words))
+
+
+def filled(page):
+    """The text of a page with its blocks as they should be."""
+    def block(match):
+        kind, what, rest = match.group(2), match.group(3), match.group(4).strip('"')
+        if kind == "code":
+            return match.group(1) + "```cpp\n" + function(page.parent / what, rest) + "\n```\n" + match.group(5)
+        return match.group(1) + "```text\n" + output(page.parent, what, rest) + "\n```\n" + match.group(5)
+    return MARK.sub(block, page.read_text())
+
+
+def claims(path):
+    """{id: (verdict, statement, here, source)} of what a GPU printed."""
+    found = re.findall(r"^  (\d\d\.\S+) +(.*?): (.*)\n +here: (.*)\n +source: (.*)$", path.read_text(), re.M)
+    return {id: rest for id, *rest in found}
+
+
+def verdicts():
+    """docs/VERDICTS.md"""
+    text = "# Verdicts\n\nEvery claim of the texts, and what the recorded runs say of it. Written by `tools/pages.py`.\n"
+    for folder in topics():
+        by_gpu = {path.read_text().split(" on ", 1)[1].split(",")[0]: claims(path)
+                  for path in sorted((folder / "results").glob("*.txt"), reverse=True)}
+        rows = {id: claim for gpu in reversed(by_gpu) for id, claim in by_gpu[gpu].items()}
+        if not rows:
+            continue
+        text += "\n## %s\n\n| | the text says | source | %s |\n|---|---|---|%s\n" % (
+            folder.name, " | ".join(by_gpu), "---|" * len(by_gpu))
+        for id in sorted(rows):
+            cells = []
+            for gpu in by_gpu:
+                verdict, _, here, _ = by_gpu[gpu].get(id, ("not run", "", "", ""))
+                cells.append("**%s**: %s" % (verdict, here) if here else verdict)
+            text += "| %s | %s | %s | %s |\n" % (id, rows[id][1], rows[id][3], " | ".join(cells))
+    return text
+
+
+def slug(heading):
+    """The anchor that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", re.sub(r"[`*]", "", heading).lower()).strip().replace(" ", "-")
+
+
+def dead_links(page):
+    """Links within the repository that lead nowhere."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        there = page if not path else page.parent / path
+        if not there.exists():
+            yield "no file %s" % target
+        elif anchor and there.suffix == ".md":
+            other = there.read_text()
+            anchors = [slug(h) for h in re.findall(r"^#+ (.*)$", other, re.M)] + re.findall(r'id="([^"]+)"', other)
+            if anchor not in anchors:
+                yield "no heading %s" % target
+
+
+def main():
+    check = sys.argv[1:] == ["--check"]
+    if sys.argv[1:] and not check:
+        sys.exit("pages.py: the only option is --check")
+    wrong = []
+    pages = [folder / "README.md" for folder in topics()]
+    wanted = {}
+    for page in pages:
+        try:
+            wanted[page] = filled(page)
+        except (Stale, OSError) as error:
+            wrong.append("%s: %s" % (page.relative_to(ROOT), error))
+    wanted[ROOT / "docs" / "VERDICTS.md"] = verdicts()
+    for path, text in wanted.items():
+        if path.exists() and path.read_text() == text:
+            continue
+        if check:
+            wrong.append("%s is stale: run tools/pages.py" % path.relative_to(ROOT))
+        else:
+            path.write_text(text)
+            print(path.relative_to(ROOT))
+    for page in pages + [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        wrong += ["%s: %s" % (page.relative_to(ROOT), dead) for dead in dead_links(page)]
+    for folder in topics():
+        for path in sorted((folder / "results").glob("*.txt")):
+            wrong += ["%s: line %d has more than %d columns" % (path.relative_to(ROOT), number, MOST_COLUMNS)
+                      for number, line in enumerate(path.read_text().splitlines(), 1) if len(line) > MOST_COLUMNS]
+    if wrong:
+        sys.exit("\n".join(wrong))
+
+
+if __name__ == "__main__":
+    main()
