@@ -1,0 +1,12 @@
+#include "../../common/run.hpp"
+
+void transpose(Run&);
+
+int main(int argc, char** argv) {
+  return run_topic(argc, argv,
+                   {"04_bandwidth",
+                    "how close a kernel comes to the memory's rate, and what stops it",
+                    {
+                        {"transpose", transpose, "from one word per thread to a tile of quads"},
+                    }});
+}
