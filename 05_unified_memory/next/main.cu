@@ -1,12 +1,18 @@
 #include "../../common/run.hpp"
 
 void page_faults(Run&);
+void prefetch_overlap(Run&);
+void advise(Run&);
 
 int main(int argc, char** argv) {
-  return run_topic(argc, argv,
-                   {"05_unified_memory",
-                    "one pointer for both sides, what moves behind it, and what that costs",
-                    {
-                        {"page_faults", page_faults, "four ways to touch pages, and what moves"},
-                    }});
+  return run_topic(
+      argc, argv,
+      {"05_unified_memory",
+       "one pointer for both sides, what moves behind it, and what that costs",
+       {
+           {"page_faults", page_faults, "four ways to touch pages, and what moves"},
+           {"prefetch_overlap", prefetch_overlap,
+            "on demand, by prefetch, by copy: do transfers overlap the kernel?"},
+           {"advise", advise, "what each advice changes, where it helps and where it hurts"},
+       }});
 }

@@ -1,0 +1,292 @@
+// prefetch_overlap: do transfers overlap the kernel if pages move on demand? The wiki ends with it:
+// the overlap is fine-grained, but page faults stall the SMs, and for large contiguous regions on
+// demand never beats bulk copies or prefetches [LC A]. The lecture says that unified memory is not
+// as fast as hand-tuned transfers [PR].
+//
+// An array on the host is read by a kernel that computes for a while; its result stays on the
+// device. The array moves on demand, by one prefetch, by one copy, or in eight pieces: piece k + 1
+// moves while the kernel works on piece k. Look at "on demand" beside the sum of the two parts.
+//
+//   build/release/05_unified_memory/05_unified_memory prefetch_overlap
+//
+//   1  one_minus  a thread per word, many additions each
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "../../common/arrays.cuh"
+#include "../../common/run.hpp"
+#include "managed_memory.hpp"
+
+namespace {
+
+// So many additions take an H200 (33e12 per second) about half as long as its link (50 GB/s) takes
+// to bring the word. On GPUs with a slower link and fewer SMs the kernel is not much longer than
+// the transfer either. The number is odd: so 1 - x is left.
+constexpr int steps = 1501;
+static_assert(steps % 2 == 1);
+
+// A warp reads 32 neighbouring words, and computes. Where their page is not there, the warp waits.
+__global__ void one_minus(float* out, const float* in, size_t n) {
+  const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  if (i >= n) return;
+  float x = in[i];
+#pragma unroll 16
+  for (int step = 0; step < steps; ++step) x = 1 - x;
+  out[i] = x;
+}
+
+// ---- the array, and where it lies ----
+
+/// Word i: a multiple of 2^-24 below 1, so that 1 - x is exact.
+struct Input {
+  __host__ __device__ float operator()(size_t i) const { return float(hash(i) >> 8) / (1 << 24); }
+};
+struct Result {
+  __host__ __device__ float operator()(size_t i) const { return 1 - Input{}(i); }
+};
+
+constexpr size_t pieces = 8;
+struct Piece {
+  size_t first, words;
+};
+Piece piece(size_t n, size_t k) {
+  const size_t first = n * k / pieces;
+  return {first, n * (k + 1) / pieces - first};
+}
+
+struct Arrays {
+  size_t n, bytes;
+  ManagedBuffer<float> managed;
+  float* pinned = nullptr;
+  std::vector<float> pageable;
+  DeviceBuffer<float> on_device;  ///< where copies arrive
+  GuardedBuffer<float> out;
+  Stream moving, computing;
+  Event arrived;
+
+  explicit Arrays(size_t words)
+      : n(words),
+        bytes(n * sizeof(float)),
+        managed(n),
+        pageable(n),
+        on_device(filled<float>(n, Input{})),
+        out(n) {
+    CUDA_CHECK(cudaMallocHost(&pinned, bytes));
+    CUDA_CHECK(cudaMemcpy(managed, on_device, bytes, cudaMemcpyDefault));
+    CUDA_CHECK(cudaMemcpy(pinned, on_device, bytes, cudaMemcpyDeviceToHost));
+    CUDA_CHECK(cudaMemcpy(pageable.data(), on_device, bytes, cudaMemcpyDeviceToHost));
+  }
+  Arrays(const Arrays&) = delete;
+  ~Arrays() { cudaFreeHost(pinned); }
+};
+
+// ---- the parts, and ways to put them together ----
+
+void compute(const Arrays& a, const float* in, const Piece& p, cudaStream_t stream = nullptr) {
+  if (p.words == 0) return;
+  one_minus<<<unsigned((p.words + 255) / 256), 256, 0, stream>>>(a.out.data() + p.first,
+                                                                 in + p.first, p.words);
+  CUDA_CHECK_LAUNCH();
+}
+
+void kernel(Arrays& a) { compute(a, a.on_device, {0, a.n}); }
+void one_prefetch(Arrays& a) { prefetch(a.managed, a.bytes, current_device()); }
+void pinned_copy(Arrays& a) {
+  CUDA_CHECK(cudaMemcpy(a.on_device, a.pinned, a.bytes, cudaMemcpyHostToDevice));
+}
+void pageable_copy(Arrays& a) {
+  CUDA_CHECK(cudaMemcpy(a.on_device, a.pageable.data(), a.bytes, cudaMemcpyHostToDevice));
+}
+
+void on_demand(Arrays& a) { compute(a, a.managed, {0, a.n}); }
+
+void prefetch_then_kernel(Arrays& a) {
+  one_prefetch(a);
+  compute(a, a.managed, {0, a.n});
+}
+void pinned_copy_then_kernel(Arrays& a) {
+  pinned_copy(a);
+  kernel(a);
+}
+void pageable_copy_then_kernel(Arrays& a) {
+  pageable_copy(a);
+  kernel(a);
+}
+
+/// The kernel works on a piece while the next one moves in another stream. The kernel is launched
+/// first: the call of a prefetch may return as late as when its pages have moved.
+template <class Move>
+void in_pieces(Arrays& a, const float* in, Move move) {
+  for (size_t k = 0; k <= pieces; ++k) {
+    if (k > 0) {
+      CUDA_CHECK(cudaStreamWaitEvent(a.computing, a.arrived, 0));
+      compute(a, in, piece(a.n, k - 1), a.computing);
+    }
+    if (k < pieces) {
+      if (const Piece next = piece(a.n, k); next.words > 0) move(next);
+      CUDA_CHECK(cudaEventRecord(a.arrived, a.moving));
+    }
+  }
+}
+
+void prefetch_pieces(Arrays& a) {
+  in_pieces(a, a.managed, [&](const Piece& p) {
+    prefetch(a.managed + p.first, p.words * sizeof(float), current_device(), a.moving);
+  });
+}
+void copy_pieces(Arrays& a) {
+  in_pieces(a, a.on_device, [&](const Piece& p) {
+    CUDA_CHECK(cudaMemcpyAsync(a.on_device + p.first, a.pinned + p.first, p.words * sizeof(float),
+                               cudaMemcpyHostToDevice, a.moving));
+  });
+}
+
+/// All of them. Managed pages are brought back to the host before each run.
+std::vector<Benchmark> benchmarks(Arrays& a) {
+  const auto work = [&a](void (*way)(Arrays&)) {
+    return [&a, way] {
+      way(a);
+      CUDA_CHECK(cudaDeviceSynchronize());
+    };
+  };
+  const auto to_host = [&a] {
+    prefetch(a.managed, a.bytes, cudaCpuDeviceId);
+    CUDA_CHECK(cudaDeviceSynchronize());
+  };
+  const auto poison_copy = [&a] {
+    CUDA_CHECK(cudaMemset(a.on_device, 0xff, a.bytes));
+    a.out.poison();  // and waits
+  };
+  const Check right = equals(a.out, Result{});
+  const Check copied = {poison_copy, right.find_error};
+  return {
+      {"kernel", work(kernel), right, true},
+      {"prefetch", work(one_prefetch), {}, true, to_host},
+      {"pinned copy", work(pinned_copy), {}, true},
+      {"pageable copy", work(pageable_copy), {}, true},
+      {"on demand", work(on_demand), right, true, to_host},
+      {"prefetch, then kernel", work(prefetch_then_kernel), right, true, to_host},
+      {"prefetch of pieces beside it", work(prefetch_pieces), right, true, to_host},
+      {"pageable copy, then kernel", work(pageable_copy_then_kernel), copied, true},
+      {"pinned copy, then kernel", work(pinned_copy_then_kernel), copied, true},
+      {"copies of pieces beside it", work(copy_pieces), copied, true},
+  };
+}
+
+// ---- prediction ----
+
+double serial_ms(double transfer_ms, double kernel_ms) { return transfer_ms + kernel_ms; }
+
+/// The longer of the two, and of the other one piece: the first transfer has no kernel beside it,
+/// or the last kernel no transfer.
+double overlapped_ms(double transfer_ms, double kernel_ms) {
+  return std::max(transfer_ms, kernel_ms) + std::min(transfer_ms, kernel_ms) / pieces;
+}
+
+const Claim never_beats{.id = "05.4",
+                        .statement = "pages on demand never beat bulk copies or prefetches",
+                        .source = "large contiguous regions (the wiki)"};
+
+}  // namespace
+
+void prefetch_overlap(Run& run) {
+  const size_t by_default = size_t(1) << (run.quick ? 22 : 24);
+  const size_t n = run.fitting_on_host(run.fitting(by_default, 12), 12);  // three arrays on each
+  const double bytes = sizeof(float) * double(n);
+  run.title(bytes_text(bytes) + " on the host are read by a kernel; pieces of " +
+            bytes_text(bytes / pieces));
+  if (const std::string why = nothing_moves_because(run.gpu); !why.empty())
+    return run.claim_skipped(never_beats, why);
+
+  const auto group = [n](const Timer::Measure& measure) {
+    Arrays arrays(n);
+    measure(benchmarks(arrays));
+  };
+  const Timings timed = run.timer.with_fresh_memory(group, 2);
+  const auto ms = [&](const char* name) { return timed[name].median(); };
+
+  Table table("way", {"ms", "spread", "GB/s", "predicted, ms"});
+  const auto row = [&](const char* name, Cell predicted) {
+    const Times& times = timed[name];
+    table.row(name, {times.ms_interval(), percent(times.spread()), times.gbs(bytes), predicted});
+  };
+  for (const char* part : {"kernel", "prefetch", "pinned copy", "pageable copy"}) row(part, "");
+  const double by_prefetch = serial_ms(ms("prefetch"), ms("kernel"));
+  row("on demand", "");
+  row("prefetch, then kernel", by_prefetch);
+  row("prefetch of pieces beside it", overlapped_ms(ms("prefetch"), ms("kernel")));
+  row("pageable copy, then kernel", serial_ms(ms("pageable copy"), ms("kernel")));
+  row("pinned copy, then kernel", serial_ms(ms("pinned copy"), ms("kernel")));
+  row("copies of pieces beside it", overlapped_ms(ms("pinned copy"), ms("kernel")));
+  run.print(table);
+  run.note("GB/s of the array; predicted: the sum of the parts, or the longer and a piece of the");
+  run.note("other; what the driver does at a fault has no prediction");
+  run.note("over the sum of prefetch and kernel: on demand " +
+           digits(ms("on demand") / by_prefetch) + ", in pieces " +
+           digits(ms("prefetch of pieces beside it") / by_prefetch));
+  run.note("below 1 transfers and kernel overlap; above 1 stalls cost more than overlap saves");
+
+  std::vector<Interval> over_on_demand;
+  for (const char* bulk :
+       {"prefetch, then kernel", "pageable copy, then kernel", "pinned copy, then kernel"})
+    over_on_demand.push_back(ratio(timed[bulk], timed["on demand"]));
+  run.claim_each(never_beats, no_gain(0.15), over_on_demand, "the time of each over on demand's");
+}
+
+TEST_CASE("prefetch_overlap: transfer and kernel, by hand") {
+  CHECK(serial_ms(4, 2) == 6);
+  CHECK(overlapped_ms(4, 2) == 4.25);  // the last of eight kernels of 0.25 has no transfer beside
+  CHECK(overlapped_ms(2, 4) == 4.25);  // nor the first of eight transfers a kernel
+}
+
+TEST_CASE("prefetch_overlap: pieces follow each other and cover all words") {
+  for (const size_t n : {1, 7, 8, 1009, 1 << 20}) {
+    CAPTURE(n);
+    size_t end = 0;
+    for (size_t k = 0; k < pieces; ++k) {
+      CHECK(piece(n, k).first == end);
+      end += piece(n, k).words;
+    }
+    CHECK(end == n);
+  }
+  CHECK(piece(1 << 20, 3).words == 1 << 17);
+}
+
+TEST_CASE("prefetch_overlap: no result looks like its input, or poisoned") {
+  for (size_t i = 0; i < 10000; ++i) CHECK((Result{}(i) >= 0 && Result{}(i) != Input{}(i)));
+}
+
+TEST_CASE("prefetch_overlap: the kernel computes every word at awkward sizes") {
+  if (skip_without_gpu()) return;
+  for (const size_t n : {1, 255, 257, 1009}) {
+    CAPTURE(n);
+    std::vector<float> words(n);
+    for (size_t i = 0; i < n; ++i) words[i] = Input{}(i);
+    const DeviceBuffer<float> in(words);
+    const GuardedBuffer<float> out(n);
+    one_minus<<<unsigned((n + 255) / 256), 256>>>(out, in, n);
+    CUDA_CHECK_LAUNCH();
+    for (float& x : words)
+      for (int step = 0; step < steps; ++step) x = 1 - x;
+    CHECK(out.to_host() == words);
+    CHECK(guard_error(out) == "");
+  }
+}
+
+TEST_CASE("prefetch_overlap: every way is right at awkward sizes") {
+  if (skip_without_gpu()) return;
+  if (const std::string why = nothing_moves_because(current_gpu()); !why.empty()) return skip(why);
+  for (const size_t n : {1, 1009, (1 << 20) + 7}) {
+    Arrays arrays(n);
+    for (const Benchmark& benchmark : benchmarks(arrays)) {
+      CAPTURE(n);
+      CAPTURE(benchmark.name);
+      CHECK_NOTHROW(require_right(benchmark));
+      if (!benchmark.check.poison) continue;
+      benchmark.check.poison();
+      CHECK(benchmark.check.find_error() != "");  // nothing is computed yet
+      CHECK_NOTHROW(require_right(benchmark));    // and the array is whole for the next
+    }
+  }
+}
