@@ -194,10 +194,13 @@ Counted count_all(size_t n) {
   return count_migrations(all, 1);
 }
 
-void print_pattern(Run& run, size_t n, const Pattern& pattern, const Counted& counted) {
+Timings time_uses(const Run& run, size_t n, const Pattern& pattern) {
   Timer timer = run.timer;
   timer.rounds = 4;  // no claim hangs on them, and one of the uses is slow
-  const Timings timed = timer.interleaved(uses_of(n, pattern));
+  return timer.interleaved(uses_of(n, pattern));
+}
+
+void print_pattern(Run& run, const Pattern& pattern, const Timings& timed, const Counted& counted) {
   Table table(pattern.name,
               {"ms", "spread", "predicted", "MiB to GPU", "to host", "GPU groups", "CPU faults"});
   for (const Advice advice : advices) {
@@ -223,8 +226,10 @@ void advise(Run& run) {
   run.title("four uses of " + bytes_text(double(n) * sizeof(unsigned)) +
             " that lie on the host, under three advices");
   if (const std::string why = nothing_moves_because(run.gpu); !why.empty()) return run.note(why);
+  std::vector<Timings> timed;  // before anything is counted: counting may slow faults down
+  for (const Pattern& pattern : patterns) timed.push_back(time_uses(run, n, pattern));
   const Counted counted = count_all(n);
-  for (const Pattern& pattern : patterns) print_pattern(run, n, pattern, counted);
+  for (size_t p = 0; p < timed.size(); ++p) print_pattern(run, patterns[p], timed[p], counted);
   if (!counted.missing.empty()) run.note("what moves: " + counted.missing);
   run.note("predicted: what is mapped is read and written over the bus, as pinned memory is;");
   run.note("what the driver does at a fault is not documented. GPU groups: of page faults");
