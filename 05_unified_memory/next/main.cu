@@ -1,6 +1,7 @@
 #include "../../common/run.hpp"
 
 void page_faults(Run&);
+void fault_times(Run&);
 void prefetch_overlap(Run&);
 void advise(Run&);
 
@@ -11,6 +12,7 @@ int main(int argc, char** argv) {
        "one pointer for both sides, what moves behind it, and what that costs",
        {
            {"page_faults", page_faults, "four ways to touch pages, and what moves"},
+           {"fault_times", fault_times, "when the pages of page_faults move: a time line"},
            {"prefetch_overlap", prefetch_overlap,
             "on demand, by prefetch, by copy: do transfers overlap the kernel?"},
            {"advise", advise, "what each advice changes, where it helps and where it hurts"},
