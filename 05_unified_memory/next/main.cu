@@ -4,6 +4,8 @@ void page_faults(Run&);
 void fault_times(Run&);
 void prefetch_overlap(Run&);
 void advise(Run&);
+void sort_file(Run&);
+void system_memory(Run&);
 
 int main(int argc, char** argv) {
   return run_topic(
@@ -16,5 +18,9 @@ int main(int argc, char** argv) {
            {"prefetch_overlap", prefetch_overlap,
             "on demand, by prefetch, by copy: do transfers overlap the kernel?"},
            {"advise", advise, "what each advice changes, where it helps and where it hurts"},
-       }});
+           {"sort_file", sort_file,
+            "the lecture's program: a file sorted by qsort, and by the GPU"},
+           {"system_memory", system_memory, "memory of malloc and a mapped file, read by a kernel"},
+       },
+       {{"file", "sort_file sorts this file's bytes"}}});
 }
