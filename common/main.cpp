@@ -207,6 +207,7 @@ int measure(int argc, char** argv, const Topic& topic) {
   Run run;
   for (const auto& [name, about] : topic.options)
     if (typed.count(name)) run.options[name] = typed[name].as<std::string>();
+  if (topic.check_options) topic.check_options(run);
 
   if (const std::string reason = no_gpu_reason(); !reason.empty()) {
     if (typed.count("device") || typed.count("csv"))

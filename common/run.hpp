@@ -143,6 +143,8 @@ struct Topic {
   const char* about;
   std::vector<Experiment> experiments;              ///< in the text's order
   std::map<std::string, std::string> options = {};  ///< of this topic: name, and what it is
+  /// Throws UsageError, before anything is measured, if what was typed cannot be carried out.
+  void (*check_options)(const Run&) = nullptr;
 };
 
 /// All of main. Without a GPU it shows what a GPU printed before: results/nvidia-h200.txt.

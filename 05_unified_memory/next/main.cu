@@ -6,6 +6,7 @@ void fault_times(Run&);
 void prefetch_overlap(Run&);
 void advise(Run&);
 void sort_file(Run&);
+void check_sort_file(const Run&);
 void linked_list(Run&);
 void system_memory(Run&);
 
@@ -26,5 +27,6 @@ int main(int argc, char** argv) {
            {"linked_list", linked_list, "a structure of pointers, with and without a deep copy"},
            {"system_memory", system_memory, "memory of malloc and a mapped file, read by a kernel"},
        },
-       {{"file", "sort_file sorts this file's bytes"}}});
+       {{"file", "sort_file sorts this file's bytes"}},
+       check_sort_file});
 }

@@ -177,6 +177,10 @@ double qsort_ms(const File& file, const std::vector<char>& right) {
 
 }  // namespace
 
+void check_sort_file(const Run& run) {
+  if (run.options.count("file")) bytes_of(run.option("file", ""));
+}
+
 void sort_file(Run& run) {
   const bool typed = run.options.count("file") > 0;
   const std::string path = run.option("file", "");
