@@ -1,178 +1,121 @@
-// fault_times: when do the pages of page_faults move? The wiki's note names the tool that showed
-// it, nvprof --print-gpu-trace [LC A]. Here a line per version shows one run of it on one scale,
-// and every event is saved. Look at the pauses: the driver serves faults in bursts, and a prefetch
-// has none. The text makes no claim.
+// fault_times: when do the pages of page_faults move? The wiki's note names the tool that showed it,
+// nvprof --print-gpu-trace [LC A]. Here a line per version shows one run of it, all on one scale.
+// Look at the pauses: the driver serves faults in bursts, and a prefetch has none. The text makes
+// no claim.
 //
-//   cmake -S 05_unified_memory -B build/fault_times -DEXPERIMENTS=fault_times
-//   cmake --build build/fault_times && build/fault_times/05_unified_memory
+//   build/release/05_unified_memory/05_unified_memory fault_times
 //
-//   the kernels and the four versions stand in page_copies.cuh
+//   the kernels and the four versions stand in page_faults.cu
+#include <doctest/doctest.h>
+
 #include <algorithm>
 
-#include "page_copies.cuh"
-
-using namespace samples;
+#include "../common/run.hpp"
+#include "managed_memory.hpp"
+#include "migrations.hpp"
+#include "page_faults.hpp"
 
 namespace {
 
-// ---- one event ----
+constexpr size_t cells = 72;
 
-struct Kind {
-  Happened::What what;
-  const char *key, *words;
-  char sign;
+double us_since(uint64_t begin, uint64_t time) { return double(time - begin) * 1e-3; }
+
+/// When the first of the records began, and when the last ended. The host's faults, which came
+/// before, have no part in it.
+struct Span {
+  uint64_t begin = UINT64_MAX, end = 0;
 };
-const Kind kinds[] = {{Happened::gpu_fault, "_gpu_faults", ", GPU faults", 'f'},
-                      {Happened::to_device, "_to_device", ", to device", '>'},
-                      {Happened::to_host, "_to_host", ", to host", '<'}};
-
-/// A fault of the GPU has the time at which it came; a transfer the time at which it had arrived.
-struct Moment {
-  const Kind* kind;
-  double us;
-  double lasts;   ///< NaN if it was not recorded
-  double so_far;  ///< MiB moved in this direction, or pages faulted, with this one
-
-  double from() const {
-    return kind->what == Happened::gpu_fault || !std::isfinite(lasts) ? us : us - lasts;
+Span span_of(const std::vector<Record>& records) {
+  Span span;
+  for (const Record& record : records) {
+    if (record.what == cpu_faults) continue;
+    span.begin = std::min(span.begin, record.begin);
+    span.end = std::max(span.end, record.end);
   }
-  double to() const {
-    return kind->what == Happened::gpu_fault && std::isfinite(lasts) ? us + lasts : us;
-  }
-};
-
-/// What happened, less the host's faults, in the order of time.
-std::vector<Moment> events_of(const Migrations& m) {
-  std::vector<Moment> events;
-  double mib_to_device = 0, mib_to_host = 0, faulted = 0;
-  for (const Happened& each : m.events)
-    for (const Kind& kind : kinds) {
-      if (kind.what != each.what) continue;
-      const bool fault = each.what == Happened::gpu_fault;
-      double& sum = fault                              ? faulted
-                    : each.what == Happened::to_device ? mib_to_device
-                                                       : mib_to_host;
-      sum += fault ? 1 : each.bytes / (1 << 20);
-      events.push_back({&kind, fault ? each.from_us : each.to_us, each.to_us - each.from_us, sum});
-    }
-  return events;
+  return span;
 }
 
-// ---- through the gate ----
-
-const char* so_far_of(const Kind& kind) {
-  return kind.what == Happened::gpu_fault ? "pages faulted so far" : "moved so far";
-}
-
-/// Each event is asked for by its version, its kind and its number.
-std::vector<Moment> ask_events(const Run& run, const Version& version,
-                               const Function<std::vector<Moment>()>& record) {
-  Once<std::vector<Moment>> here{record};
-  const double count =
-      ask(run, version.key, "events", "", [&] { return single(double(here().size())); }).median;
-  constexpr int most = 4096;  // of a recording that has no count: until no event has the number
-  std::vector<Moment> events;
-  for (int i = 1; i <= most && !(i > count); ++i) {
-    const size_t before = events.size();
-    for (const Kind& kind : kinds) {
-      const auto value = [&](const char* metric, double Moment::*member) {
-        return run.machine
-            ->value({std::string(version.key) + kind.key, double(i)}, metric, false,
-                    [&] {
-                      const Moment& event = here().at(size_t(i) - 1);
-                      return event.kind == &kind ? single(event.*member) : Statistics{};
-                    })
-            .median;
-      };
-      const double us = value("since the first", &Moment::us);
-      if (!std::isfinite(us)) continue;
-      events.push_back(
-          {&kind, us, value("lasts", &Moment::lasts), value(so_far_of(kind), &Moment::so_far)});
-      break;
-    }
-    if (events.size() == before) break;
-  }
-  return events;
-}
-
-// ---- what is shown ----
-
-/// A run on one line, a cell for each `cell_us`. What moves hides a fault.
-std::string time_line(const std::vector<Moment>& events, double cell_us, size_t cells) {
+/// A run on one line, a sign for each `us_per_cell`: f faults of the GPU are served, > pages move to
+/// the device, < to the host. What moves hides a fault.
+std::string time_line(const std::vector<Record>& records, double us_per_cell) {
   std::string line(cells, '.');
-  for (const Kind& kind : kinds)
-    for (const Moment& each : events) {
-      if (each.kind != &kind) continue;
-      const double last = double(cells) - 1;
-      const size_t from = size_t(std::clamp(std::floor(each.from() / cell_us), 0.0, last));
-      const size_t to = size_t(std::clamp(std::floor(each.to() / cell_us), 0.0, last));
-      std::fill(line.begin() + long(from), line.begin() + long(to) + 1, kind.sign);
-    }
+  const Span span = span_of(records);
+  const auto cell_at = [&](uint64_t time) {
+    return std::min(size_t(us_since(span.begin, time) / us_per_cell), cells - 1);
+  };
+  constexpr std::pair<What, char> signs[] = {{fault_groups, 'f'}, {to_device, '>'}, {to_host, '<'}};
+  for (const auto& [what, sign] : signs)
+    for (const Record& record : records)
+      if (record.what == what)
+        std::fill(line.begin() + long(cell_at(record.begin)),
+                  line.begin() + long(cell_at(record.end)) + 1, sign);
   return line;
 }
 
-void save(const Run& run, const Version& version, const std::vector<Moment>& events) {
-  Table table(
-      run.report, "when",
-      {saved_only(counted("", "since the first", "us", 3)),
-       saved_only(counted("", "lasts", "us", 3)), saved_only(counted("", "moved so far", "MiB", 4)),
-       saved_only(counted("", "pages faulted so far", "", 0))});
-  int index = 0;
-  for (const Moment& each : events) {
-    const bool fault = each.kind->what == Happened::gpu_fault;
-    table.row({std::string(version.key) + each.kind->key, "event", std::to_string(++index),
-               std::string(version.words) + each.kind->words},
-              {each.us, std::isfinite(each.lasts) ? Cell(each.lasts) : Cell(),
-               fault ? Cell() : Cell(each.so_far), fault ? Cell(each.so_far) : Cell()});
+/// Each event in the CSV.
+void save(Run& run, const std::string& version, const std::vector<Record>& records) {
+  constexpr const char* names[] = {"bytes to device", "bytes to host", "groups of GPU faults"};
+  const Span span = span_of(records);
+  Table table(version, {"since the first, us", "lasts, us", names[0], names[1], names[2]});
+  int event = 0;
+  for (const Record& record : records) {
+    if (record.what == cpu_faults) continue;
+    const auto value_of = [&](What what) { return record.what == what ? record.value : NAN; };
+    table.row(std::to_string(++event),
+              {us_since(span.begin, record.begin), us_since(record.begin, record.end),
+               value_of(to_device), value_of(to_host), value_of(fault_groups)});
   }
+  run.save(table);
 }
-
-/// One run of a version that was recorded whole; three are tried.
-std::vector<Moment> record(const Version& version) {
-  MigrationRecording recording;
-  for (int attempt = 0; attempt < 3; ++attempt)
-    recording.count([&] { copy_once(version, text_size); });
-  for (const Migrations& m : recording.end())
-    if (complete(m, text_size)) return events_of(m);
-  return {};
-}
-
-void run_fault_times(const Run& run) {
-  run.report.begin("fault_times", std::to_string(text_size) + " floats, " +
-                                      bytes_text(bytes_of(text_size)) +
-                                      ", copied between managed arrays in four ways");
-  const Abilities can = ask_abilities(run);
-  const bool here = run.device && run.device->number >= 0;
-  const bool usable = can.managed && can.on_demand;
-  const std::string why = !here ? "" : usable ? migrations_uncounted_because() : can.why();
-  if (!why.empty()) run.report.left_out("the time lines", why);
-  std::vector<Moment> events[std::size(versions)];
-  double last_us = 0;
-  for (size_t v = 0; v < std::size(versions); ++v) {
-    events[v] = ask_events(run, versions[v], [&] {
-      return why.empty() ? record(versions[v]) : std::vector<Moment>();
-    });
-    for (const Moment& each : events[v]) last_us = std::max(last_us, each.to());
-  }
-  if (!(last_us > 0)) return;
-  constexpr size_t cells = 72;
-  run.report.note(fixed(last_us / cells, 0) +
-                  " us per sign: f faults of the GPU are served, > to the device, < to the host");
-  for (size_t v = 0; v < std::size(versions); ++v) {
-    const std::string name = versions[v].words;
-    run.report.note(name + std::string(21 - name.size(), ' ') +
-                    time_line(events[v], last_us / cells, cells));
-    save(run, versions[v], events[v]);
-  }
-}
-
-Needs needs(const Run&) { return {.allocated = 2 * bytes_of(text_size)}; }
 
 }  // namespace
 
-extern const Experiment fault_times_experiment{
-    .name = "fault_times",
-    .about = "when the pages of page_faults move: a time line per version",
-    .run = run_fault_times,
-    .needs = needs,
-};
+void fault_times(Run& run) {
+  run.title("when pages move: one run of each version of page_faults");
+  if (const std::string why = nothing_moves_because(run.gpu); !why.empty()) return run.note(why);
+  const auto benchmarks = copies_from_host_to_host();
+  const Counted counted = count_migrations(benchmarks, 1);
+  if (!counted.missing.empty()) return run.note(counted.missing);
+
+  double longest_us = 0;
+  for (const auto& [name, runs] : counted.runs) {
+    const Span span = span_of(runs.front().records);
+    if (span.end <= span.begin) return run.note("CUPTI recorded nothing of " + name);
+    longest_us = std::max(longest_us, us_since(span.begin, span.end));
+  }
+  const double us_per_cell = longest_us / cells;
+  for (const Benchmark& benchmark : benchmarks) {
+    const auto& records = counted.runs.at(benchmark.name).front().records;
+    run.note(benchmark.name + std::string(15 - benchmark.name.size(), ' ') +
+             time_line(records, us_per_cell));
+    save(run, benchmark.name, records);
+  }
+  run.note("a sign is " + digits(us_per_cell) +
+           " us: f GPU faults are served, > to the device, < to the host");
+}
+
+TEST_CASE("fault_times: a line, by hand") {
+  const std::vector<Record> records = {{cpu_faults, 0, 100, 0},         // before, and left out
+                                       {fault_groups, 1, 1000, 3000},   // cells 0 to 2
+                                       {to_device, 65536, 2500, 2900},  // in cell 1
+                                       {to_host, 4096, 11000, 11500},   // in cell 10
+                                       {to_host, 4096, 900'000, 901'000}};
+  const std::string line = time_line(records, 1);
+  CHECK(line.substr(0, 12) == "f>f.......<.");
+  CHECK(line.size() == cells);
+  CHECK(line.back() == '<');  // what would lie beyond stands in the last cell
+}
+
+TEST_CASE("fault_times: one run has faults on demand, and none with a prefetch") {
+  if (skip_without_gpu()) return;
+  if (const std::string why = nothing_moves_because(current_gpu()); !why.empty()) return skip(why);
+  const Counted counted = count_migrations(copies_from_host_to_host(), 1);
+  if (!counted.missing.empty()) return skip(counted.missing);
+  const auto line_of = [&](const char* version) {
+    return time_line(counted.runs.at(version).front().records, 50);
+  };
+  CHECK(line_of("stream_thread").find('f') != std::string::npos);
+  CHECK(line_of("prefetched").find('f') == std::string::npos);
+  CHECK(line_of("prefetched").find('<') != std::string::npos);
+}

@@ -1,339 +1,234 @@
-// linked_list: structures made of pointers need deep copies, says the lecture, and unified memory
-// changes that [PR]. A list, walked by one thread, and a tree, searched by many, are built by the
-// host, changed by the device and read by the host again. Two things to look at:
-//   - What the deep copy costs, done node by node and done at its best.
-//   - What following the host's own pointers costs.
+// linked_list: what does a structure made of pointers cost on the device? It needs a deep copy, says
+// the lecture: a node's copy has another address, so every pointer to it is replaced. Unified
+// memory changes that: the device follows the host's own pointers [PR, implications].
 //
-//   cmake -S 05_unified_memory -B build/linked_list -DEXPERIMENTS=linked_list
-//   cmake --build build/linked_list && build/linked_list/05_unified_memory
+// The host builds a list, one thread of the device walks along it and changes each node, and the
+// host reads it again. Look at the deep copy as one writes it first, a node at a time; at the same
+// in one piece; and at none.
 //
-//   1  walk_list     one thread, one node after another
-//   2  search_tree   a key per thread, from the root down
+//   build/release/05_unified_memory/05_unified_memory linked_list
+//
+//   1  walk_list  one thread, one node after another
+#include <doctest/doctest.h>
+
 #include <algorithm>
+#include <functional>
 #include <numeric>
+#include <optional>
 #include <random>
 
+#include "../common/run.hpp"
 #include "managed_memory.hpp"
-
-using namespace samples;
 
 namespace {
 
 struct Node {
   unsigned key, value;
-  Node *left, *right;  ///< a list is linked by `right` alone
+  Node* next;
+  char name[48];  // what a node carries besides: with it, two sectors
 };
 
-// ---- kernels ----
-
-// [walk_list]
-// One thread. Each node says where the next one is, so that no two loads overlap.
+// Each node says where the next one is: so no two loads overlap.
 __global__ void walk_list(Node* head) {
-  for (Node* node = head; node; node = node->right) node->value += node->key;
-}
-// [/walk_list]
-
-// Each thread goes down the tree for a key of its own: a warp's loads scatter more with each level.
-__global__ void search_tree(Node* root, unsigned keys) {
-  const unsigned key = blockIdx.x * blockDim.x + threadIdx.x;
-  if (key >= keys) return;
-  Node* node = root;
-  while (node && node->key != key) node = key < node->key ? node->left : node->right;
-  if (node) node->value += key;
+  for (Node* node = head; node; node = node->next) node->value += node->key;
 }
 
-// ---- the structures, and what is right ----
-
-enum class Shape { list, tree };
-const char* name_of(Shape shape) { return shape == Shape::list ? "list" : "tree"; }
-
-void launch(Shape shape, Node* root, unsigned n) {
-  constexpr int threads = 128;
-  if (shape == Shape::list)
-    walk_list<<<1, 1>>>(root);
-  else
-    search_tree<<<(n + threads - 1) / threads, threads>>>(root, n);
+void walk_on_device(Node* head) {
+  walk_list<<<1, 1>>>(head);
   CUDA_CHECK_LAUNCH();
+  CUDA_CHECK(cudaDeviceSynchronize());
 }
 
-/// Changes every value of the structure at `root` on the device, and waits.
-void change_on_device(Shape shape, Node* root, unsigned n) {
-  launch(shape, root, n);
-  wait_for_device();
-}
+// ---- the list ----
 
 unsigned first_value(unsigned key) { return key * 2654435761u + 1; }
 
-/// Links the nodes whose keys are `first` to `last` - 1 into a balanced tree; `place[key]` says
-/// where each lies.
-Node* link_tree(Node* nodes, const std::vector<unsigned>& place, unsigned first, unsigned last) {
-  if (first >= last) return nullptr;
-  const unsigned middle = first + (last - first) / 2;
-  Node& node = nodes[place[middle]];
-  node = {middle, first_value(middle), link_tree(nodes, place, first, middle),
-          link_tree(nodes, place, middle + 1, last)};
-  return &node;
-}
-
-/// Builds a structure with the keys 0 to n - 1 in `nodes`, in shuffled places as in memory that
-/// lived for a while.
-Node* build(Shape shape, Node* nodes, unsigned n) {
-  std::vector<unsigned> place(n);
-  std::iota(place.begin(), place.end(), 0u);
-  std::shuffle(place.begin(), place.end(), std::mt19937(7));
-  if (shape == Shape::tree) return link_tree(nodes, place, 0, n);
+/// Links n nodes, with the keys 1 to n. They lie in shuffled places, as in memory that lived for a
+/// while. Returns the head.
+Node* build(Node* nodes, size_t n) {
+  std::vector<size_t> places(n);
+  std::iota(places.begin(), places.end(), size_t(0));
+  std::shuffle(places.begin(), places.end(), std::mt19937(7));
   Node* head = nullptr;
-  for (unsigned key = n; key-- > 0;) {
-    nodes[place[key]] = {key, first_value(key), nullptr, head};
-    head = &nodes[place[key]];
+  for (unsigned key = unsigned(n); key > 0; --key) {
+    Node* node = nodes + places[key - 1];
+    *node = {key, first_value(key), head, "a name"};
+    head = node;
   }
   return head;
 }
 
-/// The nodes from the root down: each comes before those it points to.
-std::vector<Node*> from_root(Node* root) {
-  std::vector<Node*> order, open{root};
-  while (!open.empty()) {
-    Node* const node = open.back();
-    open.pop_back();
-    if (!node) continue;
-    order.push_back(node);
-    open.push_back(node->left);
-    open.push_back(node->right);
+/// The host follows the pointers: what is wrong if every node was changed so many times?
+std::string find_error(const Node* nodes, const Node* head, size_t n, unsigned times) {
+  const Node* node = head;
+  for (unsigned key = 1; key <= n; ++key, node = node->next) {
+    if (node < nodes || node >= nodes + n) return "no pointer leads to node " + std::to_string(key);
+    if (node->key != key || node->value != first_value(key) + times * key)
+      return "node " + std::to_string(key) + " is wrong";
   }
-  return order;
+  return node ? "the list does not end" : "";
 }
 
-/// The host follows the pointers and looks for every key once, its value changed `times` times:
-/// the number of keys for which that is not so.
-size_t wrong_nodes(Node* root, unsigned n, unsigned times) {
-  std::vector<bool> right(n, false);
-  for (const Node* node : from_root(root))
-    if (node->key < n)
-      right[node->key] =
-          !right[node->key] && node->value == first_value(node->key) + times * node->key;
-  return size_t(std::count(right.begin(), right.end(), false));
-}
+// ---- with a deep copy ----
 
-// ---- the ways ----
-
-// [copy_each]
-/// A deep copy node by node: an allocation and a copy each, from the leaves up, since a node needs
-/// its children's new addresses. The values come back likewise.
-void copy_each(Shape shape, Node* root, unsigned n) {
-  const std::vector<Node*> order = from_root(root);
-  std::vector<DeviceBuffer<Node>> copies(n);
-  std::vector<Node*> copy_of(n);  // by key
-  for (size_t i = order.size(); i-- > 0;) {
-    Node node = *order[i];
-    if (node.left) node.left = copy_of[node.left->key];
-    if (node.right) node.right = copy_of[node.right->key];
-    copies[i] = DeviceBuffer<Node>(1);
-    CUDA_CHECK(cudaMemcpy(copies[i].data(), &node, sizeof node, cudaMemcpyHostToDevice));
-    copy_of[node.key] = copies[i].data();
+/// An allocation and a copy for each node, from the tail on, since a node needs the new address of
+/// the next. The values come back likewise.
+void copy_each_node(Node* head) {
+  std::vector<Node*> nodes;
+  for (Node* node = head; node; node = node->next) nodes.push_back(node);
+  std::vector<Node*> copies(nodes.size() + 1);  // and a null behind the tail
+  for (size_t i = nodes.size(); i-- > 0;) {
+    Node node = *nodes[i];
+    node.next = copies[i + 1];
+    CUDA_CHECK(cudaMalloc(&copies[i], sizeof node));
+    CUDA_CHECK(cudaMemcpy(copies[i], &node, sizeof node, cudaMemcpyHostToDevice));
   }
-  change_on_device(shape, copy_of[root->key], n);
-  for (size_t i = 0; i < order.size(); ++i)
-    CUDA_CHECK(cudaMemcpy(&order[i]->value, &copies[i].data()->value, sizeof(unsigned),
+  walk_on_device(copies[0]);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    CUDA_CHECK(cudaMemcpy(&nodes[i]->value, &copies[i]->value, sizeof nodes[i]->value,
                           cudaMemcpyDeviceToHost));
-}
-// [/copy_each]
-
-Node* moved(Node* pointer, Node* from, Node* to) {
-  return pointer ? to + (pointer - from) : nullptr;
-}
-
-/// A deep copy in one piece: the nodes lie in one array, so each pointer is moved by the distance
-/// of the two arrays.
-void copy_at_once(Shape shape, Node* root, std::vector<Node>& nodes, DeviceBuffer<Node>& copy) {
-  std::vector<Node> staged = nodes;
-  for (Node& node : staged) {
-    node.left = moved(node.left, nodes.data(), copy.data());
-    node.right = moved(node.right, nodes.data(), copy.data());
+    CUDA_CHECK(cudaFree(copies[i]));
   }
-  copy.copy_from(staged);
-  change_on_device(shape, moved(root, nodes.data(), copy.data()), unsigned(nodes.size()));
-  device_memory::to_host(staged.data(), copy.data(), copy.bytes());
+}
+
+/// The nodes as they have to be in another array: a pointer leads to the same place in it.
+std::vector<Node> moved(const std::vector<Node>& nodes, Node* to) {
+  std::vector<Node> copy = nodes;
+  for (Node& node : copy)
+    if (node.next) node.next = to + (node.next - nodes.data());
+  return copy;
+}
+
+/// All nodes lie in one array: one allocation, one copy there, one back.
+void copy_at_once(std::vector<Node>& nodes, const Node* head) {
+  Node* copy = nullptr;
+  const size_t bytes = nodes.size() * sizeof(Node);
+  CUDA_CHECK(cudaMalloc(&copy, bytes));
+  std::vector<Node> staged = moved(nodes, copy);
+  CUDA_CHECK(cudaMemcpy(copy, staged.data(), bytes, cudaMemcpyHostToDevice));
+  walk_on_device(copy + (head - nodes.data()));
+  CUDA_CHECK(cudaMemcpy(staged.data(), copy, bytes, cudaMemcpyDeviceToHost));
+  CUDA_CHECK(cudaFree(copy));
   for (size_t i = 0; i < nodes.size(); ++i) nodes[i].value = staged[i].value;
 }
 
-/// No copy: the device follows the host's pointers.
-void no_copy(Shape shape, Node* root, const Managed<Node>& nodes) {
-  change_on_device(shape, root, unsigned(nodes.size()));
-  read_every_page(nodes.data(), nodes.size());
+// ---- without ----
+
+/// The device follows the host's pointers, and the pages come: on demand, or before.
+void no_copy(const ManagedBuffer<Node>& nodes, Node* head, bool prefetched) {
+  if (prefetched) prefetch(nodes, nodes.bytes(), current_device());
+  walk_list<<<1, 1>>>(head);
+  CUDA_CHECK_LAUNCH();
+  if (prefetched) prefetch(nodes, nodes.bytes(), cudaCpuDeviceId);
+  CUDA_CHECK(cudaDeviceSynchronize());
+  read_every_page(nodes, nodes.bytes());
 }
 
-void no_copy_prefetched(Shape shape, Node* root, const Managed<Node>& nodes) {
-  nodes.prefetch(this_device());
-  launch(shape, root, unsigned(nodes.size()));
-  nodes.prefetch(cudaCpuDeviceId);
-  wait_for_device();
-  read_every_page(nodes.data(), nodes.size());
+// ---- the ways, each from a list that the host built to one that it reads ----
+
+constexpr const char *the_walk = "the walk alone", *node_by_node = "deep copy, node by node",
+                     *in_one_piece = "deep copy, in one piece",
+                     *on_demand = "no copy, managed memory",
+                     *prefetched = "no copy, managed, prefetched";
+
+/// The host builds the list anew before each run: so its pages lie on the host.
+Benchmark changing(const char* name, Node* nodes, size_t n,
+                   const std::function<void(Node* head)>& change) {
+  Node* const head = build(nodes, n);  // each time in the same places
+  return {.name = name,
+          .work = [=] { change(head); },
+          .check = {{}, [=] { return find_error(nodes, head, n, 1); }},
+          .on_host = true,
+          .before = [=] { build(nodes, n); }};
 }
 
-// ---- the rows ----
+using Managed = std::optional<ManagedBuffer<Node>>;  // only where pages move when touched
 
-/// A structure in memory of the host, and one in managed memory.
-struct Memory {
-  Shape shape;
-  unsigned n;
-  std::vector<Node> nodes;
-  DeviceBuffer<Node> copy;
-  Managed<Node> shared;
-  Node *root = nullptr, *shared_root = nullptr;
-
-  Memory(Shape shape, unsigned n, bool managed)
-      : shape(shape), n(n), nodes(n), copy(n), shared(managed ? n : 0) {
-    if (!device_memory::Pretence::stands()) build_again();
-  }
-  void build_again() {
-    root = build(shape, nodes.data(), n);
-    if (shared.size()) shared_root = build(shape, shared.data(), n);
-  }
-  void shared_to_host() const {
-    if (pages_on_demand()) shared.prefetch(cudaCpuDeviceId);
-    wait_for_device();
-  }
-  /// The host's nodes as they have to be on the device.
-  std::vector<Node> staged() {
-    std::vector<Node> on_device = nodes;
-    for (Node& node : on_device) {
-      node.left = moved(node.left, nodes.data(), copy.data());
-      node.right = moved(node.right, nodes.data(), copy.data());
-    }
-    return on_device;
-  }
-};
-
-struct Way {
-  const char* key;
-  const char* words;
-  void (*use)(Memory&);
-  bool is_shared = false;   ///< in managed memory
-  bool prefetches = false;  ///< where pages move on demand
-  bool of_malloc = false;   ///< where kernels read memory of malloc
-};
-const Way ways[] = {
-    {"copy_each", "deep copy, node by node", [](Memory& m) { copy_each(m.shape, m.root, m.n); }},
-    {"copy_at_once", "deep copy, one array",
-     [](Memory& m) { copy_at_once(m.shape, m.root, m.nodes, m.copy); }},
-    {"no_copy", "no copy, managed memory",
-     [](Memory& m) { no_copy(m.shape, m.shared_root, m.shared); }, true},
-    {"no_copy_prefetched", "no copy, managed, prefetched",
-     [](Memory& m) { no_copy_prefetched(m.shape, m.shared_root, m.shared); }, true, true},
-    {"of_malloc", "no copy, memory of the host",
-     [](Memory& m) { change_on_device(m.shape, m.root, m.n); }, false, false, true},
-};
-
-std::string key_of(Shape shape, const char* key) { return std::string(name_of(shape)) + "_" + key; }
-
-/// From the structure on the host to its changed values there.
-Task task_of(const Shared<Memory>& m, const Way& way) {
-  const auto wrong = [m, &way] {
-    return wrong_nodes(way.is_shared ? m->shared_root : m->root, m->n, 1);
-  };
-  Task task{key_of(m->shape, way.key),
-            [m, &way] { way.use(*m); },
-            {[m] { m->build_again(); }, wrong, ""},
-            true};
-  if (way.is_shared) task.enter = [m] { m->shared_to_host(); };
-  return task;
-}
-
-/// What the change takes where the nodes are on the device already.
-Task change_task(const Ref& ref, const Shared<Memory>& m) {
-  const auto change = [m] {
-    change_on_device(m->shape, moved(m->root, m->nodes.data(), m->copy.data()), m->n);
-  };
-  Task task{text(ref), change, unchecked("the ways are checked"), true};
-  task.enter = [m] { m->copy.copy_from(m->staged()); };
-  return task;
-}
-/// Moving as many bytes alone, there and back.
-Task copies_task(const Ref& ref, const Shared<Memory>& m) {
-  const Shared words(m->nodes);
-  const auto there_and_back = [m, words] {
-    m->copy.copy_from(*words);
-    device_memory::to_host(words->data(), m->copy.data(), m->copy.bytes());
-  };
-  return {text(ref), there_and_back, unchecked("the ways are checked"), true};
-}
-
-// ---- the experiment ----
-
-unsigned nodes_of(const Run& run) { return run.quick ? 1 << 9 : run.full ? 1 << 14 : 1 << 12; }
-
-void measure(const Run& run, Shape shape, unsigned n, const Abilities& can) {
-  const Ref change = key_of(shape, "change"), copies = key_of(shape, "copies"),
-            at_once = key_of(shape, "copy_at_once");
-  const auto of_at_once = [&](const Row&, const Statistics& ms) {
-    return factor_text(ms.median / (*run.results)(at_once).time.ms.median);
-  };
-  const auto us_per_node = [n](const Row&, double ms) { return 1e3 * ms / n; };
-  Sheet sheet(run, name_of(shape),
-              {milliseconds(3),
-               spread(),
-               in_unit(measured("us per node", "time per node", "us", 3), us_per_node),
-               {shown("of one array's"), {}, {}, of_at_once}});
-  sheet.add({.ref = change, .words = "the change alone"});
-  sheet.add({.ref = copies, .words = "the copies alone"});
-  for (const Way& way : ways) {
-    const bool there = (!way.is_shared || can.managed) && (!way.prefetches || can.on_demand) &&
-                       (!way.of_malloc || can.pageable);
-    sheet.add({.ref = key_of(shape, way.key),
-               .words = way.words,
-               .model = Model::host,
-               .missing = there ? std::string() : can.why()});
-  }
-  SharedByTasks memory([&] { return Memory(shape, n, can.managed); });
-  sheet.measure(Timing::in_turn, [&](const Row& row) {
-    if (same(row.ref, change)) return change_task(row.ref, memory());
-    if (same(row.ref, copies)) return copies_task(row.ref, memory());
-    const std::string key = row.ref.key.substr(std::string(name_of(shape)).size() + 1);
-    return task_of(memory(), *with_key(ways, Ref(key)));
-  });
-  sheet.print({"no prediction: a model would need as many constants as it predicts rows"});
-}
-
-void run_linked_list(const Run& run) {
-  const unsigned n = nodes_of(run);
-  run.report.begin("linked_list", "a list and a tree of " + std::to_string(n) + " nodes, " +
-                                      bytes_text(double(n) * sizeof(Node)) +
-                                      ", built by the host, changed by the device, read by the "
-                                      "host");
-  const Abilities can = ask_abilities(run);
-  for (const Shape shape : {Shape::list, Shape::tree}) measure(run, shape, n, can);
-}
-
-// ---- what it declares ----
-
-Needs needs(const Run& run) { return {.allocated = 3.0 * nodes_of(run) * sizeof(Node)}; }
-
-/// No more than 1009 nodes: each is allocated by itself.
-std::vector<Checked> tasks(size_t n) {
-  std::vector<Checked> all;
-  const unsigned nodes = unsigned(std::min<size_t>(n, 1009));
-  for (const Shape shape : {Shape::list, Shape::tree})
-    for (const Way& way : ways) {
-      if ((way.is_shared && !has_managed_memory()) || (way.prefetches && !pages_on_demand()) ||
-          (way.of_malloc && !reads_pageable_memory()))
-        continue;
-      const Shared memory(Memory(shape, nodes, has_managed_memory()));
-      all.push_back({.task = task_of(memory, way),
-                     .elements = nodes - 1,  // the key 0 adds nothing
-                     .change_one = [memory, &way] {
-                       ++(way.is_shared ? memory->shared_root : memory->root)->value;
-                     }});
-    }
+std::vector<Benchmark> ways(std::vector<Node>& nodes, const Managed& managed) {
+  const size_t n = nodes.size();
+  const auto at_once = [&nodes](Node* head) { copy_at_once(nodes, head); };
+  std::vector<Benchmark> all = {changing(node_by_node, nodes.data(), n, copy_each_node),
+                                changing(in_one_piece, nodes.data(), n, at_once)};
+  if (!managed) return all;
+  const auto demand = [&managed](Node* head) { no_copy(*managed, head, false); };
+  const auto before = [&managed](Node* head) { no_copy(*managed, head, true); };
+  all.push_back(changing(on_demand, *managed, n, demand));
+  all.push_back(changing(prefetched, *managed, n, before));
   return all;
 }
 
 }  // namespace
 
-extern const Experiment linked_list_experiment{
-    .name = "linked_list",
-    .about = "a list and a tree used by both sides, with and without a deep copy",
-    .run = run_linked_list,
-    .needs = needs,
-    .tasks = tasks,
-};
+void linked_list(Run& run) {
+  const size_t n = run.quick ? 256 : 1024;
+  run.title("a list of " + std::to_string(n) + " nodes, " + bytes_text(double(n * sizeof(Node))) +
+            ": the host builds it, the device changes it, the host reads it");
+  const std::string why = nothing_moves_because(run.gpu);
+  const auto group = [&](const Timer::Measure& measure) {
+    std::vector<Node> nodes(n);
+    const Managed managed = why.empty() ? Managed(n) : std::nullopt;
+    std::vector<Benchmark> all = ways(nodes, managed);
+    // The walk alone: the nodes are on the device already, and stay there.
+    const Node* head = build(nodes.data(), n);
+    const DeviceBuffer<Node> copy(n);
+    const std::vector<Node> staged = moved(nodes, copy);
+    CUDA_CHECK(cudaMemcpy(copy, staged.data(), copy.bytes(), cudaMemcpyHostToDevice));
+    Node* const copied_head = copy + (head - nodes.data());
+    all.push_back({.name = the_walk,
+                   .work = [copied_head] { walk_on_device(copied_head); },
+                   .on_host = true});
+    measure(all);
+  };
+  const Timings timed = run.timer.with_fresh_memory(group, 2);
+
+  Table table("way", {"ms", "spread", "us per node", "times the walk"});
+  for (const char* name : {the_walk, node_by_node, in_one_piece, on_demand, prefetched}) {
+    if (!why.empty() && (name == on_demand || name == prefetched)) {
+      table.missing(name, why);
+      continue;
+    }
+    const Times& times = timed[name];
+    table.row(name, {times.ms_interval(), percent(times.spread()), 1e3 * times.median() / double(n),
+                     ratio(times, timed[the_walk])});
+  }
+  run.print(table);
+  run.note("node by node, an allocation and two small copies for each take nearly all of the time");
+  run.note("nodes that lie in one array are copied at once: compare managed memory with that, too");
+}
+
+TEST_CASE("linked_list: the host builds what it means to, and a change is noticed") {
+  for (const size_t n : {1, 2, 3, 31, 1009}) {
+    CAPTURE(n);
+    std::vector<Node> nodes(n);
+    Node* const head = build(nodes.data(), n);
+    CHECK(find_error(nodes.data(), head, n, 0) == "");
+    CHECK(find_error(nodes.data(), head, n, 1) != "");  // nobody has changed it yet
+    nodes[n / 2].value ^= 4;
+    CHECK(find_error(nodes.data(), head, n, 0) != "");
+  }
+}
+
+TEST_CASE("linked_list: a copy's pointers lead to the copy") {
+  std::vector<Node> nodes(100), target(100);
+  Node* const head = build(nodes.data(), nodes.size());
+  std::ranges::copy(moved(nodes, target.data()), target.begin());
+  const Node* const copied_head = target.data() + (head - nodes.data());
+  CHECK(find_error(target.data(), copied_head, target.size(), 0) == "");
+}
+
+TEST_CASE("linked_list: every way changes each node once") {
+  if (skip_without_gpu()) return;
+  for (const size_t n : {1, 2, 31, 1009}) {
+    CAPTURE(n);
+    std::vector<Node> nodes(n);
+    const bool pages_move = nothing_moves_because(current_gpu()).empty();
+    const Managed managed = pages_move ? Managed(n) : std::nullopt;
+    for (const Benchmark& way : ways(nodes, managed)) {
+      CAPTURE(way.name);
+      way.before();
+      CHECK(way.check.find_error() != "");
+      way.work();
+      CHECK(way.check.find_error() == "");
+    }
+  }
+}

@@ -1,61 +1,32 @@
-// Unified memory: one pointer for both sides, what moves behind it, and what that costs. Options
-// and the list of experiments; each stands in its own file.
-#include "../framework/common/command_line.hpp"
-#include "../framework/common/files.hpp"
-#include "options.hpp"
+#include "../common/run.hpp"
 
-// weak: a build with -DEXPERIMENTS=... leaves the others out
-[[gnu::weak]] extern const samples::Experiment managed_experiment;
-[[gnu::weak]] extern const samples::Experiment page_faults_experiment;
-[[gnu::weak]] extern const samples::Experiment fault_times_experiment;
-[[gnu::weak]] extern const samples::Experiment fault_tree_experiment;
-[[gnu::weak]] extern const samples::Experiment advise_experiment;
-[[gnu::weak]] extern const samples::Experiment sort_file_experiment;
-[[gnu::weak]] extern const samples::Experiment linked_list_experiment;
-[[gnu::weak]] extern const samples::Experiment system_memory_experiment;
+void managed(Run&);
+void page_faults(Run&);
+void fault_times(Run&);
+void prefetch_overlap(Run&);
+void advise(Run&);
+void sort_file(Run&);
+void check_sort_file(const Run&);
+void linked_list(Run&);
+void system_memory(Run&);
 
 int main(int argc, char** argv) {
-  Options& options = typed_options();
-  return run_sample(
-      {.topic = "05_unified_memory",
-       .about = "One pointer for both sides, what moves behind it, and what that costs",
-       .experiments =
-           {
-               listed(&managed_experiment),
-               listed(&page_faults_experiment),
-               listed(&fault_times_experiment),
-               listed(&fault_tree_experiment),
-               listed(&advise_experiment),
-               listed(&sort_file_experiment),
-               listed(&linked_list_experiment),
-               listed(&system_memory_experiment),
-           },
-       .options =
-           {
-               {"size",
-                "floats in an array",
-                "each experiment's own",
-                {"managed", "page_faults"},
-                [&](const std::string& text) {
-                  options.size =
-                      size_t(parse_number("--size", text, 1, (long long)Options::largest_size));
-                }},
-               {"file",
-                "the file to sort",
-                "16 MiB of random bytes",
-                {"sort_file"},
-                [&](const std::string& path) {
-                  options.file = path;
-                  options.file_bytes = read_input("--file", path, Options::largest_file);
-                },
-                TopicOption::read},
-               {"output",
-                "the file for the sorted bytes",
-                "none is written",
-                {"sort_file"},
-                [&](const std::string& path) { options.output = path; },
-                TopicOption::written,
-                [&] { return std::string_view(options.sorted); }},
-           }},
-      argc, argv);
+  return run_topic(
+      argc, argv,
+      {"05_unified_memory",
+       "one pointer for both sides, what moves behind it, and what that costs",
+       {
+           {"managed", managed, "one pointer for both sides: what it costs, and who has to wait"},
+           {"page_faults", page_faults, "four ways to touch pages, and what moves"},
+           {"fault_times", fault_times, "when the pages of page_faults move: a time line"},
+           {"prefetch_overlap", prefetch_overlap,
+            "on demand, by prefetch, by copy: do transfers overlap the kernel?"},
+           {"advise", advise, "what each advice changes, where it helps and where it hurts"},
+           {"sort_file", sort_file,
+            "the lecture's program: a file sorted by qsort, and by the GPU"},
+           {"linked_list", linked_list, "a structure of pointers, with and without a deep copy"},
+           {"system_memory", system_memory, "memory of malloc and a mapped file, read by a kernel"},
+       },
+       {{"file", "sort_file sorts this file's bytes"}},
+       check_sort_file});
 }

@@ -1,447 +1,387 @@
-// page_faults: the wiki copies a million floats from one managed array to another and prints what
-// the profiler counted [LC A]: transfers, groups of page faults, and their time. It says that a
-// warp for each page cuts the groups to a large degree, and that prefetching ends the faults. Here
-// the program counts by itself, with CUPTI. Look at the groups, and at the host's faults: the
-// driver's rule (driver_tree.hpp) explains 36 of them and 48 transfers, on a GTX 1080 Ti and now.
+// page_faults: what does the driver do behind managed memory? A million floats are copied from one
+// managed array to another, in four ways. The wiki prints what nvprof counted on a GTX 1080 Ti:
+// transfers, groups of page faults, their time [LC A]. Here the program counts by itself.
 //
-//   cmake -S 05_unified_memory -B build/page_faults -DEXPERIMENTS=page_faults
-//   cmake --build build/page_faults && build/page_faults/05_unified_memory
+// A page moves when it is touched. Pages that fault at the same time are served as a group: so a
+// warp for each page needs few groups. Pages that were prefetched do not fault. And the host's
+// faults follow a rule that has not changed since: faults_of_a_walk().
 //
-//   1  copy_by_thread, pages on demand   an element per thread (the kernels: page_copies.cuh)
-//   2  copy_by_page, pages on demand     64 KiB per warp
-//   3  copy_by_thread, prefetched        both arrays to the device before the kernel
-//   4  the same both ways                and to the host after it
+//   build/release/05_unified_memory/05_unified_memory page_faults
+//
+//   1  stream_thread  a thread per word
+//   2  stream_warp    a warp per page of 64 KiB
+#include <doctest/doctest.h>
+
 #include <algorithm>
+#include <memory>
 #include <optional>
 
-#include "driver_tree.hpp"
-#include "page_copies.cuh"
+#include "../common/arrays.cuh"
+#include "../common/run.hpp"
+#include "managed_memory.hpp"
+#include "migrations.hpp"
+#include "page_faults.hpp"
 
-using namespace samples;
+// ---- the kernels ----
+
+// Many warps touch the same page, and warps that run at the same time touch few pages.
+template <typename data_type>
+__global__ void stream_thread(const data_type* input, data_type* output, const size_t n) {
+  const size_t tid = threadIdx.x + blockIdx.x * size_t(blockDim.x);
+  if (tid < n) output[tid] = input[tid];
+}
+
+#define PAGE_STRIDE 65536  // bytes of a page, says the wiki
+
+// A warp walks through a page of its own: as many pages fault at the same time as warps run.
+template <typename data_type>
+__global__ void stream_warp(const data_type* input, data_type* output, const size_t n) {
+  const size_t laneId = threadIdx.x & 31;
+  const size_t warpId = (threadIdx.x + blockIdx.x * size_t(blockDim.x)) >> 5;
+#pragma unroll
+  for (size_t rep = 0; rep < PAGE_STRIDE / sizeof(data_type) / 32; rep++) {
+    const size_t ind = warpId * PAGE_STRIDE / sizeof(data_type) + rep * 32 + laneId;
+    if (ind < n) output[ind] = input[ind];
+  }
+}
+
+// ---- the call that moves pages before they are touched ----
+
+void prefetch(const void* array, size_t bytes, int device, cudaStream_t stream) {
+#if CUDART_VERSION >= 13000
+  cudaMemLocation place{cudaMemLocationTypeDevice, device};
+  if (device == cudaCpuDeviceId) place = {cudaMemLocationTypeHost, 0};
+  CUDA_CHECK(cudaMemPrefetchAsync(array, bytes, place, 0, stream));
+#else
+  CUDA_CHECK(cudaMemPrefetchAsync(array, bytes, device, stream));
+#endif
+}
 
 namespace {
 
-// ---- what the text's profiler printed on a GTX 1080 Ti ----
+constexpr size_t page_floats = PAGE_STRIDE / sizeof(float);
 
-/// A line of the text's table. (nvprof's KB and MB are KiB and MiB.)
-struct Direction {
-  double count = NAN, average_kib = NAN, least_kib = NAN, most_kib = NAN, mib = NAN, ms = NAN;
-};
-
-/// Of the last version the text has no table.
-struct Then {
-  const char* key;
-  double groups = NAN, group_ms = NAN, cpu_faults = NAN;
-  Direction to_device = {}, to_host = {};
-};
-
-constexpr Direction then_to_host{48, 170.67, 4, 1020, 8, 1.294};
-const Then then_of[] = {
-    {"by_thread", 24, 2.32, 36, {41, 99.902, 4, 1004, 4, 0.678}, then_to_host},
-    {"by_page", 3, 1.106, 36, {128, 32, 4, 60, 4, 0.722}, then_to_host},
-    {"prefetched", 0, NAN, 36, {2, 2048, 2048, 2048, 4, 0.652}, then_to_host},
-    {"prefetched_both_ways", 0, NAN, 0, {}, {}},
-};
-
-// ---- what to expect ----
-
-/// What the driver's rule says of arrays that are whole blocks; NaN where it says nothing.
-struct Rule {
-  double to_device = NAN, to_host = NAN, cpu_faults = NAN;
-};
-
-Rule rule_for(const Version& version, size_t n) {
-  const double bytes = bytes_of(n);
-  const double blocks = bytes / block_bytes;
-  if (blocks != std::floor(blocks)) return {};
-  const Served walk = served(in_order());
-  Rule rule;
-  rule.to_host = 2 * blocks * (version.prefetched_back ? 1 : walk.transfers);  // both arrays
-  // the host writes in, reads in, and reads out
-  rule.cpu_faults = version.prefetched_back ? 0 : 3 * blocks * walk.faults;
-  if (version.prefetched) rule.to_device = blocks;
-  // A warp's page comes as 4 and 60 KiB. The driver serves 256 faults at once, by default; where
-  // the pages of both arrays are more, what is served later finds half there, by no simple rule.
-  const double pages = bytes / 65536;
-  if (version.kernel == launch_by_page && 2 * pages <= 256) rule.to_device = 2 * pages;
-  return rule;
+void by_thread(const float* in, float* out, size_t n) {
+  stream_thread<<<unsigned((n + 255) / 256), 256>>>(in, out, n);
+}
+void by_warp(const float* in, float* out, size_t n) {
+  const size_t pages = (n + page_floats - 1) / page_floats;  // as many warps
+  stream_warp<<<unsigned((pages * 32 + 255) / 256), 256>>>(in, out, n);
 }
 
-// ---- what is counted ----
+// ---- what is expected ----
 
-struct Metric {
-  const char *name, *unit;
-  double (*value)(const Migrations&);
-};
-const Metric of_version[] = {
-    {"GPU fault records", "", [](const Migrations& m) { return double(m.fault_records); }},
-    {"GPU fault groups", "", [](const Migrations& m) { return m.fault_groups; }},
-    {"GPU fault time", "ms", [](const Migrations& m) { return m.fault_ms; }},
-    {"CPU faults", "", [](const Migrations& m) { return double(m.cpu_faults); }},
-};
-
-struct TransferMetric {
-  const char *name, *unit;
-  double (*value)(const Transfers&);
-};
-const TransferMetric of_transfers[] = {
-    {"transfer time", "ms", [](const Transfers& t) { return t.ms; }},
-    {"transfers", "", [](const Transfers& t) { return double(t.count); }},
-    {"average transfer", "KiB", [](const Transfers& t) { return t.average() / 1024; }},
-    {"least transfer", "KiB", [](const Transfers& t) { return t.least / 1024; }},
-    {"most transfer", "KiB", [](const Transfers& t) { return t.most / 1024; }},
-    {"transferred", "MiB", [](const Transfers& t) { return t.bytes / (1 << 20); }},
-};
-
-std::string key_of(const Version& version, bool to_device) {
-  return std::string(version.key) + (to_device ? "_to_device" : "_to_host");
-}
-
-/// Median, smallest and largest of the runs in which nothing was lost.
-template <class Field>
-Statistics over(const std::vector<Migrations>& runs, size_t n, Field field) {
-  std::vector<double> values;
-  for (const Migrations& m : runs)
-    if (complete(m, n)) values.push_back(field(m));
-  if (values.empty()) return {};
-  Statistics all = summarize(values);
-  all.low = *std::min_element(values.begin(), values.end());
-  all.high = *std::max_element(values.begin(), values.end());
-  return all;
-}
-
-/// How many times as much was counted by thread as by page, in runs in turn. Memory was allocated
-/// anew for each run, so each block of two is a group of its own: the range covers all blocks.
-template <class Field>
-Statistics thread_over_page(const Counted& counted, size_t n, Field field) {
-  const std::vector<Migrations>&thread = counted.of[0], &page = counted.of[1];
-  std::vector<Readings> a, b;
-  for (size_t i = 0; i + 1 < std::min(thread.size(), page.size()); i += 2) {
-    bool whole = true;
-    for (const size_t j : {i, i + 1})
-      whole = whole && complete(thread[j], n) && complete(page[j], n) && field(page[j]) > 0;
-    if (!whole) continue;
-    a.push_back({{field(thread[i]), field(thread[i + 1])}});
-    b.push_back({{field(page[i]), field(page[i + 1])}});
+/// Faults of a host that walks through a block of 2 MiB, 32 parts of 64 KiB. A fault brings its
+/// part. Then the 128 KiB around it are completed if more than 51% of them are there, then the
+/// 256 KiB, and so on up to the block. So the host faults at 0, 64, 128, 256, 512 and 1024 KiB.
+constexpr int faults_of_a_walk() {
+  int faults = 0;
+  for (int here = 0; here < 32; ++faults) {
+    const int touched = here++;
+    for (int size = 2; size <= 32; size *= 2) {
+      const int begin = touched / size * size;
+      if (100 * (here - begin) > 51 * size) here = begin + size;
+    }
   }
-  const Interval r = ratio_of_groups(a, b);
-  return r.measured() ? Statistics{r.value, r.low, r.high, r.pairs} : Statistics{};
+  return faults;
 }
 
-const char* const groups_ratio = "groups over those by page";
-const char* const time_ratio = "fault time over that by page";
+constexpr size_t floats = size_t(1) << 20, array_bytes = floats * sizeof(float);
+constexpr double KiB = 1024, MiB = 1024 * KiB;
+constexpr double blocks = array_bytes / (2 * MiB), pages = double(floats) / page_floats;
+constexpr double walk = blocks * faults_of_a_walk();
+constexpr double none = NAN;
 
-/// Asks for all counts at one size, in `rounds` runs of each version.
-void ask_counts(const Run& run, size_t n, int rounds, bool counts_here) {
-  Once<Counted> counted{[n, rounds] { return count_in_turn(n, rounds); }};
-  for (size_t v = 0; v < std::size(versions); ++v) {
-    const Version& version = versions[v];
-    for (const Metric& metric : of_version)
-      ask_for_table(run, {version.key, double(n)}, metric.name, metric.unit, [&] {
-        return counts_here ? over(counted().of[v], n, metric.value) : Statistics{};
-      });
-    for (const bool to_device : {true, false})
-      for (const TransferMetric& metric : of_transfers)
-        ask_for_table(run, {key_of(version, to_device), double(n)}, metric.name, metric.unit, [&] {
-          if (!counts_here) return Statistics{};
-          return over(counted().of[v], n, [&](const Migrations& m) {
-            return metric.value(to_device ? m.to_device : m.to_host);
-          });
-        });
-  }
-  if (n != text_size) return;
-  const auto ask_ratio = [&](const char* name, double (*count)(const Migrations&)) {
-    ask(run, {versions[0].key, double(n)}, name, "x",
-        [&] { return counts_here ? thread_over_page(counted(), n, count) : Statistics{}; });
-  };
-  ask_ratio(groups_ratio, [](const Migrations& m) { return m.fault_groups; });
-  ask_ratio(time_ratio, [](const Migrations& m) { return m.fault_ms; });
-}
-
-// ---- what is timed ----
-
-/// A run of a version in fresh memory, timed by the host: the kernel with its faults, or all from
-/// the inputs on the host to the results read there.
-Task on_demand_task(const Ref& ref, const Version& version, size_t n, bool all) {
-  const Shared run(std::optional<CopyRun>{});
-  Task task{text(ref),
-            [run, all] {
-              if (all) (*run)->prefetch();
-              (*run)->launch();
-              wait_for_device();
-              if (all) (*run)->read_back();
-            },
-            {[] {}, [run] { return (*run)->wrong(); }, ""},
-            true};
-  task.enter = [run, &version, n] {
-    run->reset();
-    run->emplace(version, n);
-  };
-  task.leave = [run] { run->reset(); };
-  return task;
-}
-
-/// The kernel of a version whose pages have come: it is timed like any kernel.
-Task prefetched_task(const Ref& ref, const Version& version, size_t n) {
-  Task task = on_demand_task(ref, version, n, false);
-  const Shared run(std::optional<CopyRun>{});
-  task.on_host = false;
-  task.launch = [run] { (*run)->launch(); };
-  task.check = unchecked("looking at it would move its pages; the rows above are checked");
-  task.enter = [run, &version, n] {
-    run->reset();
-    run->emplace(version, n);
-    (*run)->prefetch();
-    wait_for_device();
-  };
-  task.leave = [run] { run->reset(); };
-  return task;
-}
-
-struct Copied {
-  DeviceBuffer<float> in, out;
+/// A line's count and time as nvprof printed them of a GTX 1080 Ti, and the count by the rule: the
+/// host writes one array and reads both, three walks; the two that it reads come back, and each
+/// fault makes two transfers, 4 KiB first, then the rest; a prefetch moves whole blocks.
+struct Expected {
+  double then, then_ms, rule;
 };
 
-/// The copy in memory of cudaMalloc: nothing moves.
-Checked in_device_memory(const std::string& name, const Version& version, size_t n) {
-  std::vector<float> words(n);
-  for (size_t i = 0; i < n; ++i) words[i] = input(i, 7);
-  const Shared memory(Copied{DeviceBuffer<float>(words), DeviceBuffer<float>(n)});
-  const auto wrong = [memory, n] { return wrong_elements(memory->out.to_host().data(), n, 7); };
-  const auto change = [memory] {
-    std::vector<float> found = memory->out.to_host();
-    found[found.size() / 2] += 1;
-    memory->out.copy_from(found);
+struct Version {
+  const char* name;
+  void (*copy)(const float* in, float* out, size_t n);
+  bool prefetched, prefetched_back;
+  Expected expected[4];  ///< to device, to host, groups of GPU faults, faults of the host
+};
+constexpr Version versions[] = {
+    {"stream_thread",
+     by_thread,
+     false,
+     false,
+     {{41, 0.678, none}, {48, 1.294, 2 * 2 * walk}, {24, 2.320, none}, {36, none, 3 * walk}}},
+    {"stream_warp",
+     by_warp,
+     false,
+     false,
+     {{128, 0.722, 2 * pages}, {48, 1.294, 2 * 2 * walk}, {3, 1.106, none}, {36, none, 3 * walk}}},
+    {"prefetched",
+     by_thread,
+     true,
+     false,
+     {{2, 0.652, blocks}, {48, 1.294, 2 * 2 * walk}, {0, none, 0}, {36, none, 3 * walk}}},
+    {"both ways",
+     by_thread,
+     true,
+     true,
+     {{none, none, blocks}, {none, none, 2 * blocks}, {none, none, 0}, {0, none, 0}}},
+};
+
+// ---- the four versions ----
+
+float input(size_t i) { return float(1 + i % 8191); }
+
+/// One run of a version, step by step, in memory that nobody has touched before.
+struct CopyRun {
+  const Version& version;
+  float *in = nullptr, *out = nullptr;
+
+  explicit CopyRun(const Version& version) : version(version) {
+    CUDA_CHECK(cudaMallocManaged(&in, array_bytes));
+    CUDA_CHECK(cudaMallocManaged(&out, array_bytes));
+    if (version.prefetched_back) prefetch(in, array_bytes, cudaCpuDeviceId);
+    CUDA_CHECK(cudaDeviceSynchronize());
+    for (size_t i = 0; i < floats; ++i) in[i] = input(i);
+  }
+  CopyRun(const CopyRun&) = delete;
+  ~CopyRun() {
+    cudaFree(in);
+    cudaFree(out);
+  }
+
+  void prefetch_to_device() const {
+    if (!version.prefetched) return;
+    prefetch(in, array_bytes, current_device());
+    prefetch(out, array_bytes, current_device());
+  }
+  void copy() const { version.copy(in, out, floats); }
+  void read_back() const {
+    if (version.prefetched_back) {
+      prefetch(in, array_bytes, cudaCpuDeviceId);
+      prefetch(out, array_bytes, cudaCpuDeviceId);
+    }
+    CUDA_CHECK(cudaDeviceSynchronize());
+    read_every_page(in, array_bytes);
+    read_every_page(out, array_bytes);
+  }
+};
+
+using Current = std::shared_ptr<std::optional<CopyRun>>;  ///< the run under way
+
+Check copied(const Current& current) {
+  const auto poison = [current] { std::fill_n((*current)->out, floats, -1.0f); };
+  const auto find_error = [current] {
+    CUDA_CHECK(cudaDeviceSynchronize());
+    return find_mismatch_on_host((*current)->out, floats, input);
   };
-  return {{name,
-           [memory, &version, n] { version.kernel(memory->out.data(), memory->in.data(), n); },
-           {[memory] { memory->out.poison(); }, wrong, ""}},
-          n,
-          change};
+  return {poison, find_error};
+}
+
+/// The kernel, without the prefetch before it.
+Benchmark kernel_alone(const Version& version, const Current& current) {
+  const auto work = [current] { (*current)->copy(); };
+  const auto before = [&version, current] {
+    current->emplace(version);
+    (*current)->prefetch_to_device();
+  };
+  return {version.name, work, copied(current), false, before};
+}
+
+/// All steps, from the input on the host to the result there.
+Benchmark host_to_host(const Version& version, const Current& current) {
+  const auto work = [current] {
+    (*current)->prefetch_to_device();
+    (*current)->copy();
+    (*current)->read_back();
+  };
+  const auto before = [&version, current] { current->emplace(version); };
+  return {version.name, work, copied(current), true, before};
+}
+
+std::vector<Benchmark> each(Benchmark (*make)(const Version&, const Current&)) {
+  const auto current = std::make_shared<std::optional<CopyRun>>();
+  std::vector<Benchmark> benchmarks;
+  for (const Version& version : versions) benchmarks.push_back(make(version, current));
+  return benchmarks;
 }
 
 // ---- the experiment ----
 
-/// The text's size and a larger one; all sizes up to 32 times with --full.
-std::vector<size_t> sizes_of(const Run& run) {
-  const Options& options = options_of(run);
-  const size_t each = fitting_elements(run, options.size, text_size, 8, 16);
-  const size_t most = options.size ? 1 : run.full ? 32 : run.quick || !run.device ? 1 : 4;
-  std::vector<size_t> sizes;
-  for (size_t times = 1; times <= most; times *= run.full ? 2 : 4)
-    if (times == 1 || 4.0 * bytes_of(each * times) < run.memory_there())
-      sizes.push_back(each * times);
-  return sizes;
+using Runs = std::vector<Migrations>;
+
+/// A number of a line, of each run.
+std::vector<double> of_each(const Runs& runs, What what, double Line::*number, double unit = 1) {
+  std::vector<double> values;
+  for (const Migrations& run : runs) values.push_back(run[what].*number / unit);
+  return values;
+}
+double least(const std::vector<double>& values) { return *std::ranges::min_element(values); }
+double most(const std::vector<double>& values) { return *std::ranges::max_element(values); }
+
+/// How many times as much of it did `many` take as `few`? Run by run.
+Interval times_as_much(const Runs& many, const Runs& few, What what, double Line::*number) {
+  std::vector<double> ratios = of_each(many, what, number);
+  const std::vector<double> divisors = of_each(few, what, number);
+  for (size_t r = 0; r < ratios.size(); ++r) ratios[r] /= divisors[r];
+  return interval_of_median(ratios, 0.1);
 }
 
-std::string words_at(const std::string& words, size_t n) {
-  return words + ", " + std::to_string(n);
+/// The runs of which CUPTI missed nothing: the input went to the device, and both arrays came back.
+Runs complete(const Runs& runs) {
+  Runs whole;
+  for (const Migrations& run : runs)
+    if (run[to_device].bytes >= array_bytes && run[to_host].bytes >= 2 * array_bytes)
+      whole.push_back(run);
+  return whole;
 }
 
-Cell cell(double value) { return std::isfinite(value) ? Cell(value) : Cell(); }
-/// A count that was taken once has no range.
-Cell cell(const Statistics& s) {
-  if (!std::isfinite(s.median)) return {};
-  return s.repeats > 1 ? Cell(s) : Cell(s.median);
-}
-const Statistics& kept(const Run& run, const std::string& key, size_t n, const char* metric) {
-  return run.results->value({key, double(n)}, metric).value;
-}
-
-void show_faults(const Run& run, const std::vector<size_t>& sizes) {
-  Table table(
-      run.report, "version, floats",
-      {counted("groups", "GPU fault groups", "", 0), then("then", "GPU fault groups", "", 0),
-       counted("records", "GPU fault records", "", 0),
-       counted("their ms", "GPU fault time", "ms", 3), then("then", "GPU fault time", "ms", 3),
-       counted("CPU faults", "CPU faults", "", 0), predicted("rule", "CPU faults", "", 0),
-       then("then", "CPU faults", "", 0)});
-  for (const size_t n : sizes)
-    for (const Version& version : versions) {
-      const auto now = [&](const char* metric) { return cell(kept(run, version.key, n, metric)); };
-      const Then& said = *with_key(then_of, Ref(version.key));
-      const auto then = [n](double value) { return n == text_size ? cell(value) : Cell(); };
-      table.row({version.key, "elements", std::to_string(n), words_at(version.words, n)},
-                {now("GPU fault groups"), then(said.groups), now("GPU fault records"),
-                 now("GPU fault time"), then(said.group_ms), now("CPU faults"),
-                 cell(rule_for(version, n).cpu_faults), then(said.cpu_faults)});
-    }
-  table.print();
-}
-
-void show_transfers(const Run& run, const std::vector<size_t>& sizes) {
-  Table table(
-      run.report, "transfers, floats",
-      {measured("ms", "transfer time", "ms", 3), then("then", "transfer time", "ms", 3),
-       predicted("rule", "transfers", "", 0), counted("count", "transfers", "", 0),
-       then("then", "transfers", "", 0), counted("avg KiB", "average transfer", "KiB", 1),
-       then("then", "average transfer", "KiB", 1), counted("min KiB", "least transfer", "KiB", 0),
-       then("then", "least transfer", "KiB", 0), counted("max KiB", "most transfer", "KiB", 0),
-       then("then", "most transfer", "KiB", 0), saved_only(counted("MiB", "transferred", "MiB", 1)),
-       saved_only(then("then", "transferred", "MiB", 1))});
-  for (const size_t n : sizes)
-    for (const Version& version : versions)
-      for (const bool to_device : {true, false}) {
-        const std::string key = key_of(version, to_device);
-        const Rule rule = rule_for(version, n);
-        const Then& said = *with_key(then_of, Ref(version.key));
-        const Direction old = n != text_size ? Direction{}
-                              : to_device    ? said.to_device
-                                             : said.to_host;
-        const auto now = [&](const char* metric) { return cell(kept(run, key, n, metric)); };
-        table.row(
-            {key, "elements", std::to_string(n),
-             words_at(std::string(version.words) + (to_device ? " to device" : " to host"), n)},
-            {now("transfer time"), cell(old.ms), cell(to_device ? rule.to_device : rule.to_host),
-             now("transfers"), cell(old.count), now("average transfer"), cell(old.average_kib),
-             now("least transfer"), cell(old.least_kib), now("most transfer"), cell(old.most_kib),
-             now("transferred"), cell(old.mib)});
-      }
-  table.print();
-}
-
-/// Kernels with their faults, and all from the inputs on the host to the results there. Only the
-/// kernels that find their pages there are predicted: what serving a fault takes is not documented.
-void measure_times(const Run& run, size_t n, const Abilities& can) {
-  const std::string missing = can.managed && can.on_demand ? "" : can.why();
-  const double at = double(n);
-  Sheet kernels(run, "kernel, floats", {milliseconds(4), spread()}, "elements");
-  kernels.add({.ref = {"kernel_in_device_memory", at},
-               .words = "in device memory, " + std::to_string(n),
-               .calibrates = true});
-  for (const Version& version : versions)
-    kernels.add({.ref = {std::string("kernel_") + version.key, at},
-                 .words = words_at(version.words, n),
-                 .model = Model::host,
-                 .missing = missing});
-  const auto version_of = [](const Row& row) {
-    return with_key(versions, Ref(row.ref.key.substr(row.ref.key.find('_') + 1)));
-  };
-  kernels.measure(Timing::in_turn, [&](const Row& row) {
-    const Version* version = version_of(row);
-    if (!version) return in_device_memory(text(row.ref), versions[0], n).task;
-    return version->prefetched ? prefetched_task(row.ref, *version, n)
-                               : on_demand_task(row.ref, *version, n, false);
-  });
-  kernels.predict([&](const Row& row) {
-    const Version* version = version_of(row);
-    const Ref resident("kernel_in_device_memory", at);
-    return version && version->prefetched ? kernels.ms(resident) : double(NAN);
-  });
-  kernels.print();
-
-  Sheet all(run, "from host to host, floats", {milliseconds(3), spread()}, "elements");
-  for (const Version& version : versions)
-    all.add({.ref = {std::string("all_") + version.key, at},
-             .words = words_at(version.words, n),
-             .missing = missing});
-  all.measure(Timing::in_turn,
-              [&](const Row& row) { return on_demand_task(row.ref, *version_of(row), n, true); });
-  all.print();
-}
-
-void run_page_faults(const Run& run) {
-  const std::vector<size_t> sizes = sizes_of(run);
-  const size_t n = sizes[0];
-  run.report.begin("page_faults", std::to_string(n) + " floats, " + bytes_text(bytes_of(n)) +
-                                      ", copied between managed arrays; the host writes one and "
-                                      "reads both");
-  const Abilities can = ask_abilities(run);
-  const bool here = run.device && run.device->number >= 0 && can.managed && can.on_demand;
-  const std::string uncounted = here ? migrations_uncounted_because() : "";
-  if (!uncounted.empty()) run.report.left_out("counts; the times stand alone", uncounted);
-  for (const size_t size : sizes)
-    ask_counts(run, size, size == n ? run.measuring.rounds_in_turn() : 3,
-               here && uncounted.empty());
-  show_faults(run, sizes);
-  show_transfers(run, sizes);
-  for (const size_t size : sizes) measure_times(run, size, can);
-}
-
-// ---- claims ----
-
-/// Of a count without a recorded range the count itself.
-double least(const Statistics& s) { return std::isfinite(s.low) ? s.low : s.median; }
-double most(const Statistics& s) { return std::isfinite(s.high) ? s.high : s.median; }
-
-std::vector<Claim> claims(const Run& run) {
-  const size_t n = sizes_of(run)[0];
-  const bool text_sized = n == text_size;
-  const std::string other_size = text_sized ? "" : "it is about 1048576 floats";
-  const std::string uncounted = "page faults are not counted here";
-  const Ref thread(versions[0].key, double(n));
-  const auto of = [&](const char* key, const char* metric) { return kept(run, key, n, metric); };
-  const auto fact = [&](Part part, const Statistics& known, bool so, const std::string& found) {
-    Claim claim{.part = std::move(part)};
-    claim.unless = !other_size.empty() ? other_size : std::isnan(known.median) ? uncounted : "";
-    claim.fact = so ? Fact::so : Fact::not_so;
-    claim.here = found;
-    return claim;
-  };
-  std::vector<Claim> all{
-      {.part = {"05.1a", "a warp per page cuts the groups of page faults to a large degree",
-                "24 to 3 groups", "GTX 1080 Ti"},
-       .rule = much_beats(),
-       .levels = {{thread, groups_ratio}},
-       .unless = other_size,
-       .needs = uncounted},
-      {.part = {"05.1b", "a warp per page cuts the time spent on page faults", "2.32 to 1.11 ms",
-                "GTX 1080 Ti"},
-       .rule = beats(2.32 / 1.106),
-       .levels = {{thread, time_ratio}},
-       .unless = other_size,
-       .needs = uncounted}};
-  if (!text_sized) {  // nobody asked for what decides them
-    all[0].levels.clear();
-    all[1].levels.clear();
+void print_times(Run& run) {
+  const Timings kernel = run.timer.interleaved(each(kernel_alone));
+  const Timings all = run.timer.interleaved(copies_from_host_to_host());
+  Table table("version", {"kernel, ms", "its spread", "host to host, ms", "its own spread"});
+  for (const Version& version : versions) {
+    const Times &k = kernel[version.name], &a = all[version.name];
+    table.row(version.name,
+              {k.ms_interval(), percent(k.spread()), a.ms_interval(), percent(a.spread())});
   }
-  const Statistics faults = of("prefetched", "GPU fault records");
-  all.push_back(fact(
-      {"05.2a", "prefetching leaves no page fault of the GPU", "none printed", "GTX 1080 Ti"},
-      faults, most(faults) == 0,
-      "at most " + fixed(most(faults), 0) + " in " + std::to_string(faults.repeats) + " runs"));
-  const Statistics small = of("prefetched_to_device", "least transfer");
-  const Statistics large = of("prefetched_to_device", "most transfer");
-  const double block_kib = double(block_bytes) / 1024;
-  all.push_back(
-      fact({"05.2b", "prefetching moves pieces of 2 MiB", "2 of 2 MiB, before 41", "GTX 1080 Ti",
-            pascal},
-           small, least(small) == block_kib && most(large) == block_kib,
-           "pieces of " + fixed(least(small), 0) + " to " + fixed(most(large), 0) + " KiB"));
-  const Statistics before = of("prefetched", "CPU faults");
-  const Statistics after = of("prefetched_both_ways", "CPU faults");
-  all.push_back(fact({"05.3", "prefetching to the host as well leaves no page fault of the host",
-                      "no fault; no table", "GTX 1080 Ti"},
-                     after, most(after) == 0,
-                     fixed(before.median, 0) + " became " + fixed(most(after), 0)));
-  const Statistics moved = of("by_thread_to_device", "transferred");
-  const double once = bytes_of(n) / (1 << 20);
-  all.push_back(fact({"05.6", "duplicate faults are filtered: each page moves once", "", "wiki"},
-                     moved, most(moved) == once,
-                     "512 warps touch each page of 64 KiB; at most " + fixed(most(moved), 2) +
-                         " MiB went to the device, the array has " + fixed(once, 2)));
-  return all;
+  run.print(table);
 }
 
-// ---- what it declares ----
+/// "36", or "88 to 112" if runs differ.
+Cell count_cell(const std::vector<double>& counts) {
+  Cell cell = interval_of_median(counts, 0);
+  if (cell.number.low < cell.number.high)
+    cell.words = digits(cell.number.low) + " to " + digits(cell.number.high);
+  return cell;
+}
 
-Needs needs(const Run& run) { return {.allocated = 16.0 * double(sizes_of(run).back())}; }
+/// As nvprof printed it, and beside it what is expected.
+void print_counts(Run& run, const Version& version, const Runs& runs) {
+  Table table(version.name,
+              {"count", "1080 Ti", "rule", "least KiB", "most KiB", "MiB", "ms", "1080 Ti, ms"});
+  for (const What what : {to_device, to_host, fault_groups, cpu_faults}) {
+    constexpr const char* names[] = {"to device", "to host", "GPU fault groups", "CPU faults"};
+    const auto& [then, then_ms, rule] = version.expected[what];
+    const auto median = [&](double Line::*number, double unit = 1) -> Cell {
+      return interval_of_median(of_each(runs, what, number, unit), 0);
+    };
+    const bool moves = what == to_device || what == to_host;
+    table.row(names[what],
+              {count_cell(of_each(runs, what, &Line::count)), then, rule,
+               moves ? median(&Line::least, KiB) : "", moves ? median(&Line::most, KiB) : "",
+               moves ? median(&Line::bytes, MiB) : "", what == cpu_faults ? "" : median(&Line::ms),
+               then_ms});
+  }
+  run.print(table);
+}
 
-std::vector<Checked> tasks(size_t n) {
-  std::vector<Checked> all;
-  all.push_back(in_device_memory("copy_by_thread", versions[0], n));
-  all.push_back(in_device_memory("copy_by_page", versions[1], n));
-  return all;
+const Claim claims[] = {
+    {.id = "05.1a",
+     .statement = "a warp per page cuts the groups of page faults to a large degree",
+     .source = "24 to 3 on a GTX 1080 Ti"},
+    {.id = "05.1b",
+     .statement = "a warp per page cuts the time spent on page faults",
+     .source = "2.32 to 1.11 ms on a GTX 1080 Ti"},
+    {.id = "05.2a",
+     .statement = "prefetching leaves no page fault of the GPU",
+     .source = "none on a GTX 1080 Ti"},
+    {.id = "05.2b",
+     .statement = "prefetching moves pieces of 2 MiB",
+     .source = "2 MiB on a GTX 1080 Ti",
+     .of = Era::pascal},
+    {.id = "05.3",
+     .statement = "prefetching to the host as well leaves no page fault of the host",
+     .source = "the wiki, no table"},
+    {.id = "05.6",
+     .statement = "duplicate faults are filtered: each page moves once",
+     .source = "the wiki"},
+};
+
+void judge(Run& run, const std::map<std::string, Runs>& runs) {
+  const auto& [fewer_groups, less_time, none_on_gpu, whole_blocks, none_on_host, once] = claims;
+  const Runs& threads = runs.at("stream_thread");
+  const Runs& warps = runs.at("stream_warp");
+  const Runs& prefetched = runs.at("prefetched");
+  const Runs& both_ways = runs.at("both ways");
+
+  run.claim(fewer_groups, much_beats(), times_as_much(threads, warps, fault_groups, &Line::count),
+            "times as many without");
+  run.claim(less_time, beats(), times_as_much(threads, warps, fault_groups, &Line::ms),
+            "times as long without");
+
+  const double groups = most(of_each(prefetched, fault_groups, &Line::count));
+  run.claim_fact(none_on_gpu, groups == 0, "at most " + digits(groups) + " groups");
+  const double smallest = least(of_each(prefetched, to_device, &Line::least));
+  const double largest = most(of_each(prefetched, to_device, &Line::most));
+  run.claim_fact(whole_blocks, smallest == 2 * MiB && largest == 2 * MiB,
+                 bytes_text(smallest) + " to " + bytes_text(largest));
+  const double on_host = most(of_each(both_ways, cpu_faults, &Line::count));
+  run.claim_fact(none_on_host, on_host == 0, "at most " + digits(on_host) + " faults");
+  const double moved = most(of_each(threads, to_device, &Line::bytes));
+  run.claim_fact(once, moved == array_bytes, "at most " + bytes_text(moved) + " of 4 MiB moved");
 }
 
 }  // namespace
 
-extern const Experiment page_faults_experiment{
-    .name = "page_faults",
-    .about = "transfers and faults of four ways to touch pages, counted",
-    .run = run_page_faults,
-    .check_typed = [](const Run& run) { sizes_of(run); },
-    .claims = claims,
-    .needs = needs,
-    .tasks = tasks,
-};
+std::vector<Benchmark> copies_from_host_to_host() { return each(host_to_host); }
+
+void page_faults(Run& run) {
+  run.title(std::to_string(floats) + " floats, copied between managed arrays; the host reads both");
+  const auto give_up = [&](const std::string& why) {
+    run.note(why);
+    for (const Claim& claim : claims) run.claim_skipped(claim, "nothing was counted");
+  };
+  if (const std::string why = nothing_moves_because(run.gpu); !why.empty()) return give_up(why);
+  print_times(run);
+
+  const Counted counted = count_migrations(copies_from_host_to_host(), run.timer.rounds);
+  if (!counted.missing.empty()) return give_up(counted.missing);
+  std::map<std::string, Runs> runs;
+  for (const Version& version : versions) {
+    runs[version.name] = complete(counted.runs.at(version.name));
+    if (runs[version.name].size() < 6) return give_up("CUPTI recorded less than had to move");
+    print_counts(run, version, runs[version.name]);
+  }
+  run.note("medians of " + std::to_string(run.timer.rounds) + " runs, where they differ their 95%");
+  run.note(
+      "a fault names a page; the driver serves a group of them at once; a record of CUPTI is a");
+  run.note("page and how many groups its faults were part of: their sum is what nvprof counted");
+  judge(run, runs);
+}
+
+TEST_CASE("page_faults: the rule gives what nvprof counted") {
+  CHECK(faults_of_a_walk() == 6);
+  for (const Version& version : versions)
+    for (const auto& [then, then_ms, rule] : version.expected)
+      if (std::isfinite(rule) && std::isfinite(then)) CHECK(rule == then);
+}
+
+TEST_CASE("page_faults: both kernels copy all, and nothing beyond, at awkward sizes") {
+  if (skip_without_gpu()) return;
+  for (const auto copy : {by_thread, by_warp})
+    for (const size_t n :
+         {size_t(1), size_t(255), page_floats - 1, page_floats + 1, 9 * page_floats + 33}) {
+      CAPTURE(n);
+      const auto value = [] __device__(size_t i) { return float(hash(i) >> 8); };
+      const auto in = filled<float>(n, value);
+      const GuardedBuffer<float> out(n);
+      copy(in, out, n);
+      CUDA_CHECK_LAUNCH();
+      CHECK(find_mismatch(out, value) == "");
+    }
+}
+
+TEST_CASE("page_faults: what is counted is what must move") {
+  if (skip_without_gpu()) return;
+  if (const std::string why = nothing_moves_because(current_gpu()); !why.empty()) return skip(why);
+  const Counted counted = count_migrations(copies_from_host_to_host(), 2);
+  if (!counted.missing.empty()) return skip(counted.missing);
+  for (const Version& version : versions) {
+    CAPTURE(std::string(version.name));
+    const Runs runs = complete(counted.runs.at(version.name));
+    REQUIRE(!runs.empty());
+    CHECK((runs[0][fault_groups].count == 0) == version.prefetched);
+    CHECK((runs[0][cpu_faults].count == 0) == version.prefetched_back);
+  }
+}

@@ -1,30 +1,30 @@
-// system_memory: can a kernel read memory of malloc, or a file that is mapped with mmap? Where
-// cudaDevAttrPageableMemoryAccess is 1 (HMM of the driver, or ATS of a GH200) it can, without
-// cudaMallocManaged; elsewhere one line says why not. Look at the first pass, whose pages fault,
-// and at the second pass, whose pages have perhaps moved. No text makes a claim.
+// system_memory: does a kernel need managed memory at all? The lecture calls memory "only virtually
+// unified" [PR]. On some systems all of the host's memory is unified: a kernel reads what malloc
+// gave, or a file that mmap mapped, by the host's pointer. The CUDA Programming Guide has names for
+// what a system can do; the first line says which one this is. The text makes no claim.
 //
-//   cmake -S 05_unified_memory -B build/system_memory -DEXPERIMENTS=system_memory
-//   cmake --build build/system_memory && build/system_memory/05_unified_memory
+// Look at the first pass, whose pages lie where the host wrote them, and at the second. Is it as
+// fast as device memory? Then the driver has moved the pages. Where the table has no such row, a
+// kernel that reads memory of malloc ends with an illegal address: ask for the attribute before.
 //
-//   1  sum_words   each thread adds up words of the array
+//   build/release/05_unified_memory/05_unified_memory system_memory
+//
+//   1  sum_words  each thread adds up words of the array
+#include <doctest/doctest.h>
+#include <malloc.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <optional>
+#include <memory>
 
-#include "managed_memory.hpp"
-
-using namespace samples;
+#include "../common/arrays.cuh"
+#include "../common/run.hpp"
 
 namespace {
 
-// ---- kernel ----
-
 constexpr unsigned threads = 256, blocks = 256;
 
-// [sum_words]
 // A warp reads 32 neighbouring words, and moves on by all threads of the grid.
 __global__ void sum_words(unsigned* sums, const unsigned* x, size_t n) {
   const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
@@ -32,209 +32,202 @@ __global__ void sum_words(unsigned* sums, const unsigned* x, size_t n) {
   for (size_t i = tid; i < n; i += gridDim.x * size_t(blockDim.x)) sum += x[i];
   sums[tid] = sum;
 }
-// [/sum_words]
 
-/// Word i of an array that the host wrote: odd, so that no word is left out unseen.
-unsigned word(size_t i) { return unsigned(i * 2654435761u >> 7) | 1; }
-
-/// What each thread adds up, from words to threads.
-std::vector<unsigned> right_sums(size_t n, bool written) {
-  std::vector<unsigned> sums(threads * blocks, 0);
-  for (size_t i = 0; written && i < n; ++i) sums[i % sums.size()] += word(i);
-  return sums;
+/// The paradigm of unified memory, by the attributes of a device (the guide's section 2.4).
+std::string paradigm(bool managed, bool concurrent, bool pageable, bool host_page_tables) {
+  if (!managed) return "no unified memory";
+  if (!concurrent) return "limited unified memory support (Windows, WSL, Tegra)";
+  if (!pageable) return "full support for explicit managed memory allocations only";
+  if (!host_page_tables) return "full support for all allocations, software coherence (HMM)";
+  return "full support for all allocations, hardware coherence (ATS)";
 }
 
-// ---- memory of the host ----
+// ---- four kinds of memory, which the host has written ----
 
-/// Words of malloc. Those that nobody wrote are zero, but nothing stands behind them yet: the
-/// first touch, here the device's, gives them pages.
-class OfMalloc {
- public:
-  OfMalloc(size_t n, bool written)
-      : words_(static_cast<unsigned*>(written ? std::malloc(n * 4) : std::calloc(n, 4))) {
-    if (!words_) throw std::runtime_error("out of host memory");
-    for (size_t i = 0; written && i < n; ++i) words_[i] = word(i);
-  }
-  OfMalloc(OfMalloc&& other) noexcept : words_(std::exchange(other.words_, nullptr)) {}
-  OfMalloc& operator=(OfMalloc&&) = delete;
-  ~OfMalloc() { std::free(words_); }
-  const unsigned* data() const { return words_; }
+using Words = std::shared_ptr<unsigned>;  ///< the last owner gives the memory back
 
- private:
-  unsigned* words_;
-};
-
-/// A file of n words, mapped for reading. Its name is removed at once: the file goes with the
-/// mapping, however the program ends.
-class MappedFile {
- public:
-  explicit MappedFile(size_t n) : bytes_(n * 4) {
-    std::string name = (std::filesystem::temp_directory_path() / "words.XXXXXX").string();
-    const int file = mkstemp(name.data());
-    if (file < 0) throw std::runtime_error("no file can be made at " + name);
-    unlink(name.c_str());
-    std::vector<unsigned> words(n);
-    for (size_t i = 0; i < n; ++i) words[i] = word(i);
-    const char* next = reinterpret_cast<const char*>(words.data());
-    size_t left = bytes_;
-    while (left > 0) {
-      const ssize_t written = write(file, next, left);
-      if (written <= 0) break;
-      next += written;
-      left -= size_t(written);
-    }
-    if (left == 0) mapped_ = mmap(nullptr, bytes_, PROT_READ, MAP_PRIVATE, file, 0);
-    close(file);
-    if (mapped_ == MAP_FAILED) throw std::runtime_error("the file " + name + " cannot be mapped");
-  }
-  MappedFile(MappedFile&& other) noexcept
-      : bytes_(other.bytes_), mapped_(std::exchange(other.mapped_, MAP_FAILED)) {}
-  MappedFile& operator=(MappedFile&&) = delete;
-  ~MappedFile() {
-    if (mapped_ != MAP_FAILED) munmap(mapped_, bytes_);
-  }
-  const unsigned* data() const { return static_cast<const unsigned*>(mapped_); }
-
- private:
-  size_t bytes_;
-  void* mapped_ = MAP_FAILED;
-};
-
-// ---- rows ----
-
-enum class Kind { malloc, file, managed };
-
-struct Source {
-  const char *key, *words;
-  Kind kind;
-  bool written = true;  ///< by the host, before
-  bool again = false;   ///< the second pass is timed
-};
-
-// [sources]
-const Source sources[] = {
-    {"malloc_first", "malloc, first pass", Kind::malloc},
-    {"malloc_again", "malloc, second pass", Kind::malloc, true, true},
-    {"malloc_untouched", "malloc, never touched", Kind::malloc, false},
-    {"file_first", "mmapped file, first pass", Kind::file},
-    {"file_again", "mmapped file, second pass", Kind::file, true, true},
-    {"managed_first", "managed, first pass", Kind::managed},
-    {"managed_again", "managed, second pass", Kind::managed, true, true},
-    {"managed_untouched", "managed, never touched", Kind::managed, false},
-};
-// [/sources]
-
-/// Fresh memory for one measurement.
-struct Fresh {
-  std::optional<OfMalloc> of_malloc;
-  std::optional<MappedFile> file;
-  std::optional<Managed<unsigned>> managed;
-  std::optional<DeviceBuffer<unsigned>> sums;
-  const unsigned* x = nullptr;
-
-  void take(const Source& source, size_t n) {
-    sums.emplace(threads * blocks);
-    if (source.kind == Kind::malloc) x = of_malloc.emplace(n, source.written).data();
-    if (source.kind == Kind::file) x = file.emplace(n).data();
-    if (source.kind == Kind::managed) {
-      x = managed.emplace(n).data();
-      for (size_t i = 0; source.written && i < n; ++i) (*managed)[i] = word(i);
-    }
-    if (source.again) add_up(n);
-  }
-  void add_up(size_t n) {
-    sum_words<<<blocks, threads>>>(sums->data(), x, n);
-    CUDA_CHECK_LAUNCH();
-    wait_for_device();
-  }
-  void give_back() {
-    of_malloc.reset();
-    file.reset();
-    managed.reset();
-    sums.reset();
-  }
-};
-
-size_t differing(const std::vector<unsigned>& found, const std::vector<unsigned>& right) {
-  size_t wrong = 0;
-  for (size_t t = 0; t < right.size(); ++t) wrong += found[t] != right[t];
-  return wrong;
+void write(unsigned* words, size_t n) {
+  for (size_t i = 0; i < n; ++i) words[i] = hash(i);
 }
 
-Task task_of(const Source& source, size_t n) {
-  const Shared memory(Fresh{});
-  Task task{source.key,
-            [memory, n] { memory->add_up(n); },
-            {[memory] { memory->sums->poison(); },
-             [memory, &source, n] {
-               return differing(memory->sums->to_host(), right_sums(n, source.written));
-             },
-             ""},
-            true};
-  if (source.kind == Kind::managed && !source.written)
-    task.check = unchecked("managed memory that nobody wrote may hold anything");
-  task.enter = [memory, &source, n] {
-    memory->give_back();
-    memory->take(source, n);
+Words of_malloc(size_t n) {
+  auto* words = static_cast<unsigned*>(std::malloc(n * sizeof(unsigned)));
+  if (!words) throw std::runtime_error("out of host memory");
+  write(words, n);
+  const auto give_back = [](unsigned* p) {
+    std::free(p);
+    malloc_trim(0);  // else the next malloc may get the same pages, and they may have moved
   };
-  task.leave = [memory] { memory->give_back(); };
-  return task;
+  return {words, give_back};
 }
+
+Words of_file(size_t n) {
+  const size_t bytes = n * sizeof(unsigned);
+  const Words words = of_malloc(n);
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::tmpfile(), std::fclose);
+  if (!file || std::fwrite(words.get(), 1, bytes, file.get()) != bytes || std::fflush(file.get()))
+    throw std::runtime_error("a temporary file cannot be written");
+  void* mapped = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fileno(file.get()), 0);
+  if (mapped == MAP_FAILED) throw std::runtime_error("a temporary file cannot be mapped");
+  return {static_cast<unsigned*>(mapped), [bytes](unsigned* p) { munmap(p, bytes); }};
+}
+
+Words of_managed(size_t n) {
+  unsigned* words = nullptr;
+  CUDA_CHECK(cudaMallocManaged(&words, n * sizeof(unsigned)));
+  write(words, n);
+  return {words, cudaFree};
+}
+
+Words of_device(size_t n) {
+  const Words words = of_malloc(n);
+  unsigned* copy = nullptr;
+  CUDA_CHECK(cudaMalloc(&copy, n * sizeof(unsigned)));
+  CUDA_CHECK(cudaMemcpy(copy, words.get(), n * sizeof(unsigned), cudaMemcpyHostToDevice));
+  return {copy, cudaFree};
+}
+
+struct Kind {
+  std::string name;
+  Words (*allocate)(size_t n);
+  bool pageable = false;
+  bool readable(const cudaDeviceProp& gpu) const {
+    if (pageable) return gpu.pageableMemoryAccess;
+    return allocate != of_managed || gpu.managedMemory;
+  }
+};
+const Kind kinds[] = {{"malloc", of_malloc, true},
+                      {"mmapped file", of_file, true},
+                      {"managed", of_managed},
+                      {"cudaMalloc", of_device}};
 
 // ---- the experiment ----
 
-size_t words_of(const Run& run) { return size_t(1) << (run.quick ? 18 : run.full ? 24 : 22); }
-
-/// Why a row is not there; empty if it is.
-std::string missing(const Source& source, const Abilities& can) {
-  if (source.kind == Kind::managed)
-    return can.managed && can.on_demand ? "" : "no managed memory whose pages move on demand";
-  return can.pageable ? "" : "cudaDevAttrPageableMemoryAccess is 0: no HMM, no ATS";
+/// What each thread adds up, of n words.
+std::vector<unsigned> sums_of_words(size_t n) {
+  std::vector<unsigned> sums(blocks * threads, 0);
+  for (size_t i = 0; i < n; ++i) sums[i % sums.size()] += hash(i);
+  return sums;
 }
 
-void run_system_memory(const Run& run) {
-  const size_t n = words_of(run);
-  const double bytes = double(n) * sizeof(unsigned);
-  run.report.begin("system_memory", "a kernel adds up " + std::to_string(n) + " words, " +
-                                        bytes_text(bytes) + ", of the host's own memory");
-  const Abilities can = ask_abilities(run);
-  Sheet sheet(run, "memory", {milliseconds(3), spread(), gigabytes_per_second(1)});
-  for (const Source& source : sources)
-    sheet.add({.ref = source.key,
-               .words = source.words,
-               .bytes = bytes,
-               .model = Model::host,
-               .missing = missing(source, can)});
-  sheet.measure(Timing::in_turn,
-                [n](const Row& row) { return task_of(*with_key(sources, row.ref), n); });
-  sheet.print({"no prediction: what the driver does at a fault is not documented"});
-}
+/// A kernel's passes over n words.
+struct Passes {
+  size_t n;
+  std::vector<unsigned> right = sums_of_words(n);
+  GuardedBuffer<unsigned> sums{blocks * threads};
+  DeviceBuffer<char> other{2 * size_t(current_gpu().l2CacheSize) + 1};  ///< fills the L2
 
-Needs needs(const Run& run) { return {.allocated = 4.0 * double(words_of(run)) + (1 << 20)}; }
+  void pass(const Words& words) const {
+    sum_words<<<blocks, threads>>>(sums, words.get(), n);
+    CUDA_CHECK_LAUNCH();
+    CUDA_CHECK(cudaDeviceSynchronize());
+  }
+  std::string find_error() const {
+    const std::vector<unsigned> found = sums.to_host();
+    const auto value = [this](size_t i) { return right[i]; };
+    const std::string error = find_mismatch_on_host(found.data(), found.size(), value);
+    return error.empty() ? guard_error(sums) : error;
+  }
+};
 
-/// The kernel in device memory.
-std::vector<Checked> tasks(size_t n) {
-  std::vector<unsigned> words(n);
-  for (size_t i = 0; i < n; ++i) words[i] = word(i);
-  const Shared x(DeviceBuffer<unsigned>{words});
-  const Shared sums(DeviceBuffer<unsigned>(threads * blocks));
-  Task task{"sum_words",
-            [x, sums, n] { sum_words<<<blocks, threads>>>(sums->data(), x->data(), n); },
-            {[sums] { sums->poison(); },
-             [sums, n] { return differing(sums->to_host(), right_sums(n, true)); }, ""}};
-  return {{task, threads * blocks, [sums] {
-             std::vector<unsigned> changed = sums->to_host();
-             ++changed[changed.size() / 3];
-             sums->copy_from(changed);
-           }}};
+/// The first or the second pass over new memory. `passes` must outlive it.
+Benchmark passing(const Kind& kind, bool second, const Passes& passes) {
+  const auto words = std::make_shared<Words>();
+  const auto before = [words, &kind, second, &passes] {
+    words->reset();
+    *words = kind.allocate(passes.n);
+    if (second) passes.pass(*words);
+    CUDA_CHECK(cudaMemset(passes.other, 0, passes.other.bytes()));
+    CUDA_CHECK(cudaDeviceSynchronize());
+  };
+  return {.name = kind.name + (second ? ", second" : ", first"),
+          .work = [words, &passes] { passes.pass(*words); },
+          .check = {[&passes] { passes.sums.poison(); }, [&passes] { return passes.find_error(); }},
+          .on_host = true,
+          .before = before};
 }
 
 }  // namespace
 
-extern const Experiment system_memory_experiment{
-    .name = "system_memory",
-    .about = "memory of malloc and a mapped file, read by a kernel where the driver allows it",
-    .run = run_system_memory,
-    .needs = needs,
-    .tasks = tasks,
-};
+void system_memory(Run& run) {
+  const Passes passes{size_t(1) << (run.quick ? 19 : 21)};
+  const double bytes = double(passes.n) * sizeof(unsigned);
+  const cudaDeviceProp& gpu = run.gpu;
+  run.title("a kernel adds up " + bytes_text(bytes) + " that the host wrote");
+  run.note("this machine: " + paradigm(gpu.managedMemory, gpu.concurrentManagedAccess,
+                                       gpu.pageableMemoryAccess,
+                                       gpu.pageableMemoryAccessUsesHostPageTables));
+  std::vector<Benchmark> benchmarks;
+  for (const Kind& kind : kinds)
+    for (const bool second : {false, true})
+      if (kind.readable(gpu)) benchmarks.push_back(passing(kind, second, passes));
+  const auto group = [&](const Timer::Measure& measure) { measure(benchmarks); };
+  const Timings timed = run.timer.with_fresh_memory(group, 2);
+
+  Table table("memory", {"first pass, ms", "first, GB/s", "second pass, ms", "second, GB/s"});
+  for (const Kind& kind : kinds) {
+    if (!kind.readable(gpu)) {
+      table.missing(kind.name, "a kernel cannot read it here");
+      continue;
+    }
+    const Times& first = timed[kind.name + ", first"];
+    const Times& second = timed[kind.name + ", second"];
+    table.row(kind.name, {first.ms_interval(), first.gbs_interval(bytes), second.ms_interval(),
+                          second.gbs_interval(bytes)});
+  }
+  run.print(table);
+  if (!gpu.pageableMemoryAccess)
+    run.note(
+        "cudaDevAttrPageableMemoryAccess is 0: neither the driver (HMM) nor hardware (ATS) does "
+        "it");
+  run.note("before each pass other data fill the L2; a time includes the launch and the waiting");
+}
+
+TEST_CASE("system_memory: the paradigms, by hand") {
+  CHECK(paradigm(true, true, true, true).ends_with("(ATS)"));               // a GH200
+  CHECK(paradigm(true, true, true, false).ends_with("(HMM)"));              // open kernel modules
+  CHECK(paradigm(true, true, false, false).ends_with("allocations only"));  // Linux without
+  CHECK(paradigm(true, false, false, false).starts_with("limited"));        // Windows
+  CHECK(paradigm(true, false, true, true).starts_with("limited"));          // a Tegra
+  CHECK(paradigm(false, false, false, false) == "no unified memory");
+}
+
+TEST_CASE("system_memory: each thread's sum, by hand") {
+  constexpr size_t all = blocks * threads;
+  const std::vector<unsigned> sums = sums_of_words(all + 1);
+  CHECK(sums[0] == hash(0) + hash(all));
+  CHECK(sums[1] == hash(1));
+  CHECK(sums_of_words(1)[1] == 0);
+}
+
+TEST_CASE("system_memory: memory of malloc and a mapped file hold the words") {
+  for (const Kind& kind : kinds)
+    for (const size_t n : {1, 1009, 100003})
+      if (kind.pageable)
+        CHECK(find_mismatch_on_host(kind.allocate(n).get(), n, [](size_t i) { return hash(i); }) ==
+              "");
+}
+
+/// Both passes over this memory are right, and a missing one is noticed.
+static void check_passes(const Kind& kind) {
+  for (const size_t n : {1, 1009, 65537, 1000003}) {
+    CAPTURE(kind.name);
+    CAPTURE(n);
+    const Passes passes{n};
+    CHECK(passes.find_error() != "");
+    for (const bool second : {false, true}) require_right(passing(kind, second, passes));
+  }
+}
+
+TEST_CASE("system_memory: a kernel adds up managed memory and that of cudaMalloc") {
+  if (skip_without_gpu()) return;
+  for (const Kind& kind : kinds)
+    if (!kind.pageable && kind.readable(current_gpu())) check_passes(kind);
+}
+
+TEST_CASE("system_memory: a kernel adds up memory of malloc and a mapped file") {
+  if (skip_without_gpu()) return;
+  if (!current_gpu().pageableMemoryAccess) return skip("a kernel cannot read pageable memory here");
+  for (const Kind& kind : kinds)
+    if (kind.pageable) check_passes(kind);
+}

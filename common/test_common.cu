@@ -170,7 +170,7 @@ TEST_CASE("digits: three or four, and no exponent") {
   CHECK(bar(0.5).words == "█████");
 }
 
-TEST_CASE("table: numbers are saved with their interval, words are not; one cell per column") {
+TEST_CASE("table: numbers are saved with their interval, words are not, one cell per column") {
   Run run;
   run.begin_experiment("stride");
   Table table("stride, words", {"GB/s", "says"});
@@ -236,7 +236,7 @@ TEST_CASE("find_mismatch: one changed element, and one byte behind the end, are 
   CHECK(find_mismatch(out, value) == "something was written behind the end");
 }
 
-TEST_CASE("find_mismatch: of an array that the host reads; NaN equals nothing") {
+TEST_CASE("find_mismatch: of an array that the host reads, NaN equals nothing") {
   const float array[] = {0, 1, 7, 3, NAN};
   const auto value = [](size_t i) { return float(i); };
   CHECK(find_mismatch_on_host(array, 2, value) == "");

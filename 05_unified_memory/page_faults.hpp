@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "../../common/timing.hpp"
+#include "../common/timing.hpp"
 
 /// The four versions of the copy, each from inputs on the host to results there.
 std::vector<Benchmark> copies_from_host_to_host();

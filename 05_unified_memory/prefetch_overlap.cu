@@ -14,8 +14,8 @@
 
 #include <algorithm>
 
-#include "../../common/arrays.cuh"
-#include "../../common/run.hpp"
+#include "../common/arrays.cuh"
+#include "../common/run.hpp"
 #include "managed_memory.hpp"
 
 namespace {
