@@ -149,7 +149,7 @@ void Run::judged(const Claim& claim, Verdict verdict, const std::string& here,
   std::cout << "  " << id << text(verdict) << ": " << claim.statement << '\n';
   std::cout << "         here: " << here << '\n';
   std::cout << "         source: " << claim.source << '\n';
-  save("claim", claim.id, text(verdict), number);
+  save("claim", claim.id + ": " + claim.statement, text(verdict), number);
 }
 
 void Run::claim(const Claim& claim, const Rule& rule, const Timings& timings,

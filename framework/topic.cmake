@@ -55,7 +55,7 @@ function(add_sample topic)
   endforeach()
   add_old_executable(${topic} ${sources})
   target_compile_definitions(${topic} PRIVATE SAMPLE_RESULTS_DIR="${CMAKE_CURRENT_SOURCE_DIR}/results" SAMPLE_INSTALLED_RESULTS="")
-  set_property(GLOBAL APPEND PROPERTY SAMPLES ${topic})
+  set_property(GLOBAL APPEND PROPERTY OLD_SAMPLES ${topic})
   target_link_libraries(${topic} PRIVATE framework_checks)
   doctest_discover_tests(${topic} TEST_PREFIX "'${topic}: '" PROPERTIES LABELS ${topic} SKIP_RETURN_CODE 77 TIMEOUT 300)
 

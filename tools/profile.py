@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Counts a topic's launches with Nsight Compute, beside what the program predicts: sectors per request of a warp.
+
+    tools/profile.py build/release/04_bandwidth/04_bandwidth [experiment ...]
+
+Each piece of work that is checked stands in an NVTX range with its name. Where counters are forbidden ncu says so:
+https://developer.nvidia.com/ERR_NVGPUCTRPERM. The exit code is 1 if a count differs by more than 1%, or nothing was counted.
+"""
+import csv
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import results
+
+COUNTER = "l1tex__t_%s_pipe_lsu_mem_global_op_%s.sum"
+PREDICTED = {"load": "ld", "store": "st", "sectors/request": "ld"}  # a table's column: what it predicts
+
+
+def lines_of(output):
+    """ncu's table of a run: [{column: text}], without the line of units."""
+    rows = list(csv.reader(line for line in output.splitlines() if line.startswith('"')))
+    return [dict(zip(rows[0], row)) for row in rows[2:]]
+
+
+def counted(rows):
+    """{(work, "ld" or "st"): sectors per request}, of all launches with that name."""
+    sums = {}
+    for row in rows:
+        for op in ("ld", "st"):
+            sums.setdefault((row["Kernel Name"], op), [0, 0])
+            for i, what in enumerate(("sectors", "requests")):
+                sums[row["Kernel Name"], op][i] += float(row[COUNTER % (what, op)].replace(",", ""))
+    return {key: sectors / requests for key, (sectors, requests) in sums.items() if requests}
+
+
+def compared(experiment, saved, counts):
+    """[(work, column, predicted, counted)]: a row's work has the row's name, or the experiment's and the row's."""
+    pairs = []
+    for of, _, row, column, value, _, _ in saved:
+        for work in (row, experiment + " " + row):
+            if of == experiment and column in PREDICTED and (work, PREDICTED[column]) in counts:
+                pair = (work, column, value, counts[work, PREDICTED[column]])
+                if pair not in pairs:
+                    pairs.append(pair)
+    return pairs
+
+
+def profile(program, experiment, folder):
+    """Prints one experiment's counts; (how many were compared, how many differ)."""
+    saved = os.path.join(folder, "saved.csv")
+    metrics = ",".join(COUNTER % (what, op) for what in ("sectors", "requests") for op in ("ld", "st"))
+    done = subprocess.run(["ncu", "--csv", "--page", "raw", "--clock-control", "none", "--nvtx", "--nvtx-include", "regex:.*/",
+                           "--print-nvtx-rename", "kernel", "--metrics", metrics, program, experiment, "--quick", "--csv", saved],
+                          text=True, capture_output=True)
+    rows = lines_of(done.stdout)
+    if not rows or not os.path.exists(saved):
+        print("%s: nothing was counted: %s" % (experiment, ((done.stdout + done.stderr).strip().splitlines() or ["ncu says nothing"])[-1]))
+        return 0, 0
+    pairs = compared(experiment, results.read(saved)[1], counted(rows))
+    for work, column, value, count in pairs:
+        print("%-44s %-16s %8.2f predicted %8.2f counted%s" % (work, column, value, count, "" if same(value, count) else "  DIFFERS"))
+    return len(pairs), sum(not same(value, count) for _, _, value, count in pairs)
+
+
+def same(predicted, count):
+    return abs(predicted - count) <= 0.01 * predicted
+
+
+def main():
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__.split("\n\n")[1].strip())
+    program = sys.argv[1]
+    if not shutil.which("ncu"):
+        sys.exit("profile.py: ncu (Nsight Compute) is not on the PATH")
+    listed = subprocess.run([program, "--list"], text=True, capture_output=True) if os.access(program, os.X_OK) else None
+    if listed is None or listed.returncode:
+        sys.exit("profile.py: '%s' is no program of a topic" % program)
+    experiments = sys.argv[2:] or [line.split()[0] for line in listed.stdout.splitlines() if line]
+    with tempfile.TemporaryDirectory() as folder:
+        sums = [profile(program, experiment, folder) for experiment in experiments]
+    compared_all, different = map(sum, zip(*sums))
+    print("%d counts equal the predictions, %d differ" % (compared_all - different, different))
+    sys.exit(0 if compared_all and not different else 1)
+
+
+if __name__ == "__main__":
+    main()

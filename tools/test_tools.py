@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Checks of the tools, without a GPU."""
+import contextlib
+import io
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import pages
+import profile as profile_tool
+import report
+import results
+
+TOOLS = Path(__file__).resolve().parent
+SAVED = '''# 03_access_patterns on NVIDIA <H200>, compute capability 9.0, CUDA 13.0, 2026-11-24
+experiment,table,row,column,value,low,high
+stride,"stride, words",1,sectors/request,4,4,4
+stride,"stride, words",1,GB/s,4499,4490,4510
+stride,"stride, words",8,GB/s,562.4,560,565
+stride,claim,"03.1: a <b> ""c""",holds,1.5,1.4,1.6
+stride,claim,03.2: d,not judged,,,
+'''
+
+
+class InAFolder(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = Path(self.temporary.name)
+
+    def tearDown(self):
+        self.temporary.cleanup()
+
+    def file(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+
+class Results(InAFolder):
+    def test_reads_what_was_saved(self):
+        heading, rows = results.read(self.file("x.csv", SAVED))
+        self.assertEqual(results.gpu_of(heading), "NVIDIA <H200>")
+        self.assertEqual(rows[1], ("stride", "stride, words", "1", "GB/s", 4499, 4490, 4510))
+        self.assertEqual(rows[4][4:], (None, None, None))
+
+    def test_bad_files_end_with_one_line(self):
+        for text in ("", "x\n", SAVED + "a,b\n", SAVED.replace("4499", "many")):
+            with self.assertRaises(SystemExit) as end:
+                results.read(self.file("x.csv", text))
+            self.assertEqual(str(end.exception).count("\n"), 0)
+        with self.assertRaises(SystemExit):
+            results.read(self.folder / "missing.csv")
+
+
+class Report(InAFolder):
+    def test_everything_is_there_and_escaped(self):
+        text = report.page([results.read(self.file("x.csv", SAVED))])
+        for part in ("NVIDIA &lt;H200&gt;", "03.1: a &lt;b&gt; &quot;c&quot;", "1.5 [1.4, 1.6]", "not judged", "4499", "--share:100.0%"):
+            self.assertIn(part, text)
+        self.assertNotIn("<b>", text)
+
+    def test_two_gpus_stand_side_by_side(self):
+        other = SAVED.replace("<H200>", "T4").replace("4499", "300")
+        text = report.page([results.read(self.file("x.csv", SAVED)), results.read(self.file("y.csv", other))])
+        self.assertIn("GB/s, NVIDIA T4", text)
+        self.assertLess(text.index(">4499<"), text.index(">300<"))
+
+    def test_the_command_line(self):
+        done = subprocess.run([TOOLS / "report.py", "--output", self.folder / "no" / "x.html", self.file("x.csv", SAVED)],
+                              text=True, capture_output=True)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
+
+
+class Profile(unittest.TestCase):
+    def test_counts_are_summed_by_name_and_compared_by_row(self):
+        names = [profile_tool.COUNTER % (what, op) for what in ("sectors", "requests") for op in ("ld", "st")]
+        head = ",".join('"%s"' % name for name in ["ID", "Kernel Name", *names])
+        ncu = "==PROF== x\n%s\n%s\n" % (head, ",".join('""' for _ in range(6)))
+        ncu += '"0","stride 1","1,024","0","256","0"\n"1","stride 1","1024","32","256","1"\n"2","other","3","0","1","0"\n'
+        counts = profile_tool.counted(profile_tool.lines_of(ncu))
+        self.assertEqual(counts, {("stride 1", "ld"): 4, ("stride 1", "st"): 32, ("other", "ld"): 3})
+        saved = [("stride", "t", "1", "sectors/request", 4.0, 4.0, 4.0), ("stride", "t", "other", "load", 5.0, 5.0, 5.0),
+                 ("offset", "t", "1", "load", 9.0, 9.0, 9.0)]
+        self.assertEqual(profile_tool.compared("stride", saved, counts),
+                         [("stride 1", "sectors/request", 4.0, 4.0), ("other", "load", 5.0, 3.0)])
+        self.assertFalse(profile_tool.same(5.0, 3.0))
+
+    def test_bad_command_lines_end_with_one_line(self):
+        for arguments in ([], ["missing"]):
+            done = subprocess.run([TOOLS / "profile.py", *arguments], text=True, capture_output=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertNotIn("Traceback", done.stderr)
+
+
+class Pages(InAFolder):
+    CODE = """// ---- kernels ----
+
+// Reads.
+// Twice.
+template <class T>
+__global__ void read(const T* in) {
+  if (in) {
+    in[0];
+  }
+}
+void one() { read(nullptr); }
+#define SIZE 7
+"""
+
+    def test_code_by_name(self):
+        path = self.file("x.cu", self.CODE)
+        self.assertEqual(pages.function(path, "read"), self.CODE[self.CODE.index("// Reads"):self.CODE.index("void one")].strip())
+        self.assertEqual(pages.function(path, "one"), "void one() { read(nullptr); }")
+        self.assertEqual(pages.function(path, "SIZE"), "#define SIZE 7")
+        with self.assertRaises(pages.Stale):
+            pages.function(path, "write")
+
+    def test_output_by_experiment_and_words(self):
+        self.file("results/nvidia-h200.txt", "x on H200, y\n\n== a: t\n  one  1\n  two\n\n  three\n\n== b: u\n  four\n\nclaims: z\n")
+        self.assertEqual(pages.output(self.folder, "a", ""), "  one  1\n  two\n\n  three")
+        self.assertEqual(pages.output(self.folder, "a", "two"), "  two")
+        self.assertEqual(pages.output(self.folder, "b", "four"), "  four")
+        for experiment, words in (("a", "four"), ("c", "")):
+            with self.assertRaises(pages.Stale):
+                pages.output(self.folder, experiment, words)
+
+    def test_blocks_are_filled_and_stale_ones_seen(self):
+        self.file("x.cu", self.CODE)
+        page = self.file("README.md", "a\n<!-- code: x.cu one -->\nold\n<!-- end -->\nb\n")
+        text = pages.filled(page)
+        self.assertEqual(text, "a\n<!-- code: x.cu one -->\n```cpp\nvoid one() { read(nullptr); }\n```\n<!-- end -->\nb\n")
+        page.write_text(text)
+        self.assertEqual(pages.filled(page), text)
+
+    def test_claims_of_a_run(self):
+        path = self.file("x.txt", "  05.1a  holds, weaker: it is so\n         here: 1.5x\n         source: the wiki\n")
+        self.assertEqual(pages.claims(path), {"05.1a": ["holds, weaker", "it is so", "1.5x", "the wiki"]})
+
+    def test_dead_links(self):
+        self.file("b.md", "## What `is` it?\n")
+        page = self.file("a.md", "[x](b.md#what-is-it) [y](b.md#no) [z](c.md) [w](https://example.org)\n")
+        self.assertEqual(list(pages.dead_links(page)), ["no heading b.md#no", "no file c.md"])
+
+
+if __name__ == "__main__":
+    unittest.main()
