@@ -24,38 +24,27 @@ constexpr unsigned chart_end = 2048, few_end = 1024;  // blocks; the study looks
 constexpr unsigned peaks[] = {256, 512, 640, 768};    // of the study's chart
 constexpr Launch small_launches[] = {{32, 256}, {64, 128}};  // near the best, as the study says
 
-/// What decides where the rate may step.
+/// Blocks of 192 threads that fit on the GPU at once, and its multiprocessors.
 struct Places {
-  unsigned multiprocessors, at_once;  ///< at_once: blocks that fit on all of them
+  unsigned at_once, multiprocessors;
 };
+/// As full as the study's small launches were: 8192 of the 12288 threads that fit.
+unsigned two_thirds(Places p) { return 2 * p.at_once / 3; }
 
 /// Rows of the table: the texts' numbers of blocks, and where a round or a row more begins.
 std::set<unsigned> printed(unsigned rows, Places p) {
-  const unsigned eleven_rows = ceil_div(rows, 11);  // from here on no block has a twelfth
-  std::set<unsigned> counts = {100,
-                               1000,
-                               few_end,
-                               eleven_rows - 1,
-                               eleven_rows,
-                               1280,
-                               chart_end,
-                               2 * p.at_once / 3,  // as full as the study's small launches were
-                               p.multiprocessors,
-                               p.multiprocessors + 1,
-                               p.at_once,
-                               p.at_once + 1,
-                               2 * p.at_once,
-                               2 * p.at_once + 1};
+  const unsigned eleven_rows = ceil_div(rows, 11);  // from here on no block has a twelfth row
+  std::set<unsigned> counts = {100, 1000, few_end, 1280, chart_end, two_thirds(p)};
   counts.insert(std::begin(peaks), std::end(peaks));
+  counts.insert({eleven_rows - 1, eleven_rows});
+  for (const unsigned b : {p.multiprocessors, p.at_once, 2 * p.at_once}) counts.insert({b, b + 1});
   return counts;
 }
 
-/// Numbers of blocks that leave no multiprocessor idle; one block more may be slower.
-constexpr unsigned per_multiprocessor[] = {1, 2, 4, 6, 8};
-
+/// And more numbers that leave no multiprocessor idle, beside which one block more may be slower.
 std::set<unsigned> swept(unsigned rows, Places p) {
   std::set<unsigned> counts = printed(rows, p);
-  for (const unsigned k : per_multiprocessor)
+  for (const unsigned k : {2, 4, 6, 8})
     counts.insert({k * p.multiprocessors, k * p.multiprocessors + 1});
   counts.insert({1536, 1792});
   return counts;
@@ -136,7 +125,7 @@ void print_sweep(Run& run, const Timings& timed, const std::set<unsigned>& count
 
 void blocks(Run& run) {
   const Array array = study_array(run);
-  const Places p = {unsigned(run.gpu.multiProcessorCount), blocks_at_once(run, block_threads)};
+  const Places p = {blocks_at_once(run, block_threads), unsigned(run.gpu.multiProcessorCount)};
   run.title("sum by rows of " + std::to_string(array.rows) + " x " + std::to_string(array.columns) +
             " floats by blocks of 192 threads, " + std::to_string(p.at_once) + " fit at once");
   const std::set<unsigned> counts = swept(array.rows, p);
@@ -158,7 +147,7 @@ void blocks(Run& run) {
   const Timings again = timer.interleaved(compared);
   const std::string best = name_of(found.best);
   run.note("best up to 2048: " + best + ", " + digits(again[best].gbs(array.bytes())) +
-           " GB/s when timed again; two thirds of what fits: " + name_of(2 * p.at_once / 3));
+           " GB/s when timed again; two thirds of what fits: " + name_of(two_thirds(p)));
 
   const std::string figure = ", on the 8800 GTX";
   run.claim({"04.7a", "few blocks: from a number to the next the rate jumps down by 15 to 20%",
@@ -262,7 +251,7 @@ TEST_CASE("blocks: what a sweep finds, by hand") {
 TEST_CASE("blocks: the sweep has what the claims compare, on GPUs of every size") {
   for (const unsigned multiprocessors : {1, 16, 46, 132, 300}) {
     CAPTURE(multiprocessors);
-    const Places p = {multiprocessors, 10 * multiprocessors};
+    const Places p = {10 * multiprocessors, multiprocessors};
     const std::set<unsigned> counts = swept(12288, p);
     CHECK(printed(12288, p).size() <= 18);
     CHECK(*counts.begin() > 0);

@@ -54,8 +54,8 @@ unsigned last_with_two(int threads_per_multiprocessor) {
 
 std::set<unsigned> swept(bool quick, unsigned two_fit) {
   std::set<unsigned> counts = printed;
-  for (const std::vector<Pair>& pairs : {beside_16, beside_8, beside_4, beside_32})
-    for (const Pair& pair : pairs) counts.insert({pair.slow, pair.fast});
+  for (const std::vector<Pair>* pairs : {&beside_16, &beside_8, &beside_4, &beside_32})
+    for (const Pair& pair : *pairs) counts.insert({pair.slow, pair.fast});
   if (two_fit) counts.insert({two_fit, two_fit + 32});
   for (unsigned t = 32; t <= 1024 && !quick; t += 32) counts.insert(t);
   return counts;
@@ -200,7 +200,7 @@ TEST_CASE("threads: what is compared are multiples and the numbers beside them")
 }
 
 TEST_CASE("threads: the two references agree, and sums are exact") {
-  for (const Launch launch : {Launch{1, 33}, Launch{5, 16}, Launch{200, 3}})
+  for (const Launch launch : std::initializer_list<Launch>{{1, 33}, {5, 16}, {200, 3}})
     for (const unsigned rows : {1, 7, 101}) {
       const std::vector<float> right = right_sums(launch, rows, 257);
       for (size_t t = 0; t < right.size(); ++t)
