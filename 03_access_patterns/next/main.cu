@@ -1,0 +1,12 @@
+#include "../../common/run.hpp"
+
+void stride(Run&);
+
+int main(int argc, char** argv) {
+  return run_topic(argc, argv,
+                   {"03_access_patterns",
+                    "which bytes move for the bytes that a warp wants",
+                    {
+                        {"stride", stride, "reading every word, every second, up to every 64th"},
+                    }});
+}
