@@ -1,6 +1,7 @@
 #include "../../common/run.hpp"
 
 void stride(Run&);
+void structs(Run&);
 
 int main(int argc, char** argv) {
   return run_topic(argc, argv,
@@ -8,5 +9,6 @@ int main(int argc, char** argv) {
                     "which bytes move for the bytes that a warp wants",
                     {
                         {"stride", stride, "reading every word, every second, up to every 64th"},
+                        {"structs", structs, "an array of structures, and a structure of arrays"},
                     }});
 }
