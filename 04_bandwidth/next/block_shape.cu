@@ -1,11 +1,10 @@
 // block_shape: which shape should a block have, and does a diagonal order of the blocks help? The
 // wiki transposes 2048 x 2048 floats on a GTX 1080 Ti in blocks of several shapes [LC 4]. In the
-// book behind it, row -> column gains when the blocks work along diagonals of the matrix; in the
-// wiki's chart the gain depends on the shape.
+// book behind it the diagonal speeds up row -> column; in the wiki's chart the shape decides how
+// much.
 //
-// Look at the sectors of the stores, which depend on the shape alone: beyond the L2 blocks of 8 x
-// 32 are four times as fast as blocks of 32 x 8. Then look at the diagonal, in the L2 and beyond
-// it. At last look at what the wiki's own formula leaves out.
+// Look at the sectors of the stores, which depend on the shape alone: beyond the L2, 8 x 32 is
+// four times as fast as 32 x 8 (H200). Then look at the diagonal, in the L2 and beyond it.
 //
 //   build/release/04_bandwidth/04_bandwidth block_shape
 //
