@@ -4,6 +4,7 @@ void peak(Run&);
 void in_flight(Run&);
 void transpose(Run&);
 void block_shape(Run&);
+void sum(Run&);
 void threads(Run&);
 void blocks(Run&);
 
@@ -17,6 +18,7 @@ int main(int argc, char** argv) {
            {"in_flight", in_flight, "the rate over the bytes in flight, and Little's law"},
            {"transpose", transpose, "from one word per thread to a tile of quads"},
            {"block_shape", block_shape, "transposes over the shape of the block, and the diagonal"},
+           {"sum", sum, "the study's sum by rows, by columns, in random order"},
            {"threads", threads, "a sum by rows with 16 to 1024 threads per block"},
            {"blocks", blocks, "the same sum with 100 blocks and more"},
        }});

@@ -18,6 +18,7 @@
 
 #include "../../common/arrays.cuh"
 #include "../../common/run.hpp"
+#include "theory.hpp"
 
 namespace {
 
@@ -244,15 +245,6 @@ double predicted_ms(const Row& row, double pair_ms, double alone_ms) {
 }
 
 // ---- the experiment ----
-
-/// 2 x memory clock x width: two transfers per cycle. 0 where the driver does not say.
-double theoretical_gbs() {
-  int device = 0, kHz = 0, bits = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&kHz, cudaDevAttrMemoryClockRate, device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&bits, cudaDevAttrGlobalMemoryBusWidth, device));
-  return 2e3 * kHz * bits / 8 * 1e-9;
-}
 
 std::string text(Launch how) {
   return std::to_string(how.loads) + " x " + std::to_string(how.threads);

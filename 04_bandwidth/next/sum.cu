@@ -1,0 +1,422 @@
+// sum: how fast can a kernel read? The study of 2007 adds up 12288 x 12288 numbers, so that nearly
+// all of the time is reading [BW]. By rows it reads at 82% of the memory's theoretical rate, by
+// columns at 1%. In words of 16 bytes it is slower by rows, and four times as fast by columns. It
+// expects that columns are as slow as random order, and does not try it.
+//
+// Look at the first three rows. Float4 is faster today, but not because its words are wide: eight
+// loads of 4 bytes in flight do as well. What counts is the number of bytes on their way at once.
+//
+//   build/release/04_bandwidth/04_bandwidth sum
+//
+//   1  Sum_h        by rows; the study's, also for its float4
+//   2  eight_loads  by rows, each thread has eight loads in flight
+//   3  sum_columns  by columns
+//   4  sum_random   in random order
+//   5  no_reads     Sum_h with `sum += 1` in its loop, as the study measures it
+//   6  empty        a short loop, and the results
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "../../common/arrays.cuh"
+#include "../../common/run.hpp"
+#include "../../common/sectors.hpp"
+#include "theory.hpp"
+
+namespace {
+
+// ---- kernels: `rows` rows of `columns` words. A word, FTYPE, is a float or a float4. Each thread
+// leaves its own sum ----
+
+__device__ float total(float word) { return word; }
+__device__ float total(float4 word) { return (word.x + word.y) + (word.z + word.w); }
+
+// A block takes every gridDim.x-th row. A warp reads 32 neighbouring words: 4 sectors of 32 bytes,
+// or 16 with float4. A thread has one load in flight: nvcc does not unroll the inner loop. (With
+// `#pragma unroll 1` nvcc 13.0 makes the same machine code.) The study's first argument, `run`, is
+// left out: nothing uses it. Its SIZE became `rows` and `columns`.
+template <class FTYPE>
+__global__ void Sum_h(const FTYPE* g_idata, float* g_odata, unsigned rows, unsigned columns) {
+  const unsigned blocks = gridDim.x;
+  const unsigned threads = blockDim.x;
+  const unsigned tid = threadIdx.x;
+  const unsigned bx = blockIdx.x;
+  float sum = 0;
+  for (unsigned rowN = bx; rowN < rows; rowN += blocks)
+    for (unsigned colN = tid; colN < columns; colN += threads)
+      sum += total(g_idata[size_t(rowN) * columns + colN]);
+  g_odata[bx * threads + tid] = sum;
+}
+
+// Sum_h<float> with eight loads of each thread in flight before the first addition.
+__global__ void eight_loads(const float* in, float* out, unsigned rows, unsigned columns) {
+  float sum = 0;
+  for (unsigned row = blockIdx.x; row < rows; row += gridDim.x) {
+    const float* line = in + size_t(row) * columns;
+    unsigned col = threadIdx.x;
+    for (; col + 7 * blockDim.x < columns; col += 8 * blockDim.x) {
+      float word[8];
+#pragma unroll
+      for (unsigned k = 0; k < 8; ++k) word[k] = line[col + k * blockDim.x];
+#pragma unroll
+      for (unsigned k = 0; k < 8; ++k) sum += word[k];
+    }
+    for (; col < columns; col += blockDim.x) sum += line[col];  // the remaining words
+  }
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+// A block takes every gridDim.x-th column. The lanes of a warp are a row apart: 32 sectors, of each
+// of which a lane uses one word. The blocks beside it want the rest at about the same time, and
+// find it in L2.
+template <class FTYPE>
+__global__ void sum_columns(const FTYPE* in, float* out, unsigned rows, unsigned columns) {
+  float sum = 0;
+  for (unsigned col = blockIdx.x; col < columns; col += gridDim.x)
+    for (unsigned row = threadIdx.x; row < rows; row += blockDim.x)
+      sum += total(in[size_t(row) * columns + col]);
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+/// Puts the numbers below `count` into an order without pattern, each once. Every line of the loop
+/// maps 0 to `ones` one to one (x ^ x >> s and odd factors can be undone), and a number beyond the
+/// count goes round again until it is inside.
+__host__ __device__ unsigned shuffled(unsigned x, unsigned count) {
+  unsigned ones = count - 1;  // made the least 2^k - 1 that is not below it
+  for (unsigned s = 1; s < 32; s *= 2) ones |= ones >> s;
+  do {
+    x = (x ^ x >> 14) * 0x85ebca6bu & ones;
+    x = (x ^ x >> 14) * 0xc2b2ae35u & ones;
+    x ^= x >> 14;
+  } while (x >= count);
+  return x;
+}
+
+// As by rows, but each lane reads the word that its own is shuffled to: 32 sectors per warp, and
+// nobody wants their other bytes soon.
+template <class FTYPE>
+__global__ void sum_random(const FTYPE* in, float* out, unsigned rows, unsigned columns) {
+  float sum = 0;
+  for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
+    for (unsigned col = threadIdx.x; col < columns; col += blockDim.x)
+      sum += total(in[shuffled(row * columns + col, rows * columns)]);
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+// What the loop and the additions of Sum_h take.
+__global__ void no_reads(const float*, float* out, unsigned rows, unsigned columns) {
+  float sum = 0;
+  for (unsigned row = blockIdx.x; row < rows; row += gridDim.x)
+    for (unsigned col = threadIdx.x; col < columns; col += blockDim.x) sum += 1.0f;
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+// What a launch and the results take. The study subtracts it from all its times; here it is shown.
+__global__ void empty(const float*, float* out, unsigned, unsigned) {
+  float sum = 0;
+  for (unsigned i = 0; i < 8; ++i) sum += 1.0f;
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+// ---- the rows of the table ----
+
+enum Order { by_rows, by_columns, in_random_order, without_reads, without_loop };
+
+struct Row {
+  const char* name;
+  Order order;
+  void (*of_floats)(const float*, float*, unsigned rows, unsigned columns);  ///< or
+  void (*of_quads)(const float4*, float*, unsigned rows, unsigned columns);
+  unsigned in_flight = 1;   ///< loads of a thread
+  double then_gbs = NAN;    ///< GB/s in the study, on an 8800 GTX
+  unsigned words() const {  ///< of 4 bytes in a load
+    return of_quads ? 4 : 1;
+  }
+  bool reads() const { return order != without_reads && order != without_loop; }
+};
+
+const Row rows_of_table[] = {
+    {"by rows, float", by_rows, Sum_h<float>, nullptr, 1, 70.52},
+    {"by rows, float4", by_rows, nullptr, Sum_h<float4>, 1, 38.83},
+    {"by rows, 8 floats", by_rows, eight_loads, nullptr, 8},
+    {"by columns, float", by_columns, sum_columns<float>, nullptr, 1, 0.92},
+    {"by columns, float4", by_columns, nullptr, sum_columns<float4>, 1, 3.73},
+    {"random, float", in_random_order, sum_random<float>, nullptr},
+    {"random, float4", in_random_order, nullptr, sum_random<float4>},
+    {"sum += 1", without_reads, no_reads, nullptr},
+    {"empty kernel", without_loop, empty, nullptr},
+};
+
+struct Launch {
+  unsigned blocks, threads;
+  unsigned total() const { return blocks * threads; }
+  std::string text() const { return std::to_string(blocks) + " x " + std::to_string(threads); }
+};
+constexpr Launch text_launch{1024, 192};  // the study's best
+
+/// Word i: a whole number from 1 to 255 without pattern, so that the sum of 65,000 is exact in
+/// float, in whatever order they are added.
+__host__ __device__ unsigned number(size_t i) { return 1 + hash(i) % 255; }
+
+DeviceBuffer<float> numbers(size_t n) {
+  return filled<float>(n, [] __device__(size_t i) { return float(number(i)); });
+}
+unsigned long long sum_of_numbers(size_t n) {
+  return sum_of(n, [] __device__(size_t i) { return number(i); });
+}
+
+/// rows x columns floats, and room for the sums of so many threads.
+struct Matrix {
+  unsigned rows, columns;
+  size_t threads, count = size_t(rows) * columns;
+  DeviceBuffer<float> in = numbers(count);
+  GuardedBuffer<float> out{threads};
+  unsigned long long sum = sum_of_numbers(count);
+};
+
+void launch(const Row& row, Launch l, const Matrix& m) {
+  if (row.of_quads)
+    row.of_quads<<<l.blocks, l.threads>>>(reinterpret_cast<const float4*>(m.in.data()), m.out,
+                                          m.rows, m.columns / 4);
+  else
+    row.of_floats<<<l.blocks, l.threads>>>(m.in, m.out, m.rows, m.columns);
+}
+
+/// All threads' sums together are the array's; what is behind the last thread's is untouched.
+std::string find_error(const Row& row, Launch l, const Matrix& m) {
+  constexpr auto never = 1ull << 40;  // no sum of so few small numbers
+  const unsigned threads = l.total();
+  const auto sum_at = [sums = m.out.data(), threads] __device__(size_t i) {
+    const float sum = sums[i];
+    const bool written = sum == sum;  // the poison is NaN
+    if (written != (i < threads)) return never;
+    return written ? (unsigned long long)sum : 0;
+  };
+  const auto found = sum_of(m.out.size(), sum_at);
+  const auto right = row.order == without_reads  ? m.count
+                     : row.order == without_loop ? 8ull * threads
+                                                 : m.sum;
+  if (found >= never) return "not every thread left one sum";
+  if (found != right) return "the sum is " + std::to_string(found);
+  return guard_error(m.out);
+}
+
+Benchmark benchmark_of(const std::string& name, const Row& row, Launch l, const Matrix& m) {
+  return {.name = name,
+          .work = [&row, l, &m] { launch(row, l, m); },
+          .check = {[&m] { m.out.poison(); }, [&row, l, &m] { return find_error(row, l, m); }}};
+}
+
+// ---- the experiment ----
+
+/// Sectors of a warp's request.
+size_t sectors_of(const Row& row, unsigned side) {
+  const unsigned columns = side / row.words();
+  return sectors(4 * row.words(), [&](size_t lane) -> size_t {
+    if (row.order == by_rows) return lane;
+    if (row.order == by_columns) return lane * columns;
+    return shuffled(unsigned(lane), side * columns);
+  });
+}
+
+/// Bytes that are on their way at once: each resident thread has its loads in flight.
+double bytes_in_flight(const Row& row, Launch l, unsigned resident_blocks) {
+  return 4.0 * row.words() * row.in_flight * std::min(l.blocks, resident_blocks) * l.threads;
+}
+unsigned resident_blocks(const Row& row, Launch l, const cudaDeviceProp& gpu) {
+  int blocks = 0;  // of a multiprocessor
+  const auto threads = int(l.threads);
+  if (row.of_quads)
+    CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, row.of_quads, threads, 0));
+  else
+    CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, row.of_floats, threads, 0));
+  return unsigned(blocks * gpu.multiProcessorCount);
+}
+
+/// The study's launch; and blocks that fill the GPU once, and four times.
+std::vector<Launch> launches_of(const Run& run) {
+  std::vector<Launch> launches{text_launch};
+  for (const unsigned threads : {192, 512, 1024})
+    for (const unsigned times : {1, 4})
+      launches.push_back({times * run.resident_blocks(threads), threads});
+  return launches;
+}
+
+Launch best_launch(const Run& run, const Row& row, const Matrix& m) {
+  const std::vector<Launch> launches = launches_of(run);
+  std::vector<Benchmark> candidates;
+  for (const Launch l : launches) candidates.push_back(benchmark_of(l.text(), row, l, m));
+  Timer timer = run.timer;
+  timer.rounds = 6;
+  timer.warm_up_ms = 5;
+  const Timings timed = timer.interleaved(candidates);
+  return *std::min_element(launches.begin(), launches.end(), [&](Launch a, Launch b) {
+    return timed[a.text()].median() < timed[b.text()].median();
+  });
+}
+
+}  // namespace
+
+void sum(Run& run) {
+  unsigned side = run.quick ? 8192 : 12288;
+  while (!run.fits(4.0 * side * side)) side /= 2;
+  const double bytes = 4.0 * side * side, theory = theoretical_gbs();
+  size_t threads = 0;
+  for (const Launch l : launches_of(run)) threads = std::max<size_t>(threads, l.total());
+  const Matrix m{side, side, threads};
+  run.title(std::to_string(side) + " x " + std::to_string(side) +
+            " floats are added up; theory: " + digits(theory) + " GB/s");
+
+  std::vector<Launch> chosen;
+  for (const Row& row : rows_of_table)
+    chosen.push_back(!row.reads() ? text_launch
+                     : row.order == in_random_order
+                         ? *(chosen.end() - 2)  // of the columns in words of the same width
+                         : best_launch(run, row, m));
+  std::vector<Benchmark> benchmarks;
+  for (size_t r = 0; r < chosen.size(); ++r)
+    benchmarks.push_back(benchmark_of(rows_of_table[r].name, rows_of_table[r], chosen[r], m));
+  const Timings timed = run.timer.interleaved(benchmarks);
+
+  Table table("best launch", {"blocks x threads", "sectors", "MiB in flight", "ms", "GB/s",
+                              "of theory", "in 2007", ""});
+  for (size_t r = 0; r < chosen.size(); ++r) {
+    const Row& row = rows_of_table[r];
+    const Launch l = chosen[r];
+    const Times& times = timed[row.name];
+    if (!row.reads()) {
+      table.row(row.name, {l.text(), "", "", times.ms_interval(), "", "", "", ""});
+      continue;
+    }
+    const double share = times.gbs(bytes) / theory;
+    if (run.beyond_l2(bytes) && share > 1)
+      throw WrongResult(std::string(row.name) + " is faster than the memory can be");
+    const double in_flight = bytes_in_flight(row, l, resident_blocks(row, l, run.gpu));
+    table.row(row.name, {l.text(), double(sectors_of(row, side)), in_flight / (1 << 20),
+                         times.ms_interval(), times.gbs_interval(bytes), percent(share),
+                         std::isnan(row.then_gbs) ? Cell("") : Cell(row.then_gbs), bar(share)});
+  }
+  run.print(table);
+  run.note("sectors of 32 bytes per request: 32 floats fill 4, 32 float4 fill 16");
+  run.note("in flight: resident threads x bytes that each has loads under way for");
+  run.note("8 floats: words of 4 bytes, but eight loads under way; compare with float4");
+  run.note("columns: other blocks find the rest of a sector in L2; in random order nobody does");
+  run.note("in 2007: GB/s of an 8800 GTX, whose theory is 86.4; random order was not tried");
+  if (!run.beyond_l2(bytes))
+    run.note("less than four times the L2: a part of this is the cache's rate");
+
+  Interval share = timed["by rows, float"].gbs_interval(bytes);
+  for (double* gbs : {&share.value, &share.low, &share.high}) *gbs /= theory;
+  const Claim of_theory{"04.1", "reading by rows in 4-byte words reaches 82% of theory",
+                        "82%, 70.5 GB/s, the study of 2007", Era::g80};
+  if (std::isnan(theory))
+    run.claim_skipped(of_theory, "the driver does not say what theory is");
+  else
+    run.claim(of_theory, about(0.82), share, "of theory");
+  run.claim({"04.2a", "reading by columns is slower than by rows", "77 times, the study of 2007",
+             Era::g80},
+            beats(77), timed, "by columns, float", "by rows, float");
+  run.claim(
+      {"04.2b", "columns are as slow as random order", "expected, the study of 2007", Era::g80},
+      no_gain(), timed, "random, float", "by columns, float");
+  // Float4 wins because more bytes are in flight, not because its words are wide.
+  run.claim({"04.3", "by rows float4 loses a factor of 1.5 to 2", "1.8 times, the study of 2007",
+             Era::g80},
+            beats(1.5, 2), timed, "by rows, float4", "by rows, float");
+  run.claim(
+      {"04.4a", "by columns float4 quadruples the rate", "4.1 times, the study of 2007", Era::g80},
+      beats(4), timed, "by columns, float", "by columns, float4");
+  // A float4 brings four words, so its kernel does a quarter of the loads.
+  const Interval all = ratio(timed["random, float4"], timed["random, float"]);
+  run.claim({"04.4b", "a load of 128 bits takes as long as one of 32 bits",
+             "no figure, the study of 2007"},
+            as_much(), Interval{4 * all.value, 4 * all.low, 4 * all.high},
+            "times as long, per load, in random order");
+}
+
+TEST_CASE("sum: the study's pattern adds up to its count, and three more") {
+  constexpr int SIZE = 512;
+  std::vector<double> data(SIZE * SIZE);
+  for (int i = 0; i < SIZE * SIZE; i += 4) {  // the study's four lines
+    data[i] = 1.0 + (SIZE * SIZE - i - 1) / ((double)SIZE * SIZE);
+    data[i + 1] = 1.0 - 2.0 * i / ((double)SIZE * SIZE);
+    data[i + 2] = 1.0 + 3.0 * (SIZE * SIZE - i - 1) / ((double)SIZE * SIZE);
+    data[i + 3] = 1.0 - 2.0 * i / ((double)SIZE * SIZE);
+  }
+  double sum = 0;
+  for (const double word : data) sum += word;
+  CHECK(sum == doctest::Approx(SIZE * SIZE + 3).epsilon(1e-12));
+}
+
+TEST_CASE("sum: the random order takes every word once") {
+  for (unsigned count : {1u, 2u, 3u, 31u, 64u, 101u, 10007u, 65536u, 90000u}) {
+    std::vector<unsigned> taken(count, 0);
+    for (unsigned x = 0; x < count; ++x) ++taken.at(shuffled(x, count));
+    CHECK(taken == std::vector<unsigned>(count, 1));
+  }
+}
+
+TEST_CASE("sum: sectors of a request, and bytes in flight, by hand") {
+  const size_t right[] = {4, 16, 4, 32, 32, 32, 32};
+  for (size_t r = 0; r < std::size(right); ++r)
+    CHECK(sectors_of(rows_of_table[r], 12288) == right[r]);
+  // of 10 blocks of 100 threads 8 are resident: 800 loads of 4 bytes, of 16, and eight of 4
+  CHECK(bytes_in_flight(rows_of_table[0], {10, 100}, 8) == 3200);
+  CHECK(bytes_in_flight(rows_of_table[1], {10, 100}, 8) == 12800);
+  CHECK(bytes_in_flight(rows_of_table[2], {10, 100}, 8) == 25600);
+  CHECK(bytes_in_flight(rows_of_table[2], {4, 100}, 8) == 12800);
+}
+
+/// What each thread must find, from words to threads: a block takes every so many-th row, its
+/// threads the words of it in turn; or columns likewise.
+std::vector<float> sums_by_host(const Row& row, Launch l, unsigned rows, unsigned columns) {
+  std::vector<float> sums(l.total(), row.order == without_loop ? 8.0f : 0.0f);
+  if (row.order == without_loop) return sums;
+  columns /= row.words();
+  for (unsigned y = 0; y < rows; ++y)
+    for (unsigned x = 0; x < columns; ++x) {
+      const unsigned line = row.order == by_columns ? x : y;
+      const unsigned along = row.order == by_columns ? y : x;
+      float& sum = sums[line % l.blocks * l.threads + along % l.threads];
+      size_t word = y * columns + x;
+      if (row.order == in_random_order) word = shuffled(unsigned(word), rows * columns);
+      for (size_t k = 0; k < row.words(); ++k)
+        sum += row.reads() ? float(number(word * row.words() + k)) : 1.0f;
+    }
+  return sums;
+}
+
+TEST_CASE("sum: every thread's sum is right at awkward sizes") {
+  if (skip_without_gpu()) return;
+  const std::pair<unsigned, unsigned> sizes[] = {{1, 1}, {1, 4}, {31, 101}, {257, 20}, {7, 9000}};
+  for (const auto& [rows, columns] : sizes)
+    for (const Launch l : {Launch{1, 1024}, Launch{7, 33}, Launch{300, 192}}) {
+      const Matrix m{rows, columns, l.total()};
+      for (const Row& row : rows_of_table) {
+        if (columns % row.words()) continue;  // rows of quads
+        CAPTURE(row.name);
+        CAPTURE(rows);
+        CAPTURE(l.text());
+        CHECK_NOTHROW(require_right(benchmark_of(row.name, row, l, m)));
+        CHECK(m.out.to_host() == sums_by_host(row, l, rows, columns));
+      }
+    }
+}
+
+TEST_CASE("sum: the check finds a wrong sum, one that is missing and one too many") {
+  if (skip_without_gpu()) return;
+  const Row& row = rows_of_table[0];
+  const Launch l{7, 33};
+  const Matrix m{31, 101, l.total() + 1};
+  const auto error_with = [&](size_t thread, float sum) {
+    m.out.poison();
+    launch(row, l, m);
+    CUDA_CHECK(cudaMemcpy(m.out + thread, &sum, sizeof sum, cudaMemcpyHostToDevice));
+    return find_error(row, l, m);
+  };
+  const std::vector<float> right = sums_by_host(row, l, m.rows, m.columns);
+  CHECK(error_with(5, right[5]) == "");
+  CHECK(error_with(5, right[5] + 1) != "");
+  CHECK(error_with(5, NAN) != "");
+  CHECK(error_with(l.total(), 0) != "");
+}
