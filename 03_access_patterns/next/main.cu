@@ -2,6 +2,8 @@
 
 void stride(Run&);
 void structs(Run&);
+void offset(Run&);
+void matmul(Run&);
 
 int main(int argc, char** argv) {
   return run_topic(argc, argv,
@@ -10,5 +12,7 @@ int main(int argc, char** argv) {
                     {
                         {"stride", stride, "reading every word, every second, up to every 64th"},
                         {"structs", structs, "an array of structures, and a structure of arrays"},
+                        {"offset", offset, "reading from 0 to 64 words past the alignment"},
+                        {"matmul", matmul, "A x B, and A x the transposed B"},
                     }});
 }
