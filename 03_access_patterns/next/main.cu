@@ -3,16 +3,19 @@
 void stride(Run&);
 void structs(Run&);
 void offset(Run&);
+void work_split(Run&);
 void matmul(Run&);
 
 int main(int argc, char** argv) {
-  return run_topic(argc, argv,
-                   {"03_access_patterns",
-                    "which bytes move for the bytes that a warp wants",
-                    {
-                        {"stride", stride, "reading every word, every second, up to every 64th"},
-                        {"structs", structs, "an array of structures, and a structure of arrays"},
-                        {"offset", offset, "reading from 0 to 64 words past the alignment"},
-                        {"matmul", matmul, "A x B, and A x the transposed B"},
-                    }});
+  return run_topic(
+      argc, argv,
+      {"03_access_patterns",
+       "which bytes move for the bytes that a warp wants",
+       {
+           {"stride", stride, "reading every word, every second, up to every 64th"},
+           {"structs", structs, "an array of structures, and a structure of arrays"},
+           {"offset", offset, "reading from 0 to 64 words past the alignment"},
+           {"work_split", work_split, "a chunk for each thread, or threads interleaved"},
+           {"matmul", matmul, "A x B, and A x the transposed B"},
+       }});
 }
