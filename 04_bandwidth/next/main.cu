@@ -7,6 +7,7 @@ void block_shape(Run&);
 void sum(Run&);
 void threads(Run&);
 void blocks(Run&);
+void async_copy(Run&);
 
 int main(int argc, char** argv) {
   return run_topic(
@@ -21,5 +22,6 @@ int main(int argc, char** argv) {
            {"sum", sum, "the study's sum by rows, by columns, in random order"},
            {"threads", threads, "a sum by rows with 16 to 1024 threads per block"},
            {"blocks", blocks, "the same sum with 100 blocks and more"},
+           {"async_copy", async_copy, "copies without registers, which gain next to nothing"},
        }});
 }
