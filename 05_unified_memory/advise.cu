@@ -222,7 +222,7 @@ void print_pattern(Run& run, const Pattern& pattern, const Timings& timed, const
 }  // namespace
 
 void advise(Run& run) {
-  const size_t n = size_t(1) << (run.quick ? 18 : 20);
+  const size_t n = size_t(1) << (run.quick ? 17 : 20);
   run.title("four uses of " + bytes_text(double(n) * sizeof(unsigned)) +
             " that lie on the host, under three advices");
   if (const std::string why = nothing_moves_because(run.gpu); !why.empty()) return run.note(why);

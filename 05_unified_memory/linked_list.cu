@@ -162,7 +162,7 @@ std::vector<Benchmark> ways(std::vector<Node>& nodes, const Managed& managed) {
 void linked_list(Run& run) {
   const size_t n = run.quick ? 256 : 1024;
   run.title("a list of " + std::to_string(n) + " nodes, " + bytes_text(double(n * sizeof(Node))) +
-            ": the host builds it, the device changes it, the host reads it");
+            ", that the device changes and the host reads");
   const std::string why = nothing_moves_because(run.gpu);
   const auto group = [&](const Timer::Measure& measure) {
     std::vector<Node> nodes(n);

@@ -246,7 +246,7 @@ void judge_waiting(Run& run) {
 }  // namespace
 
 void managed(Run& run) {
-  const size_t n = size_t(1) << (run.quick ? 20 : 22);
+  const size_t n = size_t(1) << (run.quick ? 19 : 21);
   const double bytes = double(n) * sizeof(float);
   run.title("C = A + B, three arrays of " + bytes_text(bytes) + ", from host to host");
   const std::string why = nothing_moves_because(run.gpu);

@@ -335,7 +335,8 @@ void page_faults(Run& run) {
   if (const std::string why = nothing_moves_because(run.gpu); !why.empty()) return give_up(why);
   print_times(run);
 
-  const Counted counted = count_migrations(copies_from_host_to_host(), run.timer.rounds);
+  const int rounds = run.quick ? 8 : 18;
+  const Counted counted = count_migrations(copies_from_host_to_host(), rounds);
   if (!counted.missing.empty()) return give_up(counted.missing);
   std::map<std::string, Runs> runs;
   for (const Version& version : versions) {
@@ -343,7 +344,7 @@ void page_faults(Run& run) {
     if (runs[version.name].size() < 6) return give_up("CUPTI recorded less than had to move");
     print_counts(run, version, runs[version.name]);
   }
-  run.note("medians of " + std::to_string(run.timer.rounds) + " runs, where they differ their 95%");
+  run.note("medians of " + std::to_string(rounds) + " runs, where they differ their 95%");
   run.note(
       "a fault names a page; the driver serves a group of them at once; a record of CUPTI is a");
   run.note("page and how many groups its faults were part of: their sum is what nvprof counted");

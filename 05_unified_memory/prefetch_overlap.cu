@@ -191,7 +191,7 @@ const Claim never_beats{.id = "05.4",
 }  // namespace
 
 void prefetch_overlap(Run& run) {
-  const size_t by_default = size_t(1) << (run.quick ? 22 : 24);
+  const size_t by_default = size_t(1) << (run.quick ? 21 : 23);
   const size_t n = run.fitting_on_host(run.fitting(by_default, 12), 12);  // three arrays on each
   const double bytes = sizeof(float) * double(n);
   run.title(bytes_text(bytes) + " on the host are read by a kernel; pieces of " +

@@ -211,7 +211,7 @@ void block_shape(Run& run) {
   run.note("predicted, RowCol and diagonal: the sectors of the stores, from 32 x 8; or the blocks");
   run.note("that start, from 8 x 8. Not explained: 16 x 32 takes less");
 
-  const std::string what = "time of transposeRowCol / transposeDiagonalRowCol by shape";
+  const std::string what = "time without / with it, by shape";
   run.claim_each({"04.9a", "the diagonal order of blocks speeds up row -> column, 2048 x 2048",
                   "no figure, the wiki's chart by shape", Era::pascal},
                  beats(), gains_at_wikis, what);
