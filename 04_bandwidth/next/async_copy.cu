@@ -63,13 +63,17 @@ __global__ void __launch_bounds__(256, 1) plain(unsigned* out, const uint4* in, 
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-/// Adds this thread's words of a tile in shared memory. The array may end after `count` words.
+/// Adds this thread's words of a tile in shared memory: words `first` and on of the array's n.
 template <unsigned words>
-__device__ void add_words(unsigned& sum, const uint4* tile, size_t count) {
+__device__ void add_words(unsigned& sum, const uint4* tile, size_t first, size_t n) {
 #pragma unroll
-  for (unsigned k = 0; k < words; ++k)
-    if (const unsigned i = k * blockDim.x + threadIdx.x; i < count)
-      sum += tile[i].x + tile[i].y + tile[i].z + tile[i].w;
+  for (unsigned k = 0; k < words; ++k) {
+    const unsigned i = k * blockDim.x + threadIdx.x;
+    if (first + i < n) {
+      const uint4 word = tile[i];
+      sum += word.x + word.y + word.z + word.w;
+    }
+  }
 }
 
 // The same tiles, but `stages` of them are in flight to shared memory. A warp still issues one
@@ -99,7 +103,7 @@ __global__ void async_ring(unsigned* out, const uint4* in, size_t n) {
   for (size_t first = size_t(blockIdx.x) * tile; first < n; first += step) {
     __pipeline_wait_prior(stages - 1);  // until only so many are in flight: the oldest has arrived
     __syncwarp();                       // the compiler reads nothing before
-    add_words<words>(sum, &ring[stage * tile], n - first);
+    add_words<words>(sum, &ring[stage * tile], first, n);
     ask_for_next(stage);
     stage = (stage + 1) % stages;
   }
@@ -141,7 +145,7 @@ __global__ void bulk_ring(unsigned* out, const uint4* in, size_t n) {
   for (size_t first = size_t(blockIdx.x) * tile; first < n; first += step) {
     uint64_t* const barrier = cuda::device::barrier_native_handle(arrived[stage]);
     while (!cuda::ptx::mbarrier_try_wait_parity(barrier, parity)) continue;  // until it is full
-    add_words<words>(sum, &ring[stage * tile], n - first);
+    add_words<words>(sum, &ring[stage * tile], first, n);
     __syncthreads();  // all have read the stage: it can be filled again
     ask_for_next(stage);
     stage = (stage + 1) % stages;
