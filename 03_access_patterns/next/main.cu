@@ -3,6 +3,7 @@
 void stride(Run&);
 void structs(Run&);
 void offset(Run&);
+void word_size(Run&);
 void work_split(Run&);
 void matmul(Run&);
 
@@ -15,6 +16,7 @@ int main(int argc, char** argv) {
            {"stride", stride, "reading every word, every second, up to every 64th"},
            {"structs", structs, "an array of structures, and a structure of arrays"},
            {"offset", offset, "reading from 0 to 64 words past the alignment"},
+           {"word_size", word_size, "words of 4 to 32 bytes, side by side and each in 32 bytes"},
            {"work_split", work_split, "a chunk for each thread, or threads interleaved"},
            {"matmul", matmul, "A x B, and A x the transposed B"},
        }});
