@@ -4,6 +4,7 @@ void stride(Run&);
 void structs(Run&);
 void offset(Run&);
 void word_size(Run&);
+void caching(Run&);
 void work_split(Run&);
 void matmul(Run&);
 
@@ -17,6 +18,7 @@ int main(int argc, char** argv) {
            {"structs", structs, "an array of structures, and a structure of arrays"},
            {"offset", offset, "reading from 0 to 64 words past the alignment"},
            {"word_size", word_size, "words of 4 to 32 bytes, side by side and each in 32 bytes"},
+           {"caching", caching, "the same loads through L1 and past it"},
            {"work_split", work_split, "a chunk for each thread, or threads interleaved"},
            {"matmul", matmul, "A x B, and A x the transposed B"},
        }});
