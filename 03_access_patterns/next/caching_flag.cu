@@ -1,5 +1,5 @@
-// The kernel of caching whose loads leave it to the compiler. CMakeLists.txt compiles this file with
-// the wiki's flag, -Xptxas -dlcm=cg, which sends all loads of a file past L1, and defines DLCM_CG.
+// The kernel of caching whose loads leave it to the compiler. CMakeLists.txt compiles it with the
+// wiki's flag, -Xptxas -dlcm=cg, which sends all loads of a file past L1, and defines DLCM_CG.
 #include "caching.cuh"
 
 #ifdef DLCM_CG
