@@ -10,7 +10,7 @@
 //   build/release/03_access_patterns/03_access_patterns caching
 //
 //   1  read_words  all words, all words from word 1 on, or one in 128 bytes; by __ldca or __ldcg
-//   2  time_loads  one lane: a load after another access (in caching.cuh; by flag in caching_flag.cu)
+//   2  time_loads  one lane: a load after another access (caching.cuh, and caching_flag.cu)
 #include "caching.cuh"
 
 #include <doctest/doctest.h>

@@ -7,6 +7,7 @@ void word_size(Run&);
 void caching(Run&);
 void work_split(Run&);
 void matmul(Run&);
+void unroll(Run&);
 
 int main(int argc, char** argv) {
   return run_topic(
@@ -21,5 +22,6 @@ int main(int argc, char** argv) {
            {"caching", caching, "the same loads through L1 and past it"},
            {"work_split", work_split, "a chunk for each thread, or threads interleaved"},
            {"matmul", matmul, "A x B, and A x the transposed B"},
+           {"unroll", unroll, "1, 2, 4 or 8 words per thread"},
        }});
 }
