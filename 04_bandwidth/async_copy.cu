@@ -1,27 +1,26 @@
-// async_copy: data in flight needs somewhere to land. For an ordinary load that is a register.
-// cp.async (compute capability 8.0 and later) and bulk copies (TMA, 9.0 and later) copy into shared
-// memory, where a ring of stages stays in flight while the threads work on what has arrived. No
-// text asks for them. Each kernel sums an array and stores next to nothing, so only its loads
-// count. Two things to look at:
-//   - One block of 128 threads per multiprocessor, as in a kernel with large tiles: how much must
-//   be
-//     in flight, and does it matter who requests it?
-//   - As many bytes in flight by each of the three, with all threads that a multiprocessor holds.
+// async_copy: what do copies gain that need no registers? An ordinary load brings its data into
+// registers of its thread. cp.async (compute capability 8.0) and bulk copies (TMA, 9.0) bring them
+// into shared memory, and stay in flight while the threads work. No text asks for them.
 //
-//   cmake -S 04_bandwidth -B build/async_copy -DEXPERIMENTS=async_copy
-//   cmake --build build/async_copy && build/async_copy/04_bandwidth
+// Look at the gain over plain loads with as many bytes in flight: there is next to none, and small
+// bulk copies lose. So a ring saves registers, and does not make memory faster. Then look at a
+// transpose whose tiles come and leave by tensor copies (TMA): it is as fast as `best`.
 //
-//   1  plain       loads into registers: 2 to 16 loads of 16 bytes in flight per thread
-//   2  async_ring  cp.async: each thread copies 16 bytes at a time into the ring
-//   3  bulk_ring   bulk copies: one thread requests a whole stage
-//   4  chase, bulk_chase  one thread, one load or one bulk copy after the other: the latency
+//   build/release/04_bandwidth/04_bandwidth async_copy
+//
+//   1  plain        loads into registers
+//   2  async_ring   cp.async: each thread copies 16 bytes at a time into a ring of stages
+//   3  bulk_ring    bulk copies: one thread asks for a whole stage
+//   4  turn_tensor  tensor copies: one thread asks for a tile, and all transpose it
+//   5  best         (transpose.cu) the fastest transpose by loads and stores
+#include <cuda.h>
 #include <cuda_pipeline_primitives.h>
+#include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cmath>
 
-#include "../framework/common/checked.cuh"
-#include "../framework/common/experiment.hpp"
+#include "../common/arrays.cuh"
+#include "../common/run.hpp"
 
 // libcu++ has bulk copies from CUDA 12.4 on, and in device code for 9.0 and later only
 #if CUDART_VERSION >= 12040 && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)
@@ -30,17 +29,17 @@
 #include <cuda/ptx>
 // a shared barrier's constructor does nothing
 #pragma nv_diag_suppress static_var_with_dynamic_init
+namespace copies = cuda::device::experimental;
 #endif
 
-using namespace samples;
+__global__ void best(float* out, const float* in, unsigned nx, unsigned ny);
 
 namespace {
 
-// ---- kernels: block b sums the tiles b, b + blocks, b + 2 blocks ... of n words of 16 bytes. Each
-// thread sums some words of every tile, and stores its sum at the end ----
+// ---- kernels that sum n words of 16 bytes: block b takes the tiles b, b + blocks, b + 2 blocks
+// ... Each thread sums `words` words of every tile, and stores its sum at the end ----
 
-// [plain]
-// A thread loads `words` words of 16 bytes before it adds the first: each holds four registers from
+// A thread loads all its words of a tile before it adds the first: each holds four registers from
 // then on. A warp loads 32 neighbouring words, 512 bytes, with one instruction. The launch bounds
 // say that one resident block is enough. Without them the compiler uses only 32 registers, so that
 // many blocks fit, and at most six words are in flight.
@@ -63,60 +62,58 @@ __global__ void __launch_bounds__(256, 1) plain(unsigned* out, const uint4* in, 
     sum += in[i].x + in[i].y + in[i].z + in[i].w;
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
-// [/plain]
 
-// [async_ring]
+/// Adds this thread's words of a tile in shared memory: words `first` and on of the array's n.
+template <unsigned words>
+__device__ void add_words(unsigned& sum, const uint4* tile, size_t first, size_t n) {
+#pragma unroll
+  for (unsigned k = 0; k < words; ++k) {
+    const unsigned i = k * blockDim.x + threadIdx.x;
+    if (first + i < n) {
+      const uint4 word = tile[i];
+      sum += word.x + word.y + word.z + word.w;
+    }
+  }
+}
+
 // The same tiles, but `stages` of them are in flight to shared memory. A warp still issues one
 // instruction for each 512 bytes, but no register waits. Each thread reads only the words that it
-// requested itself, so the block needs no barrier. (Where threads need words of other threads, as
-// in a tile of a matrix, __syncthreads() replaces __syncwarp(), and a second one stands before the
-// stage is filled again.) `stages` is a constant because the instruction that waits contains it.
+// asked for itself, so the block needs no barrier. `stages` is a constant because the instruction
+// that waits contains it.
 template <unsigned stages, unsigned words>
 __global__ void async_ring(unsigned* out, const uint4* in, size_t n) {
   extern __shared__ __align__(128) uint4 ring[];
   const unsigned tile = words * blockDim.x;
   const size_t step = size_t(gridDim.x) * tile;
-  size_t next = size_t(blockIdx.x) * tile;  // the next tile to request
-#pragma unroll 1
-  for (unsigned stage = 0; stage < stages; ++stage, next += step) {  // fill the ring
+  size_t next = size_t(blockIdx.x) * tile;  // the next tile to ask for
+  const auto ask_for_next = [&](unsigned stage) {
 #pragma unroll
     for (unsigned k = 0; k < words; ++k) {
       const unsigned i = k * blockDim.x + threadIdx.x;
       if (next + i < n) __pipeline_memcpy_async(&ring[stage * tile + i], &in[next + i], 16);
     }
     __pipeline_commit();  // even if the array has ended: waiting counts commits
-  }
+    next += step;
+  };
+#pragma unroll 1
+  for (unsigned stage = 0; stage < stages; ++stage) ask_for_next(stage);
   unsigned sum = 0;
   unsigned stage = 0;
 #pragma unroll 1
   for (size_t first = size_t(blockIdx.x) * tile; first < n; first += step) {
     __pipeline_wait_prior(stages - 1);  // until only so many are in flight: the oldest has arrived
     __syncwarp();                       // the compiler reads nothing before
-#pragma unroll
-    for (unsigned k = 0; k < words; ++k) {
-      const unsigned i = k * blockDim.x + threadIdx.x;
-      if (first + i < n) {
-        const uint4 word = ring[stage * tile + i];
-        sum += word.x + word.y + word.z + word.w;
-      }
-    }
-#pragma unroll
-    for (unsigned k = 0; k < words; ++k) {  // fill the stage again
-      const unsigned i = k * blockDim.x + threadIdx.x;
-      if (next + i < n) __pipeline_memcpy_async(&ring[stage * tile + i], &in[next + i], 16);
-    }
-    __pipeline_commit();
-    next += step;
+    add_words<words>(sum, &ring[stage * tile], first, n);
+    ask_for_next(stage);
     stage = (stage + 1) % stages;
   }
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
-// [/async_ring]
 
-// The same ring, but one thread requests a whole stage with one instruction, and all threads wait
-// at the barrier of the stage until all its bytes have arrived. Addresses and sizes are multiples
-// of 16 bytes; the copy of the last tile is shorter if less remains. The block needs one more
-// barrier: no thread may still read the stage when it is filled again.
+// The same ring, but one thread asks for a whole stage with one instruction, and all threads wait
+// at the barrier of the stage until all its bytes have arrived. The copy of the last tile is
+// shorter if less remains. The block needs one more barrier: no thread may still read the stage
+// when it is filled again.
 template <unsigned stages, unsigned words>
 __global__ void bulk_ring(unsigned* out, const uint4* in, size_t n) {
 #ifdef BULK_COPIES
@@ -125,37 +122,7 @@ __global__ void bulk_ring(unsigned* out, const uint4* in, size_t n) {
   const unsigned tile = words * blockDim.x;
   const size_t step = size_t(gridDim.x) * tile;
   size_t next = size_t(blockIdx.x) * tile;
-  if (threadIdx.x == 0) {
-    for (unsigned stage = 0; stage < stages; ++stage)
-      init(&arrived[stage], 1);                                  // one thread arrives
-    cuda::device::experimental::fence_proxy_async_shared_cta();  // the copies see the barriers
-  }
-  __syncthreads();
-#pragma unroll 1
-  for (unsigned stage = 0; stage < stages; ++stage, next += step)  // fill the ring
-    if (threadIdx.x == 0 && next < n) {
-      const unsigned bytes = 16 * unsigned(min(size_t(tile), n - next));
-      cuda::device::memcpy_async_tx(&ring[stage * tile], &in[next], cuda::aligned_size_t<16>(bytes),
-                                    arrived[stage]);
-      (void)cuda::device::barrier_arrive_tx(arrived[stage], 1, bytes);
-    }
-  // [bulk_ring]
-  unsigned sum = 0;
-  unsigned stage = 0;
-  unsigned parity = 0;  // 0, 1, 0, 1 ...: changes with each round of the ring
-#pragma unroll 1
-  for (size_t first = size_t(blockIdx.x) * tile; first < n; first += step) {
-    uint64_t* const barrier = cuda::device::barrier_native_handle(arrived[stage]);
-    while (!cuda::ptx::mbarrier_try_wait_parity(barrier, parity)) continue;  // until it is full
-#pragma unroll
-    for (unsigned k = 0; k < words; ++k) {
-      const unsigned i = k * blockDim.x + threadIdx.x;
-      if (first + i < n) {
-        const uint4 word = ring[stage * tile + i];
-        sum += word.x + word.y + word.z + word.w;
-      }
-    }
-    __syncthreads();  // all have read the stage: it can be filled again
+  const auto ask_for_next = [&](unsigned stage) {
     if (threadIdx.x == 0 && next < n) {
       const unsigned bytes = 16 * unsigned(min(size_t(tile), n - next));
       cuda::device::memcpy_async_tx(&ring[stage * tile], &in[next], cuda::aligned_size_t<16>(bytes),
@@ -163,391 +130,347 @@ __global__ void bulk_ring(unsigned* out, const uint4* in, size_t n) {
       (void)cuda::device::barrier_arrive_tx(arrived[stage], 1, bytes);  // opens with the last byte
     }
     next += step;
+  };
+  if (threadIdx.x == 0) {
+    for (unsigned stage = 0; stage < stages; ++stage) init(&arrived[stage], 1);  // one arrives
+    copies::fence_proxy_async_shared_cta();  // the copies see the barriers
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (unsigned stage = 0; stage < stages; ++stage) ask_for_next(stage);
+  unsigned sum = 0;
+  unsigned stage = 0;
+  unsigned parity = 0;  // 0, 1, 0, 1 ...: changes with each round of the ring
+#pragma unroll 1
+  for (size_t first = size_t(blockIdx.x) * tile; first < n; first += step) {
+    uint64_t* const barrier = cuda::device::barrier_native_handle(arrived[stage]);
+    while (!cuda::ptx::mbarrier_try_wait_parity(barrier, parity)) continue;  // until it is full
+    add_words<words>(sum, &ring[stage * tile], first, n);
+    __syncthreads();  // all have read the stage: it can be filled again
+    ask_for_next(stage);
     stage = (stage + 1) % stages;
     if (stage == 0) parity ^= 1;
   }
-  // [/bulk_ring]
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 #endif
 }
 
-// One thread. Each word holds the index of the next one, so that no two loads overlap.
-__global__ void chase(unsigned* at, const uint4* ring, unsigned loads) {
-  unsigned word = *at;
-  for (unsigned k = 0; k < loads; ++k) word = ring[word].x;
-  *at = word;
+// ---- the transpose by tensor copies ----
+
+constexpr unsigned line = 32;              // words: 128 bytes, within which a copy swaps quads
+constexpr unsigned side = 2 * line;        // of a tile
+constexpr unsigned quads = side / 4;       // of 16 bytes, per row of the tile
+constexpr unsigned turning_threads = 256;  // each transposes 4 x 4 words
+
+/// Where a copy lays quad `quad` of a tile's row 4 m + k. The tile lies in shared memory as 128
+/// lines of 128 bytes, two for each row. The eight quads of line l are swapped by l % 8 (^).
+__host__ __device__ constexpr unsigned swapped(unsigned k, unsigned quad) {
+  return quad ^ (2 * k + quad / 8);
 }
 
-// The same by bulk copies of 16 bytes: each is requested, waited for, and read.
-__global__ void bulk_chase(unsigned* at, const uint4* ring, unsigned loads) {
+// `in` and `out` describe the matrices (map_of below). One thread asks for a tile. The hardware
+// works out the addresses, and leaves out what lies beyond the matrix. Shared memory serves eight
+// lanes at a time: they take eight 4 x 4 squares of a diagonal (`down`), so that they reach all 32
+// banks when they read rows, and again when they write what will be rows of the output.
+__global__ void __launch_bounds__(turning_threads)
+    turn_tensor(const __grid_constant__ CUtensorMap in, const __grid_constant__ CUtensorMap out) {
 #ifdef BULK_COPIES
-  __shared__ __align__(128) uint4 place;
-  __shared__ cuda::barrier<cuda::thread_scope_block> arrived;
-  init(&arrived, 1);
-  cuda::device::experimental::fence_proxy_async_shared_cta();
-  uint64_t* const barrier = cuda::device::barrier_native_handle(arrived);
-  unsigned word = *at;
-  for (unsigned k = 0; k < loads; ++k) {
-    cuda::device::memcpy_async_tx(&place, &ring[word], cuda::aligned_size_t<16>(16), arrived);
-    (void)cuda::device::barrier_arrive_tx(arrived, 1, 16);
-    while (!cuda::ptx::mbarrier_try_wait_parity(barrier, k % 2)) continue;
-    word = place.x;
+  __shared__ alignas(1024) float4 tile[side][quads];  // the order repeats every 1024 bytes
+  __shared__ cuda::barrier<cuda::thread_scope_block> came;
+  const unsigned ix = blockIdx.y * side;  // where the tile begins: column of the input
+  const unsigned iy = blockIdx.x * side;  // and row; blocks go down the columns, as in `best`
+  if (threadIdx.x == 0) {
+    init(&came, 1);
+    copies::fence_proxy_async_shared_cta();  // the copy sees the barrier
+    copies::cp_async_bulk_tensor_3d_global_to_shared(tile, &in, 0, ix / line, iy, came);
+    (void)cuda::device::barrier_arrive_tx(came, 1, sizeof(tile));
   }
-  *at = word;
+  __syncthreads();  // all see the barrier
+  while (!cuda::ptx::mbarrier_try_wait_parity(cuda::device::barrier_native_handle(came), 0))
+    continue;  // until the whole tile has arrived
+
+  const unsigned across = threadIdx.x % quads;
+  const unsigned down = (threadIdx.x / quads) ^ (across % 8);  // along a diagonal
+  float4 row[4];
+#pragma unroll
+  for (unsigned k = 0; k < 4; ++k) row[k] = tile[4 * down + k][swapped(k, across)];
+  __syncthreads();  // all have read: the tile can be overwritten
+  tile[4 * across + 0][swapped(0, down)] = {row[0].x, row[1].x, row[2].x, row[3].x};
+  tile[4 * across + 1][swapped(1, down)] = {row[0].y, row[1].y, row[2].y, row[3].y};
+  tile[4 * across + 2][swapped(2, down)] = {row[0].z, row[1].z, row[2].z, row[3].z};
+  tile[4 * across + 3][swapped(3, down)] = {row[0].w, row[1].w, row[2].w, row[3].w};
+  copies::fence_proxy_async_shared_cta();  // the copy sees what this thread wrote
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    copies::cp_async_bulk_tensor_3d_shared_to_global(&out, 0, iy / line, ix, tile);
+    copies::cp_async_bulk_commit_group();
+    copies::cp_async_bulk_wait_group_read<0>();  // the tile stays until the copy has read it
+  }
 #endif
 }
 
-// ---- the rows ----
+/// A matrix, described to the copies as words of a line, lines of a row, and rows. A box of 32
+/// words, 2 lines and 64 rows is a tile. (Of words and rows alone a box could be only one line
+/// wide, and the 256 bytes of a tile's row would arrive in two parts.)
+CUtensorMap map_of(float* words, unsigned nx, unsigned ny) {
+  void* function = nullptr;  // the driver's, by its address, so that nothing has to be linked
+  cudaDriverEntryPointQueryResult found{};
+  const char* const name = "cuTensorMapEncodeTiled";
+#if CUDART_VERSION >= 12050
+  CUDA_CHECK(cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found));
+#else
+  CUDA_CHECK(cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found));
+#endif
+  if (found != cudaDriverEntryPointSuccess)
+    throw std::runtime_error("the driver has no tensor maps");
+  const cuuint64_t sizes[] = {line, nx / line, ny};
+  const cuuint64_t bytes_apart[] = {line * sizeof(float), nx * sizeof(float)};  // lines, rows
+  const cuuint32_t box[] = {line, side / line, side};
+  const cuuint32_t every[] = {1, 1, 1};
+  CUtensorMap map{};
+  const CUresult result = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function)(
+      &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 3, words, sizes, bytes_apart, box, every,
+      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS)
+    throw std::runtime_error("cuTensorMapEncodeTiled: error " + std::to_string(int(result)));
+  return map;
+}
 
-using Kernel = void (*)(unsigned* out, const uint4* in, size_t n);
+// ---- the rows of the table of sums: one block of 128 threads on each multiprocessor ----
 
-enum class Kind { plain, async, bulk };
+constexpr unsigned threads = 128;
 
-/// A kernel, and how it is launched.
-struct Variant {
-  std::string key = {}, shown = {};
-  Kind kind = Kind::plain;
-  Kernel kernel = nullptr;
-  unsigned stages = 1, words = 1;  ///< of each stage `words` words per thread are in flight
-  bool alone = true;  ///< one block of 128 threads per multiprocessor; else all that it holds
-
-  unsigned threads() const { return alone ? 128 : 256; }               ///< of a block
-  unsigned tile() const { return words * threads(); }                  ///< words of a stage
-  size_t block_bytes() const { return size_t(16) * stages * tile(); }  ///< in flight
-  size_t ring_bytes() const { return kind == Kind::plain ? 0 : block_bytes(); }
-  Ref ref(const Device* device) const {
-    const int all = device ? device->prop.maxThreadsPerMultiProcessor : 2048;
-    return {key, alone ? double(threads()) : all};
-  }
+struct Sum {
+  const char* name;
+  void (*kernel)(unsigned* out, const uint4* in, size_t n);
+  int major;               ///< the compute capability that it needs
+  unsigned stages, words;  ///< of each stage `words` words per thread are in flight
+  size_t in_flight() const { return sizeof(uint4) * stages * words * threads; }
+};
+/// In groups with as many bytes in flight, plain loads first.
+const Sum sums[] = {
+    {"plain, 4 loads", plain<4>, 0, 1, 4},
+    {"async_ring, 4 x 2 KiB", async_ring<4, 1>, 8, 4, 1},
+    {"bulk_ring, 4 x 2 KiB", bulk_ring<4, 1>, 9, 4, 1},
+    {"plain, 16 loads", plain<16>, 0, 1, 16},
+    {"async_ring, 4 x 8 KiB", async_ring<4, 4>, 8, 4, 4},
+    {"bulk_ring, 4 x 8 KiB", bulk_ring<4, 4>, 9, 4, 4},
+    {"plain, 32 loads", plain<32>, 0, 1, 32},
+    {"async_ring, 4 x 16 KiB", async_ring<4, 8>, 8, 4, 8},
+    {"bulk_ring, 4 x 16 KiB", bulk_ring<4, 8>, 9, 4, 8},
 };
 
-template <unsigned words>
-Variant loads(bool alone = true) {
-  const std::string each = std::to_string(words);
-  return {"plain_" + each,
-          "plain loads, " + each + " x 16 bytes",
-          Kind::plain,
-          plain<words>,
-          1,
-          words,
-          alone};
-}
-/// Adds stages and their size to the key and the words of a ring.
-Variant with_shape(Variant v) {
-  const std::string stages = std::to_string(v.stages), KiB = std::to_string(v.tile() / 64);
-  v.key += "_" + stages + "x" + KiB + "k";
-  v.shown += ", " + stages + " x " + KiB + " KiB";
-  return v;
-}
-template <unsigned stages, unsigned words>
-Variant async(bool alone = true) {
-  return with_shape(
-      {"async_ring", "cp.async", Kind::async, async_ring<stages, words>, stages, words, alone});
-}
-template <unsigned stages, unsigned words>
-Variant bulk(bool alone = true) {
-  return with_shape(
-      {"bulk_ring", "bulk copies", Kind::bulk, bulk_ring<stages, words>, stages, words, alone});
-}
-
-/// One block per multiprocessor with 8 to 64 KiB in flight; then as many threads as it holds.
-const Variant variants[] = {
-    loads<4>(),      loads<16>(),  //
-    async<4, 1>(),   async<8, 1>(),      async<4, 2>(),
-    async<2, 4>(),   async<4, 4>(),      async<4, 8>(),  //
-    bulk<4, 1>(),    bulk<8, 1>(),       bulk<4, 2>(),
-    bulk<2, 4>(),    bulk<4, 4>(),       bulk<4, 8>(),  //
-    loads<2>(false), async<2, 1>(false), bulk<2, 1>(false),
-};
-const char* const memory_row = "plain_2";        // gives the memory's rate
-const char* const stage_row = "bulk_ring_8x2k";  // gives what a stage costs: the smallest, and most
-
-const Variant& variant(const Row& row) { return *with_key(variants, row.ref); }
-
-// ---- what a GPU has room for ----
-
-/// Bytes of shared memory that a block requests. One that is to be alone requests more than half of
-/// a multiprocessor's, as far as it may. (Before compute capability 7.0 it may not. A grid of one
-/// block per multiprocessor is spread over all of them anyway.) The rest is L1, which loads use.
-size_t requested_shared(const Variant& v, const cudaDeviceProp& prop) {
-  if (!v.alone) return v.ring_bytes();
-  constexpr size_t barriers = 128;  // bytes of a ring's barriers, rounded up as shared memory is
-  const size_t most = std::max(prop.sharedMemPerBlockOptin, prop.sharedMemPerBlock) - barriers;
-  return std::max(v.ring_bytes(), std::min(prop.sharedMemPerMultiprocessor / 2 + 1024, most));
-}
-
-/// Why this GPU, or this build, has no such copies. Empty: it has.
-std::string lacking(Kind kind, const Device& device) {
-  if (kind == Kind::plain) return "";
-  const int major = kind == Kind::async ? 8 : 9;
+/// Why this GPU, or this build, does not have what a kernel needs; or nothing.
+template <class Kernel>
+std::string lacking(int major, Kernel* kernel, const cudaDeviceProp& gpu) {
   const std::string needed = "compute capability " + std::to_string(major) + ".0";
-  if (device.prop.major < major) return "needs " + needed;
-  if (device.number < 0) return "";  // made up or recorded: it has its rows whatever was built
-  if (kind == Kind::bulk && CUDART_VERSION < 12040) return "needs CUDA 12.4";
-  cudaFuncAttributes compiled{};
-  CUDA_CHECK(
-      cudaFuncGetAttributes(&compiled, kind == Kind::async ? async_ring<2, 1> : bulk_ring<2, 1>));
-  return compiled.ptxVersion < 10 * major ? "this build has no code for " + needed : "";
+  if (gpu.major < major) return "needs " + needed;
+  if (major == 9 && CUDART_VERSION < 12040) return "needs CUDA 12.4";
+  cudaFuncAttributes code{};
+  CUDA_CHECK(cudaFuncGetAttributes(&code, kernel));
+  return code.ptxVersion < 10 * major ? "this build has no code for " + needed : "";
 }
 
-// ---- what all rows read, and what is right ----
+// ---- the experiment: the sums ----
 
-struct Word {
-  __host__ __device__ uint4 operator()(size_t i) const {
-    return {scrambled(4 * i), scrambled(4 * i + 1), scrambled(4 * i + 2), scrambled(4 * i + 3)};
-  }
-};
+DeviceBuffer<unsigned> filled_words(size_t n) {
+  return filled<unsigned>(n, [] __device__(size_t i) { return hash(i); });
+}
 
-/// The sums that the threads of a launch must leave; behind them nobody writes.
-struct IsSum {
-  unsigned blocks, threads, tile;
+/// What is summed, and the sums that so many blocks leave.
+struct Words {
   size_t n;
-
-  __host__ __device__ unsigned of_thread(size_t t) const {
-    if (t >= size_t(blocks) * threads) return ~0u;  // as it was poisoned
-    unsigned sum = 0;
-    for (size_t i = t / threads * tile; i < n; i += size_t(blocks) * tile)
-      for (size_t k = t % threads; k < tile && i + k < n; k += threads) {
-        const uint4 word = Word{}(i + k);
-        sum += word.x + word.y + word.z + word.w;
-      }
-    return sum;
-  }
-  __device__ bool operator()(size_t t, unsigned found) const { return found == of_thread(t); }
+  unsigned blocks;
+  DeviceBuffer<unsigned> in = filled_words(4 * n);
+  GuardedBuffer<unsigned> out{size_t(blocks) * threads};
+  const uint4* words() const { return reinterpret_cast<const uint4*>(in.data()); }
 };
 
-size_t most_threads(const Device& device) {
-  return size_t(device.prop.multiProcessorCount) * device.prop.maxThreadsPerMultiProcessor;
+unsigned total_of(const DeviceBuffer<unsigned>& x) {
+  return unsigned(sum_of(x.size(), [x = x.data()] __device__(size_t i) { return size_t(x[i]); }));
 }
 
-struct Memory {
-  size_t words, threads;
-  DeviceBuffer<uint4> in = filled<uint4>(words, Word{});
-  Output<unsigned> sums{threads};
-};
-
-/// The work of that row, by blocks on so many multiprocessors.
-Task task_of(const Shared<Memory>& x, const Variant& v, const Ref& ref, unsigned multiprocessors,
-             size_t shared) {
-  const unsigned blocks = unsigned(ref.at) / v.threads() * multiprocessors;
-  cudaFuncAttributes now{};
-  CUDA_CHECK(cudaFuncGetAttributes(&now, v.kernel));
-  if (size_t(now.maxDynamicSharedSizeBytes) < shared)  // more than 48 KiB have to be allowed
-    CUDA_CHECK(
-        cudaFuncSetAttribute(v.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared)));
-  const auto launch = [x, &v, blocks, shared] {
-    v.kernel<<<blocks, v.threads(), shared>>>(x->sums.data(), x->in.data(), x->in.size());
+/// `x` must outlive it. More than half of a multiprocessor's shared memory keeps others off it.
+Benchmark benchmark_of(const Sum& sum, const Words& x, const cudaDeviceProp& gpu) {
+  constexpr size_t barriers = 128;  // of a ring, rounded up
+  const size_t shared = std::max(
+      sum.major ? sum.in_flight() : 0,
+      std::min(gpu.sharedMemPerMultiprocessor / 2 + 1024, gpu.sharedMemPerBlockOptin - barriers));
+  CUDA_CHECK(  // more than 48 KiB have to be allowed
+      cudaFuncSetAttribute(sum.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared)));
+  const auto work = [shared, &x, kernel = sum.kernel] {
+    kernel<<<x.blocks, threads, shared>>>(x.out, x.words(), x.n);
   };
-  return {text(ref), launch, x->sums.check(IsSum{blocks, v.threads(), v.tile(), x->in.size()})};
-}
-
-// ---- latency: slots all over the memory, one after the other ----
-
-constexpr unsigned slot_words = 16;     // 256 bytes: no load finds what arrived with another
-constexpr unsigned chase_loads = 2048;  // of a launch: about 0.7 ms
-
-/// The slot after `slot` in a ring of 2^k slots: a generator of full period (factor 4 m + 1, odd
-/// addend), which visits each once.
-__host__ __device__ unsigned next_slot(unsigned slot, unsigned slots) {
-  return (slot * 1664525u + 1013904223u) & (slots - 1);
-}
-
-struct SlotWord {
-  unsigned slots;
-  __device__ uint4 operator()(size_t i) const {
-    return {next_slot(unsigned(i / slot_words), slots) * slot_words, 0, 0, 0};
-  }
-};
-
-/// The slots, and where a chase is. Each launch goes on where the one before ended: its slots are
-/// in no cache yet.
-struct Slots {
-  unsigned count;
-  DeviceBuffer<uint4> words = filled<uint4>(size_t(count) * slot_words, SlotWord{count});
-  Output<unsigned> at{1};
-  unsigned from = 0;  ///< where the launch that is checked began
-
-  explicit Slots(unsigned count) : count(count) {
-    filled<uint4>(words.size(), SlotWord{count});  // drives the slots out of the L2
-    at.poison();                                   // its canaries, too, which come back with it
-    at.copy_from({0});
-  }
-  unsigned now() const { return at.to_host()[0]; }
-  /// The word at which a chase from `from` must end.
-  unsigned end() const {
-    unsigned slot = from / slot_words;
-    for (unsigned k = 0; k < chase_loads; ++k) slot = next_slot(slot, count);
-    return slot * slot_words;
-  }
-};
-
-Task chase_task(const Shared<Slots>& x, const Ref& ref) {
-  const bool by_bulk = ref.key == name_of<bulk_chase>();
-  const auto launch = [x, kernel = by_bulk ? bulk_chase : chase] {
-    kernel<<<1, 1>>>(x->at.data(), x->words.data(), chase_loads);
+  const auto find_error = [&x, total = total_of(x.in)] {
+    return total_of(x.out) == total ? guard_error(x.out) : "the sum is wrong";
   };
-  Check check;
-  check.poison = [x] { x->from = x->now(); };  // a chase that stays there is wrong
-  check.wrong = [x] { return size_t(x->now() != x->end()); };
-  return {text(ref), launch, std::move(check)};
+  return {sum.name, work, {[&x] { x.out.poison(); }, find_error}};
 }
 
-// ---- prediction ----
+void measure_sums(Run& run) {
+  const size_t n = run.fitting(run.quick ? 1 << 24 : 1 << 26, sizeof(uint4));
+  const Words x{n, unsigned(run.gpu.multiProcessorCount)};
+  const double bytes = double(x.in.bytes());
+  run.title(bytes_text(bytes) + " summed by one block of 128 threads on each multiprocessor");
+  std::vector<Benchmark> benchmarks;
+  for (const Sum& sum : sums)
+    if (lacking(sum.major, sum.kernel, run.gpu).empty())
+      benchmarks.push_back(benchmark_of(sum, x, run.gpu));
+  const Timings timed = run.timer.interleaved(benchmarks);
 
-/// Measured in the same run.
-struct Calibrated {
-  double load_ns = NAN;     ///< latency of a load when nothing else runs; also taken for cp.async
-  double bulk_ns = NAN;     ///< of a bulk copy
-  double stage_ns = NAN;    ///< that a block takes for each stage of bulk copies
-  double memory_gbs = NAN;  ///< by plain loads of all threads
+  Table table("sum", {"KiB in flight", "ms", "spread", "GB/s", "gain over plain"});
+  std::string loads;
+  for (const Sum& sum : sums) {
+    if (!sum.major) loads = sum.name;
+    if (const std::string why = lacking(sum.major, sum.kernel, run.gpu); !why.empty()) {
+      table.missing(sum.name, why);
+      continue;
+    }
+    const Times& times = timed[sum.name];
+    table.row(sum.name,
+              {sum.in_flight() / 1024, times.median(), percent(times.spread()), times.gbs(bytes),
+               sum.major ? Cell(ratio(timed[loads], times)) : Cell("")});
+  }
+  run.print(table);
+  if (!run.beyond_l2(bytes)) run.note("less than four times the L2: its rates, not the memory's");
+  run.note("gain: the time of plain loads with as many bytes in flight, over the row's");
+  run.note("Bytes in flight decide, not who asks. But bulk copies of 2 KiB are too small:");
+  run.note("the block waits, reads, meets at a barrier and asks for one stage after the other");
+}
+
+// ---- the experiment: the transpose ----
+
+__host__ __device__ float word(size_t i) { return float(hash(i) >> 8); }
+DeviceBuffer<float> filled_matrix(size_t words) {
+  return filled<float>(words, [] __device__(size_t i) { return word(i); });
+}
+
+/// A matrix of ny rows of nx words, and room for its transpose.
+struct Matrices {
+  unsigned nx, ny;
+  DeviceBuffer<float> in = filled_matrix(size_t(nx) * ny);
+  GuardedBuffer<float> out{size_t(nx) * ny};
+  dim3 grid() const { return dim3((ny + side - 1) / side, (nx + side - 1) / side); }
+
+  /// Shared memory that nobody uses: it leaves room for five blocks on a multiprocessor, as
+  /// transpose.cu does for `best`. A small grid is resident as a whole.
+  size_t spare_shared() const {
+    const cudaDeviceProp gpu = current_gpu();
+    if (grid().x * grid().y <= 8 * unsigned(gpu.multiProcessorCount)) return 0;
+    const size_t each = gpu.sharedMemPerMultiprocessor / 5 / 1024 * 1024;
+    const size_t own = side * side * sizeof(float) + gpu.reservedSharedMemPerBlock;
+    return each > own ? each - own : 0;
+  }
 };
 
-/// Bytes in flight on a multiprocessor.
-double bytes_in_flight(const Variant& v, double threads) {
-  return double(v.block_bytes()) * threads / v.threads();
+Check transposed(const Matrices& m) {
+  return equals(m.out,
+                [nx = m.nx, ny = m.ny] __device__(size_t i) { return word(i % ny * nx + i / ny); });
 }
 
-/// Nanoseconds in which a block goes round its ring if the memory is never the limit. For bulk
-/// copies: the latency, or what the block does for every stage, one stage after the other. It wakes
-/// up, reads, meets at the barrier, and one thread requests the next tile. Loads and cp.async leave
-/// this to each warp.
-double round_ns(const Variant& v, const Calibrated& c) {
-  return v.kind == Kind::bulk ? std::max(c.bulk_ns, v.stages * c.stage_ns) : c.load_ns;
+/// `m` must outlive it.
+Benchmark by_tensor_copies(const Matrices& m) {
+  const CUtensorMap in = map_of(m.in, m.nx, m.ny), out = map_of(m.out, m.ny, m.nx);
+  const auto work = [in, out, grid = m.grid(), spare = m.spare_shared()] {
+    turn_tensor<<<grid, turning_threads, spare>>>(in, out);
+  };
+  return {"turn_tensor", work, transposed(m)};
 }
 
-/// GB/s by Little's law, of `bytes` in flight. They arrive in the root of the sum of the squares of
-/// the latency and of the time that the memory needs for them: a form fitted to in_flight's rows of
-/// an H200. What stages cost goes on beside the copies: the longer of the two counts. Left out: a
-/// thread with several loads waits for the last of them, and a stage is not in flight while it is
-/// read.
-double predicted_gbs(const Variant& v, double bytes, const Calibrated& c) {
-  const double latency = v.kind == Kind::bulk ? c.bulk_ns : c.load_ns;
-  return bytes / std::max(std::hypot(latency, bytes / c.memory_gbs), round_ns(v, c));
-}
+void measure_transposes(Run& run) {
+  unsigned n = run.quick ? 8192 : 16384;
+  while (!run.fits(8.0 * n * n)) n /= 2;
+  const Matrices m{n, n};
+  const auto copy = [&m] {
+    CUDA_CHECK(cudaMemcpyAsync(m.out, m.in, m.in.bytes(), cudaMemcpyDeviceToDevice));
+  };
+  const auto by_loads = [&m, n, grid = m.grid(), spare = m.spare_shared()] {
+    best<<<grid, 256, spare>>>(m.out, m.in, n, n);
+  };
+  const Check copied = equals(m.out, [] __device__(size_t i) { return word(i); });
+  std::vector<Benchmark> benchmarks{{"copy engine", copy, copied},
+                                    {"best", by_loads, transposed(m)}};
+  const std::string why = lacking(9, turn_tensor, run.gpu);
+  if (why.empty()) benchmarks.push_back(by_tensor_copies(m));
+  const Timings timed = run.timer.interleaved(benchmarks);
 
-// ---- the experiment ----
-
-/// Beyond the L2, where that fits.
-double grown_and_shrunk(const Run& run, double bytes) {
-  while (run.device && !beyond_l2(*run.device, bytes)) bytes *= 2;
-  while (bytes > 0.4 * run.memory_there()) bytes /= 2;
-  return bytes;
-}
-double bytes_read(const Run& run) { return grown_and_shrunk(run, run.quick ? 1 << 28 : 1 << 30); }
-/// A power of two.
-double bytes_of_slots(const Run& run) { return grown_and_shrunk(run, 1 << 27); }
-
-/// The two latencies. A launch adds 2 us to 2048 loads, which are left in.
-void measure_latencies(const Run& run, Calibrated& c) {
-  const auto ns = [](const Row&, double ms) { return ms * 1e6 / chase_loads; };
-  Sheet sheet(run, "latency", {in_unit(compared("ns", "latency", "ns", 0), ns), spread()});
-  const Ref load = name_of<chase>(), copy = name_of<bulk_chase>();
-  sheet.add({.ref = load, .words = "a load", .calibrates = true});
-  sheet.add({.ref = copy,
-             .words = "a bulk copy",
-             .calibrates = true,
-             .missing = run.device ? lacking(Kind::bulk, *run.device) : ""});
-  SharedByTasks slots(
-      [&run] { return Slots(unsigned(bytes_of_slots(run) / sizeof(uint4) / slot_words)); });
-  sheet.measure(Timing::alone, [&](const Row& row) { return chase_task(slots(), row.ref); });
-  sheet.print();
-  c.load_ns = ns({}, sheet.ms(load));
-  c.bulk_ns = ns({}, sheet.ms(copy));
-}
-
-void measure_rates(const Run& run, Calibrated& c) {
-  const double bytes = bytes_read(run);
-  const unsigned multiprocessors = run.device ? unsigned(run.device->prop.multiProcessorCount) : 0;
-  const auto in_flight = [](const Row& row) { return bytes_in_flight(variant(row), row.ref.at); };
-  const auto of_gpu = [=](const Row& row) { return multiprocessors * in_flight(row); };
-  const auto ref = [&](const char* key) { return with_key(variants, key)->ref(run.device); };
-  Sheet sheet(
-      run, "copies, threads of a multiprocessor",
-      {number(predicted("KiB in flight", "bytes in flight", "KiB", 0),
-              [=](const Row& row) { return in_flight(row) / 1024; }),
-       in_unit(compared("GB/s", "rate", "GB/s", 0), gbs_of), spread(),
-       in_unit(measured("ns", "latency", "ns", 0),
-               [=](const Row& row, double ms) { return of_gpu(row) / gbs_of(row, ms); }),
-       share_against(run, ref(memory_row), "of loads' most"), bar_against(run, ref(memory_row))},
-      "threads");
-  for (const Variant& v : variants)
-    sheet.add({.ref = v.ref(run.device),
-               .words = v.shown + ", " + at_text(v.ref(run.device)),
-               .bytes = bytes,
-               .calibrates = v.key == memory_row || v.key == stage_row,
-               .missing = run.device ? lacking(v.kind, *run.device) : ""});
-  SharedByTasks memory([&] { return Memory{size_t(bytes / 16), most_threads(*run.device)}; });
-  sheet.measure(Timing::in_turn, [&](const Row& row) {
-    const size_t shared = requested_shared(variant(row), run.device->prop);
-    return task_of(memory(), variant(row), row.ref, multiprocessors, shared);
-  });
-
-  const Variant& stages = *with_key(variants, stage_row);
-  const double ring_bytes = double(multiprocessors * stages.block_bytes());
-  c.memory_gbs = bytes * 1e-6 / sheet.ms(ref(memory_row));
-  c.stage_ns = ring_bytes / (bytes * 1e-6 / sheet.ms(ref(stage_row))) / stages.stages;
-  sheet.predict(
-      [&](const Row& row) { return bytes * 1e-6 / predicted_gbs(variant(row), of_gpu(row), c); },
-      Basis::fitted);
-  sheet.print({"KiB in flight: of a multiprocessor. ns: bytes in flight over the rate"});
-}
-
-void run_async_copy(const Run& run) {
-  const double bytes = bytes_read(run);
-  run.report.begin("async_copy", bytes_text(bytes) +
-                                     " read, by one block of 128 threads per "
-                                     "multiprocessor and by all that it holds");
-  if (run.device && !beyond_l2(*run.device, bytes))
-    run.report.note("that is less than four times the L2: the cache's rates");
-  Calibrated c;
-  measure_latencies(run, c);
-  measure_rates(run, c);
-  for (const std::string ring : {"async_ring_", "bulk_ring_"}) {
-    const std::string pairs[][2] = {{"plain_4", ring + "4x16k"},  // 8 KiB against 64
-                                    {"plain_16", ring + "4x8k"},  // as many bytes
-                                    {"plain_2", ring + "2x4k"}};  // the same, by all threads
-    for (const auto& [loads, other] : pairs)
-      find(run, "async_copy",
-           {.slow = with_key(variants, loads)->ref(run.device),
-            .fast = with_key(variants, other)->ref(run.device)});
+  Table table("transpose, " + std::to_string(n) + " x " + std::to_string(n),
+              {"ms", "spread", "GB/s", "of copy engine", "gain over best"});
+  for (const Benchmark& row : benchmarks) {
+    const Times& times = timed[row.name];
+    table.row(row.name, {times.median(), percent(times.spread()), times.gbs(8.0 * n * n),
+                         percent(timed["copy engine"].median() / times.median()),
+                         row.name == "turn_tensor" ? Cell(ratio(timed["best"], times)) : Cell("")});
   }
-}
-
-// ---- what it declares ----
-
-Needs needs(const Run& run) {
-  const double bytes = bytes_read(run), slots = bytes_of_slots(run);
-  return {.allocated = std::max(bytes + 4.0 * double(most_threads(*run.device)), 2 * slots),
-          .touched = std::min(bytes, slots)};
-}
-
-std::vector<Checked> tasks(size_t n) {
-  constexpr unsigned multiprocessors = 3;
-  const Device device = Device::current();
-  std::vector<Checked> all;
-  for (const Variant& v : variants) {
-    if (!lacking(v.kind, device).empty()) continue;
-    const Ref ref(v.key, v.alone ? v.threads() : 2 * v.threads());
-    const size_t threads = multiprocessors * size_t(ref.at);
-    const Shared x(Memory{n, threads});
-    all.push_back({.task = task_of(x, v, ref, multiprocessors, v.ring_bytes()),
-                   .elements = threads,
-                   .change_one = [x] { x->sums.change(5); }});
-  }
-  for (const Ref& ref : {Ref(name_of<chase>()), Ref(name_of<bulk_chase>())}) {
-    if (ref.key == name_of<bulk_chase>() && !lacking(Kind::bulk, device).empty()) continue;
-    const Shared x(Slots(1 << 16));
-    all.push_back(
-        {.task = chase_task(x, ref), .elements = 1, .change_one = [x] { x->at.change(0); }});
-  }
-  return all;
+  if (!why.empty()) table.missing("turn_tensor", why);
+  run.print(table);
 }
 
 }  // namespace
 
-extern const Experiment async_copy_experiment{
-    .name = "async_copy",
-    .about = "loads, cp.async and bulk copies, at few threads and at all",
-    .run = run_async_copy,
-    .needs = needs,
-    .tasks = tasks};
+void async_copy(Run& run) {
+  measure_sums(run);
+  measure_transposes(run);
+}
+
+TEST_CASE("async_copy: bytes in flight, by hand") {
+  const size_t KiB[] = {8, 8, 8, 32, 32, 32, 64, 64, 64};
+  for (size_t i = 0; i < std::size(sums); ++i) CHECK(sums[i].in_flight() == 1024 * KiB[i]);
+}
+
+TEST_CASE("async_copy: turn_tensor finds each quad where the copy lays it, without conflicts") {
+  for (unsigned row = 0; row < side; ++row)
+    for (unsigned quad = 0; quad < quads; ++quad) {
+      // the hardware swaps bits 4 to 6 of a byte's place in shared memory by its bits 7 to 9
+      const unsigned byte = (row * quads + quad) * 16;
+      CHECK((byte ^ (byte >> 7 & 7) << 4) == (row * quads + swapped(row % 4, quad)) * 16);
+    }
+  for (unsigned first = 0; first < turning_threads; first += 8)
+    for (unsigned k = 0; k < 4; ++k) {
+      unsigned read = 0, written = 0;  // groups of four banks
+      for (unsigned tid = first; tid < first + 8; ++tid) {
+        const unsigned across = tid % quads, down = tid / quads ^ across % 8;
+        read |= 1u << swapped(k, across) % 8;
+        written |= 1u << swapped(k, down) % 8;
+      }
+      CHECK((read & written) == 0xff);
+    }
+}
+
+TEST_CASE("async_copy: each thread sums its words, and writes nothing behind") {
+  if (skip_without_gpu()) return;
+  for (const Sum& sum : sums)
+    for (const size_t n : {1, 127, 128, 1009, 20011, 98304}) {
+      if (!lacking(sum.major, sum.kernel, current_gpu()).empty()) continue;
+      CAPTURE(std::string(sum.name));
+      CAPTURE(n);
+      const Words x{n, 3};
+      const Benchmark benchmark = benchmark_of(sum, x, current_gpu());
+      CHECK_NOTHROW(require_right(benchmark));
+      const size_t tile = size_t(sum.words) * threads;
+      std::vector<unsigned> right(x.out.size(), 0);
+      for (size_t i = 0; i < n; ++i)  // tiles go round the blocks, their words round the threads
+        for (size_t part = 0; part < 4; ++part)
+          right[i / tile % x.blocks * threads + i % tile % threads] += hash(4 * i + part);
+      CHECK(x.out.to_host() == right);
+      const auto one_less = [&] { plain<4><<<3, threads>>>(x.out, x.words(), n - 1); };
+      CHECK_THROWS_AS(require_right({"", one_less, benchmark.check}), WrongResult);
+    }
+}
+
+TEST_CASE("async_copy: tensor copies transpose") {
+  if (skip_without_gpu()) return;
+  if (const std::string why = lacking(9, turn_tensor, current_gpu()); !why.empty())
+    return skip(why);
+  const std::pair<unsigned, unsigned> shapes[] = {{32, 32},  {64, 64},   {96, 32},    {32, 160},
+                                                  {224, 96}, {128, 352}, {992, 1056}, {32, 66016}};
+  for (const auto& [nx, ny] : shapes) {
+    CAPTURE(nx);
+    CAPTURE(ny);
+    const Matrices m{nx, ny}, other{nx, ny};
+    CHECK_NOTHROW(require_right(by_tensor_copies(m)));
+    // as it was described to the copies, the other matrix is written
+    CHECK_THROWS_AS(require_right({"", by_tensor_copies(other).work, transposed(m)}), WrongResult);
+  }
+}

@@ -1,41 +1,29 @@
-// transpose: a matrix is read by rows and written by columns, or it is read by columns and written
-// by rows. In both cases one of the two accesses is scattered. The wiki [LC 4] finds column -> row
-// faster than row -> column. In the book on which the wiki is based, row -> column becomes faster
-// when the blocks work along diagonals of the matrix.
-// Two things to look at:
-//   - The sectors of the stores. A kernel without a tile takes about one millisecond if its stores
-//     have 4 sectors per request, and about four milliseconds if they have 32.
-//   - The tiles. With a tile in shared memory both accesses are coalesced. The kernel has twice as
-//     many memory operations, and takes less time [KP]. With 16-byte words it nearly reaches the
-//     rate of a copy.
+// transpose: which side may be scattered? A matrix is read by rows and written by columns, or read
+// by columns and written by rows. The wiki [LC 4] finds column -> row faster than row -> column; in
+// the book behind it, row -> column gains when the blocks work along diagonals of the matrix.
 //
-//   cmake -S 04_bandwidth -B build/transpose -DEXPERIMENTS=transpose
-//   cmake --build build/transpose && build/transpose/04_bandwidth
+// Look at the sectors of the stores: without a tile a kernel takes about one millisecond (H200) if
+// its stores have 4 sectors per request, and four if they have 32. Then at the tiles: both accesses
+// are coalesced, and twice as many memory operations take less time [KP].
 //
-//   1  copy_rows               both sides by rows: the limit for one word per thread
-//   2  copy_columns            both sides by columns
-//   3  row_to_column           the wiki's first kernel: reads by rows, writes by columns
-//   4  column_to_row           the wiki's second kernel: reads by columns, writes by rows
-//   5  diagonal_row_to_column  row_to_column, with the blocks in diagonal order
-//   6  diagonal_column_to_row  column_to_row, with the blocks in diagonal order
-//   7  shared_tile             reads and writes by rows, transposes in shared memory
-//   8  padded_tile             shared_tile without bank conflicts
-//   9  quad_tile               a tile of 64 x 64 words, without bank conflicts, in 16-byte words
-//  10  best                    quad_tile with blocks in the order of the columns, and cache hints
-// transpose_tensor.cu: a transpose by tensor copies, and tiles that are copied and not transposed.
+//   build/release/04_bandwidth/04_bandwidth transpose
+//
+//   the wiki's   transposeRowCol, transposeColRow, transposeDiagonalRowCol, transposeDiagonalColRow
+//   ours         copy_rows, copy_columns: limits; shared_tile, padded_tile, quad_tile, best
 #ifdef HAVE_CUBLAS
 #include <cublas_v2.h>
-
-#include <memory>
 #endif
+#include <doctest/doctest.h>
 
-#include "../framework/common/experiment.hpp"
-#include "options.hpp"
-#include "transpose.cuh"
+#include <algorithm>
 
-using namespace samples;
+#include "../common/arrays.cuh"
+#include "../common/run.hpp"
+#include "../common/sectors.hpp"
+#include "used_once.cuh"
 
-// ---- kernels: the input has ny rows of nx words, the output nx rows of ny words ----
+// ---- kernels: the input has ny rows of nx words, the output nx rows of ny words. Those that the
+// wiki prints have its names ----
 
 // A warp reads 32 neighbouring words of a row and writes 32 neighbouring words: 4 sectors of 32
 // bytes on each side.
@@ -54,26 +42,24 @@ __global__ void copy_columns(float* out, const float* in, unsigned nx, unsigned 
 
 // A warp reads 32 neighbouring words of a row (4 sectors) and writes each of them to a different
 // row of the output (32 sectors).
-__global__ void row_to_column(float* out, const float* in, unsigned nx, unsigned ny) {
+__global__ void transposeRowCol(float* out, const float* in, unsigned nx, unsigned ny) {
   const unsigned ix = blockIdx.x * blockDim.x + threadIdx.x;  // column of the input
   const unsigned iy = blockIdx.y * blockDim.y + threadIdx.y;  // its row
   if (ix < nx && iy < ny) out[size_t(ix) * ny + iy] = in[size_t(iy) * nx + ix];
 }
 
-// [column_to_row]
-// A warp reads 32 words of a column (32 sectors) and writes 32 neighbouring words of a row of the
-// output (4 sectors). The rest of each sector that it reads stays in L1, for the block's other
-// warps.
-__global__ void column_to_row(float* out, const float* in, unsigned nx, unsigned ny) {
-  const unsigned iy = blockIdx.x * blockDim.x + threadIdx.x;  // row of the input
-  const unsigned ix = blockIdx.y * blockDim.y + threadIdx.y;  // its column
-  if (ix < nx && iy < ny) out[size_t(ix) * ny + iy] = in[size_t(iy) * nx + ix];
+// nx and ny are the output's here, as in the wiki. A warp reads 32 words of a column of the input (32
+// sectors) and writes 32 neighbouring words of a row of the output (4 sectors). The rest of each
+// sector that it reads stays in L1, for the block's other warps.
+__global__ void transposeColRow(float* out, const float* in, unsigned nx, unsigned ny) {
+  const unsigned ix = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned iy = blockIdx.y * blockDim.y + threadIdx.y;
+  if (ix < nx && iy < ny) out[size_t(iy) * nx + ix] = in[size_t(ix) * ny + iy];
 }
-// [/column_to_row]
 
-// row_to_column, but consecutive blocks lie on a diagonal of the grid and not in a row. (The wiki's
-// formula gives the same on square grids. On other grids it does not cover the whole matrix.)
-__global__ void diagonal_row_to_column(float* out, const float* in, unsigned nx, unsigned ny) {
+// transposeRowCol, but consecutive blocks lie on a diagonal of the grid and not in a row. (On
+// square grids the wiki's formula does the same; on others it does not cover the whole matrix.)
+__global__ void transposeDiagonalRowCol(float* out, const float* in, unsigned nx, unsigned ny) {
   const unsigned block = blockIdx.y * gridDim.x + blockIdx.x;  // blocks start in this order
   const unsigned block_y = block % gridDim.y;
   const unsigned block_x = (block / gridDim.y + block_y) % gridDim.x;
@@ -82,14 +68,14 @@ __global__ void diagonal_row_to_column(float* out, const float* in, unsigned nx,
   if (ix < nx && iy < ny) out[size_t(ix) * ny + iy] = in[size_t(iy) * nx + ix];
 }
 
-// column_to_row in diagonal order.
-__global__ void diagonal_column_to_row(float* out, const float* in, unsigned nx, unsigned ny) {
+// transposeColRow in diagonal order.
+__global__ void transposeDiagonalColRow(float* out, const float* in, unsigned nx, unsigned ny) {
   const unsigned block = blockIdx.y * gridDim.x + blockIdx.x;
   const unsigned block_y = block % gridDim.y;
   const unsigned block_x = (block / gridDim.y + block_y) % gridDim.x;
-  const unsigned iy = block_x * blockDim.x + threadIdx.x;
-  const unsigned ix = block_y * blockDim.y + threadIdx.y;
-  if (ix < nx && iy < ny) out[size_t(ix) * ny + iy] = in[size_t(iy) * nx + ix];
+  const unsigned ix = block_x * blockDim.x + threadIdx.x;
+  const unsigned iy = block_y * blockDim.y + threadIdx.y;
+  if (ix < nx && iy < ny) out[size_t(iy) * nx + ix] = in[size_t(ix) * ny + iy];
 }
 
 constexpr unsigned tile_side = 32;    // in words: a warp loads a row of the tile
@@ -113,7 +99,6 @@ __global__ void shared_tile(float* out, const float* in, unsigned nx, unsigned n
   }
 }
 
-// [padded_tile]
 // Each row of the tile has one unused word at its end. So the 32 words of a column lie in 32
 // different banks, and are read at the same time.
 __global__ void padded_tile(float* out, const float* in, unsigned nx, unsigned ny) {
@@ -130,7 +115,6 @@ __global__ void padded_tile(float* out, const float* in, unsigned nx, unsigned n
     if (ix_out < nx && iy < ny) out[size_t(ix_out) * ny + iy] = tile[threadIdx.x][x];
   }
 }
-// [/padded_tile]
 
 constexpr unsigned wide = 64;           // side of a tile of quads: 4 neighbouring words, 16 bytes
 constexpr unsigned quads = wide / 4;    // per row
@@ -171,10 +155,9 @@ __global__ void __launch_bounds__(wide_threads)
 
 // quad_tile with three changes. Blocks follow the columns of the input (blockIdx.x counts rows of
 // tiles), so blocks that run at the same time write neighbouring words of the output. Loads and
-// stores tell the caches that no word is used twice (load_once, store_once: transpose.cuh). And the
-// launch leaves room for only five blocks per multiprocessor: their 80 KiB in flight are enough,
-// and with fewer blocks at the same time the order of their accesses is closer to the order of the
-// columns.
+// stores tell the caches that no word is used twice (used_once.cuh). And the launch leaves room for
+// only five blocks per multiprocessor: their 80 KiB in flight are enough, and with fewer blocks at
+// the same time the order of their accesses is closer to the order of the columns.
 __global__ void __launch_bounds__(wide_threads)
     best(float* out, const float* in, unsigned nx, unsigned ny) {
   __shared__ float4 tile[wide][quads];
@@ -208,584 +191,321 @@ __global__ void __launch_bounds__(wide_threads)
 
 namespace {
 
-// ---- prediction: which words a thread accesses, from the kernels' index expressions ----
+// ---- the rows of the table: how a kernel is launched, and which words a warp accesses ----
 
-enum class Order { by_rows, by_columns };  ///< of the input: what blockIdx.x counts along
-using enum Order;
+/// Thread (x, y) of the first block accesses word(x, y, n), of `bytes`; a row has n floats.
+struct Access {
+  size_t bytes;
+  size_t (*word)(size_t x, size_t y, size_t n);
+};
+const Access along_row{4, [](size_t x, size_t y, size_t n) { return y * n + x; }};
+const Access along_column{4, [](size_t x, size_t y, size_t n) { return x * n + y; }};
+// Half a warp moves 16 quads of one row, the other half 16 quads of another row.
+const Access quads_in{
+    16, [](size_t x, size_t, size_t n) { return 4 * (x / quads) * n / 4 + x % quads; }};
+const Access quads_out{16,
+                       [](size_t x, size_t, size_t n) { return x / quads * n / 4 + x % quads; }};
 
-/// Where a word of the input stands.
-struct Place {
-  unsigned ix, iy;  ///< its column; its row
+enum Does { copies, transposes };
+/// What blockIdx.x counts along: rows or columns of the input; or rows of the output, and then nx and
+/// ny are the output's, too.
+enum Order { by_rows, by_columns, by_output_rows };
+
+struct Row {
+  const char* name;
+  void (*kernel)(float* out, const float* in, unsigned nx, unsigned ny);
+  Does does;
+  Order order;
+  Access load, store;
+  unsigned passes = 0;     ///< of shared memory, for a warp's words: in, and out again
+  dim3 threads = {32, 8};  ///< of a block
+  dim3 words = {32, 8};    ///< that a block moves, across and down
+  unsigned resident = 0;   ///< blocks that a multiprocessor has room for; 0: as many as fit
+};
+const dim3 small_tile(tile_side, tile_side), wide_tile(wide, wide);
+
+const Row rows[] = {
+    {"copy_rows", copy_rows, copies, by_rows, along_row, along_row},
+    {"copy_columns", copy_columns, copies, by_columns, along_column, along_column},
+    {"transposeRowCol", transposeRowCol, transposes, by_rows, along_row, along_column},
+    {"transposeColRow", transposeColRow, transposes, by_output_rows, along_column, along_row},
+    {"transposeDiagonalRowCol", transposeDiagonalRowCol, transposes, by_rows, along_row,
+     along_column},
+    {"transposeDiagonalColRow", transposeDiagonalColRow, transposes, by_output_rows, along_column,
+     along_row},
+    {"shared_tile",
+     shared_tile,
+     transposes,
+     by_rows,
+     along_row,
+     along_row,
+     1 + 32,
+     {32, 8},
+     small_tile},
+    {"padded_tile",
+     padded_tile,
+     transposes,
+     by_rows,
+     along_row,
+     along_row,
+     1 + 1,
+     {32, 8},
+     small_tile},
+    {"quad_tile", quad_tile, transposes, by_rows, quads_in, quads_out, 4 + 4, wide_threads,
+     wide_tile},
+    {"best", best, transposes, by_columns, quads_in, quads_out, 4 + 4, wide_threads, wide_tile, 5},
 };
 
-// The kernels without a tile. (Diagonal order changes the time at which a block runs. It does not
-// change what the block accesses.)
-Place in_matrix(const Thread& t, bool /*loads*/, Order order) {
-  const unsigned across = t.block.x * t.shape.x + t.tid.x;
-  const unsigned down = t.block.y * t.shape.y + t.tid.y;
-  return order == by_rows ? Place{across, down} : Place{down, across};
+const Row& named(const std::string& name) {
+  for (const Row& row : rows)
+    if (name == row.name) return row;
+  throw std::logic_error("no row is " + name);
 }
 
-// shared_tile and padded_tile.
-Place in_tile(const Thread& t, bool loads, Order /*by_rows*/) {
-  const unsigned stepping = t.step * rows_at_once + t.tid.y;
-  return {t.block.x * tile_side + (loads ? t.tid.x : stepping),
-          t.block.y * tile_side + (loads ? stepping : t.tid.x)};
-}
-
-// quad_tile and best: the first word of a quad.
-Place in_quads(const Thread& t, bool loads, Order order) {
-  const unsigned tile_x = order == by_rows ? t.block.x : t.block.y;
-  const unsigned tile_y = order == by_rows ? t.block.y : t.block.x;
-  const unsigned across = t.tid.x % quads, down = t.tid.x / quads;
-  return {tile_x * wide + (loads ? 4 * across : quads * t.step + down),
-          tile_y * wide + (loads ? 4 * down + t.step : 4 * across)};
-}
-
-// The word of the tile in shared memory that a thread writes or reads. Rows of shared_tile have 32
-// words, rows of padded_tile 33.
-template <unsigned row_words>
-unsigned in_shared_tile(const Thread& t, bool writes) {
-  const unsigned stepping = t.step * rows_at_once + t.tid.y;
-  return writes ? stepping * row_words + t.tid.x : t.tid.x * row_words + stepping;
-}
-
-// The first word of a quad.
-unsigned in_swapped_quads(const Thread& t, bool writes) {
-  const unsigned across = t.tid.x % quads, down = t.tid.x / quads;
-  const unsigned x = writes ? 4 * across + t.step : quads * t.step + down;
-  return 4 * (x * quads + (writes ? down ^ across % 8 : across ^ x / 4 % 8));
-}
-
-/// How a block accesses its part of the matrix.
-struct Pattern {
-  Place (*place)(const Thread&, bool loads, Order) = nullptr;
-  unsigned tile = 0;              ///< its side; 0: one word per thread, in blocks of any shape
-  dim3 threads = {};              ///< of a block with a tile
-  unsigned steps = 1, words = 1;  ///< accesses of a thread in one direction; words of each
-};
-const Pattern one_word{.place = in_matrix};
-const Pattern tile{
-    .place = in_tile, .tile = tile_side, .threads = {tile_side, rows_at_once}, .steps = 4};
-const Pattern tile_of_quads{
-    .place = in_quads, .tile = wide, .threads = {wide_threads}, .steps = 4, .words = 4};
-
-// ---- the rows ----
-
-const dim3 default_block(32, 8);
-
-/// A row: one of the kernels above, or another way to move the matrix (`task`).
-struct Variant {
-  std::string_view key = {};  ///< the kernel's name, or what the row is
-  const char* words = "";
-  bool transposes = true;  ///< false: it copies
-
-  void (*kernel)(float*, const float*, unsigned, unsigned) = nullptr;
-  const Pattern* pattern = &one_word;
-  unsigned (*slot)(const Thread&, bool writes) = nullptr;  ///< nullptr: no tile in shared memory
-  Order order = by_rows;
-  unsigned resident = 0;  ///< blocks per multiprocessor that the launch leaves room for; 0: any
-
-  Task (*task)(const Shared<Matrices>&) = nullptr;
-  std::string (*missing)(const Device&, Shape) = nullptr;  ///< what it needs and does not have
+struct Shape {
+  dim3 grid;
+  size_t spare_shared;  ///< bytes that nobody uses: they keep further blocks off a multiprocessor
 };
 
-/// The row of a kernel has the kernel's name as its key.
-template <auto kernel>
-Variant named(Variant v) {
-  v.key = name_of<kernel>();
-  v.kernel = kernel;
-  return v;
+Shape shape_of(const Row& row, unsigned nx, unsigned ny) {
+  const unsigned x = row.order == by_rows ? nx : ny, y = row.order == by_rows ? ny : nx;
+  const dim3 grid((x + row.words.x - 1) / row.words.x, (y + row.words.y - 1) / row.words.y);
+  const cudaDeviceProp gpu = current_gpu();
+  // a small grid is resident as a whole
+  if (!row.resident || grid.x * grid.y <= 8 * unsigned(gpu.multiProcessorCount)) return {grid, 0};
+  const size_t each = gpu.sharedMemPerMultiprocessor / row.resident / 1024 * 1024;
+  const size_t own = wide * wide * sizeof(float) + gpu.reservedSharedMemPerBlock;
+  return {grid, each > own ? each - own : 0};
 }
 
-/// The runtime's own copy from device to device.
-Task copy_by_engine(const Shared<Matrices>& x) {
-  const auto launch = [x] {
-    CUDA_CHECK(
-        cudaMemcpyAsync(x->out.data(), x->in.data(), x->in.bytes(), cudaMemcpyDeviceToDevice));
+/// Launches the kernel when called.
+auto launching(const Row& row, float* out, const float* in, unsigned nx, unsigned ny) {
+  const Shape shape = shape_of(row, nx, ny);
+  if (row.order == by_output_rows) std::swap(nx, ny);
+  return [=, kernel = row.kernel, threads = row.threads] {
+    kernel<<<shape.grid, threads, shape.spare_shared>>>(out, in, nx, ny);
   };
-  return x->task("copy_engine", launch, false);
-}
-
-#ifdef HAVE_CUBLAS
-void check_cublas(cublasStatus_t status) {
-  if (status != CUBLAS_STATUS_SUCCESS)
-    throw std::runtime_error(std::string("cuBLAS: ") + cublasGetStatusString(status));
-}
-
-/// cuBLAS counts by columns: its rows are our columns.
-Task transpose_by_cublas(const Shared<Matrices>& x) {
-  std::shared_ptr<cublasContext> handle;
-  if (!device_memory::Pretence::stands()) {
-    cublasHandle_t created = nullptr;
-    check_cublas(cublasCreate(&created));
-    handle = {created, cublasDestroy};
-  }
-  const auto launch = [x, handle] {
-    const float one = 1, zero = 0;
-    const int nx = int(x->m.nx), ny = int(x->m.ny);
-    check_cublas(cublasSgeam(handle.get(), CUBLAS_OP_T, CUBLAS_OP_N, ny, nx, &one, x->in.data(), nx,
-                             &zero, x->out.data(), ny, x->out.data(), ny));
-  };
-  return x->task("cublas_sgeam", launch, true);
-}
-std::string no_cublas(const Device&, Shape) { return ""; }
-#else
-Task transpose_by_cublas(const Shared<Matrices>& x) { return x->task("cublas_sgeam", {}, true); }
-/// A made-up or recorded GPU (its number is negative) has its rows whatever was built.
-std::string no_cublas(const Device& device, Shape) {
-  return device.number < 0 ? "" : "built without cuBLAS";
-}
-#endif
-
-const Variant variants[] = {
-    {.key = "copy_engine", .words = "copy engine", .transposes = false, .task = copy_by_engine},
-    named<copy_rows>({.words = "copy by rows", .transposes = false}),
-    named<copy_columns>({.words = "copy by columns", .transposes = false, .order = by_columns}),
-    named<row_to_column>({.words = "row -> column"}),
-    named<column_to_row>({.words = "column -> row", .order = by_columns}),
-    named<diagonal_row_to_column>({.words = "row -> column, diagonal"}),
-    named<diagonal_column_to_row>({.words = "column -> row, diagonal", .order = by_columns}),
-    named<shared_tile>(
-        {.words = "shared tile, 32 x 32", .pattern = &tile, .slot = in_shared_tile<32>}),
-    named<padded_tile>(
-        {.words = "padded tile, 32 x 33", .pattern = &tile, .slot = in_shared_tile<33>}),
-    named<quad_tile>({.words = "16-byte words, tile 64 x 64",
-                      .pattern = &tile_of_quads,
-                      .slot = in_swapped_quads}),
-    named<best>({.words = "best: down columns, used once",
-                 .pattern = &tile_of_quads,
-                 .slot = in_swapped_quads,
-                 .order = by_columns,
-                 .resident = 5}),
-    {.key = "cublas_sgeam",
-     .words = "cublasSgeam",
-     .task = transpose_by_cublas,
-     .missing = no_cublas},
-    {.key = "turn_tensor",
-     .words = "by tensor copies, tile 64 x 64",
-     .task = transpose_by_tensor_copies,
-     .missing = no_tensor_copies},
-    {.key = "copy_tiles",
-     .words = "tiles copied along rows",
-     .transposes = false,
-     .task = copy_tiles_along_rows,
-     .missing = no_tensor_copies},
-    {.key = "copy_tiles_down",
-     .words = "tiles copied down columns",
-     .transposes = false,
-     .task = copy_tiles_down_columns,
-     .missing = no_tensor_copies},
-};
-const std::string_view calibrating[] = {"copy_engine", "copy_rows", "copy_columns"};
-const std::string_view at_other_sizes[] = {"copy_engine", "best", "cublas_sgeam", "turn_tensor",
-                                           "copy_tiles"};
-
-const Variant& variant(std::string_view key) {
-  for (const Variant& v : variants)
-    if (v.key == key) return v;
-  throw std::logic_error("no row of transpose is '" + std::string(key) + "'");
-}
-
-// ---- launching them ----
-
-/// Rows of quads begin on 16 bytes only if rows have a multiple of 4 words.
-bool quads_fit(Shape m) { return m.nx % 4 == 0 && m.ny % 4 == 0; }
-
-/// The kernel that a row launches: where quads do not fit, the padded tile.
-const Variant& launched(const Variant& v, Shape m) {
-  return v.pattern == &tile_of_quads && !quads_fit(m) ? variant("padded_tile") : v;
-}
-
-/// `block`: of kernels without a tile.
-Launch launch_of(const Variant& v, Shape m, dim3 block) {
-  const Pattern& p = *v.pattern;
-  const bool rows = v.order == by_rows;
-  const unsigned nx = rows ? m.nx : m.ny, ny = rows ? m.ny : m.nx;
-  const unsigned across = p.tile ? p.tile : block.x, down = p.tile ? p.tile : block.y;
-  return {.grid = dim3((nx + across - 1) / across, (ny + down - 1) / down),
-          .block = p.tile ? p.threads : block,
-          .steps = p.steps,
-          .words = p.words};
-}
-
-Task task_of(const Shared<Matrices>& x, const Variant& wanted, dim3 block) {
-  if (wanted.task) return wanted.task(x);
-  const Variant& v = launched(wanted, x->m);
-  const Launch shape = launch_of(v, x->m, block);
-  const size_t spare =
-      v.resident ? spare_shared_bytes((const void*)v.kernel, shape.grid, v.resident) : 0;
-  const auto launch = [x, &v, shape, spare] {
-    v.kernel<<<shape.grid, shape.block, spare>>>(x->out.data(), x->in.data(), x->m.nx, x->m.ny);
-  };
-  return x->task(wanted.key, launch, v.transposes);
 }
 
 // ---- the model ----
 
-/// Index of the first word that a thread loads or stores in its step; nowhere beyond the matrix.
-size_t word_of(const Variant& v, const Thread& t, bool loads, Shape m) {
-  const auto [ix, iy] = v.pattern->place(t, loads, v.order);
-  if (ix >= m.nx || iy >= m.ny) return nowhere;
-  return loads || !v.transposes ? size_t(iy) * m.nx + ix : size_t(ix) * m.ny + iy;
+/// Aligned pieces of memory that a warp's 32 addresses touch.
+size_t pieces_of(const Access& access, dim3 threads, size_t n, size_t piece) {
+  return pieces(piece, access.bytes,
+                [&](size_t lane) { return access.word(lane % threads.x, lane / threads.x, n); });
+}
+size_t load_sectors(const Row& row, size_t n) {
+  return pieces_of(row.load, row.threads, n, sector_bytes);
+}
+size_t store_sectors(const Row& row, size_t n) {
+  return pieces_of(row.store, row.threads, n, sector_bytes);
 }
 
-Traffic traffic(const Variant& wanted, bool loads, Shape m, dim3 block) {
-  const Variant& v = launched(wanted, m);
-  return count_traffic(launch_of(v, m, block),
-                       [&](const Thread& t) { return word_of(v, t, loads, m); });
+/// Cycles that a request's words keep the L1 of a multiprocessor busy: one for each line of 128
+/// bytes of the load, for each pass of shared memory, and for each sector of the store.
+size_t l1_cycles(const Row& row, size_t n) {
+  return pieces_of(row.load, row.threads, n, 128) + row.passes + store_sectors(row, n);
 }
 
-/// Passes through shared memory per request to global memory, to write the tile or to read it. A
-/// pass serves 32 words in 32 different banks: 32 lanes, or 8 lanes that access quads. Lanes that
-/// share a bank are served one after the other.
-double passes(const Variant& v, bool writes) {
-  if (!v.slot) return 0;
-  const Pattern& p = *v.pattern;
-  const unsigned lanes = 32 / p.words, block_threads = p.threads.x * p.threads.y;
-  double all = 0;
-  for (unsigned step = 0; step < p.steps; ++step)
-    for (unsigned first = 0; first < block_threads; first += lanes) {
-      unsigned most = 0, in_bank[32] = {};
-      for (unsigned tid = first; tid < first + lanes; ++tid) {
-        const Thread t{{}, dim3(tid % p.threads.x, tid / p.threads.x), p.threads, step};
-        most = std::max(most, ++in_bank[v.slot(t, writes) % 32]);
-      }
-      all += most;
-    }
-  return all / (p.steps * block_threads / 32);
-}
-
-/// Measured in the same run at the same size; milliseconds.
-struct Calibrated {
-  double copy_engine = NAN;   ///< all bytes at the memory's rate
-  double copy_rows = NAN;     ///< one word per thread in flight
-  double copy_columns = NAN;  ///< each word stored goes to L2 as a packet of its own
+/// What limits the three copies, milliseconds of the same matrix; and all multiprocessors' cycles.
+struct Limits {
+  double copy_engine;    ///< the memory's rate
+  double copy_rows;      ///< one word in flight per thread
+  double copy_columns;   ///< a store sends 32 pieces to L2: each a part of a sector
+  double cycles_per_ms;  ///< multiprocessors x clock
 };
 
-/// The longest of four times.
-double predicted_ms(const Variant& wanted, Shape m, dim3 block, const Calibrated& c,
-                    const Device& gpu) {
-  double ms = c.copy_engine;  // bytes over the memory's bandwidth
-  if (!wanted.kernel) return ms;
-  const Variant& v = launched(wanted, m);
-  const Traffic loads = traffic(v, true, m, block), stores = traffic(v, false, m, block);
-  if (!v.pattern->tile) ms = std::max(ms, c.copy_rows);  // one word in flight, over its latency
-  if (stores.sectors > stores.full_sectors) {            // partly written sectors, each a packet
-    const double packets = traffic(variant("copy_columns"), false, m, block).sectors;
-    ms = std::max(ms, c.copy_columns * stores.sectors / packets);
-  }
-  // L1 and shared memory share one data path. Each line loaded, each sector stored and each pass
-  // through shared memory takes it for a cycle.
-  const double shared_passes = passes(v, true) + passes(v, false);
-  const double cycles = loads.lines + stores.sectors + shared_passes * loads.requests;
-  const double cycles_per_ms = double(gpu.sm_clock_khz) * gpu.prop.multiProcessorCount;
-  return cycles_per_ms > 0 ? std::max(ms, cycles / cycles_per_ms) : ms;
+/// A kernel takes as long as the slowest of the copies that share its limits, or as its L1 is busy.
+double predicted_ms(const Row& row, size_t n, const Limits& limits) {
+  double ms = limits.copy_engine;
+  const bool one_word = row.words.x * row.words.y == row.threads.x * row.threads.y;
+  if (one_word) ms = std::max(ms, limits.copy_rows);
+  const size_t stored = store_sectors(row, n);
+  if (stored * sector_bytes > 32 * row.store.bytes)  // of some sectors only a part is written
+    ms = std::max(ms, limits.copy_columns * double(stored) / 32);
+  const double requests = 4.0 * double(n * n) / double(32 * row.load.bytes);
+  return std::max(ms, requests * double(l1_cycles(row, n)) / limits.cycles_per_ms);
 }
 
-/// Bytes over bandwidth holds everywhere. Packets and the cycles of L1 were found on compute
-/// capability 9.0: a test holds rows to them there only.
-Model model_of(const Variant& v, const Device* device) {
-  const bool bytes_alone = !v.kernel || (v.pattern->tile && v.key != "shared_tile");
-  return bytes_alone || (device && device->prop.major == 9) ? Model::traffic : Model::host;
+/// Cycles of all multiprocessors per millisecond.
+double cycles_per_ms(const cudaDeviceProp& gpu) {
+  int kHz = 0;  // cycles per millisecond of one
+  int device = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&kHz, cudaDevAttrClockRate, device));
+  return double(gpu.multiProcessorCount) * kHz;
 }
 
 // ---- the experiment ----
 
-dim3 block_of(const Run& run) {
-  const Options options = options_of(run);
-  return options.block_x ? dim3(options.block_x, options.block_y) : default_block;
-}
+/// Word i of the input, from 1 to 2.
+__host__ __device__ float word(size_t i) { return 1.0f + float(hash(i) >> 9) * 0x1p-23f; }
 
-Shape shape_of(const Run& run) {
-  const size_t typed = options_of(run).size;
-  return square(fitting_size("transpose of " + sides(square(typed)), typed,
-                             run.quick ? 8192 : 16384, run.memory_there(),
-                             [](size_t side) { return bytes_moved(square(side)); }));
-}
+double bytes_moved(size_t side) { return 8.0 * double(side * side); }
 
-/// A grid has at most 65535 rows of blocks: throws UsageError if a kernel needs more.
-void require_grid(Shape m, dim3 block) {
-  for (const Variant& v : variants) {
-    const unsigned rows = v.kernel ? launch_of(launched(v, m), m, block).grid.y : 0;
-    if (rows > 65535)
-      throw UsageError("transpose of " + sides(m) + " in blocks of " + std::to_string(block.x) +
-                       " x " + std::to_string(block.y) + " needs " + std::to_string(rows) +
-                       " rows of blocks; a grid holds at most 65535");
+#ifdef HAVE_CUBLAS
+struct Cublas {
+  Cublas() { check(cublasCreate(&handle)); }
+  ~Cublas() { cublasDestroy(handle); }
+  static void check(cublasStatus_t status) {
+    if (status != CUBLAS_STATUS_SUCCESS) throw std::runtime_error(cublasGetStatusString(status));
   }
-}
-void require_grid_of_run(const Run& run) { require_grid(shape_of(run), block_of(run)); }
-
-/// Why rates are the cache's; empty: they are the memory's.
-std::string in_cache(const Run& run, Shape m) {
-  if (!run.device || beyond_l2(*run.device, bytes_moved(m))) return "";
-  return "the matrices are less than four times the L2";
-}
-
-/// Sectors per request of the rows' kernels; other rows have none.
-Shown sectors(Column column, bool loads, Shape m, dim3 block) {
-  return number(std::move(column), [loads, m, block](const Row& row) {
-    const Variant& v = variant(row.ref.key);
-    return v.kernel ? traffic(v, loads, m, block).sectors_per_request() : double(NAN);
-  });
-}
-
-/// All rows of one size in turn, or those that are measured at other sizes; below them, as no text
-/// says anything of it, what the best kernel is compared with.
-void measure_size(const Run& run, Shape m, dim3 block, bool all_rows) {
-  const double at = all_rows ? NAN : double(m.nx);
-  const auto row = [at](std::string_view key) { return Ref(key, at); };
-  SharedByTasks matrices([m, at] { return Matrices{m, at}; });
-  Sheet sheet(
-      run, "kernel, " + sides(m),
-      {milliseconds(4), spread(), in_unit(measured("GB/s", "rate", "GB/s", 0), gbs_of),
-       share_against(run, row("copy_engine"), "of copy"),
-       sectors(predicted("sectors/request: load", "load sectors a request", "sectors", 1), true, m,
-               block),
-       sectors(predicted("store", "store sectors a request", "sectors", 1), false, m, block),
-       bar_against(run, row("copy_engine"))},
-      "side");
-  for (const Variant& v : variants) {
-    if (!all_rows && !std::ranges::count(at_other_sizes, v.key)) continue;
-    sheet.add({.ref = row(v.key),
-               .words = v.words,
-               .bytes = bytes_moved(m),
-               .calibrates = std::ranges::count(calibrating, v.key) > 0,
-               .model = model_of(v, run.device),
-               .missing = run.device && v.missing ? v.missing(*run.device, m) : ""});
+  /// cuBLAS counts by columns: its rows are our columns.
+  void transpose(float* out, const float* in, int n) const {
+    const float one = 1, zero = 0;
+    check(cublasSgeam(handle, CUBLAS_OP_T, CUBLAS_OP_N, n, n, &one, in, n, &zero, out, n, out, n));
   }
-  sheet.measure(Timing::in_turn,
-                [&](const Row& r) { return task_of(matrices(), variant(r.ref.key), block); });
-  Calibrated c{.copy_engine = sheet.ms(row("copy_engine"))};
-  if (all_rows) c.copy_rows = sheet.ms(row("copy_rows"));
-  if (all_rows) c.copy_columns = sheet.ms(row("copy_columns"));
-  sheet.predict([&](const Row& r) {
-    return run.device ? predicted_ms(variant(r.ref.key), m, block, c, *run.device) : double(NAN);
-  });
-  sheet.print();
-  if (!in_cache(run, m).empty())
-    return run.report.note("less than four times the L2: these rates are rates of the cache");
-
-  std::vector<Comparison> pairs{{.slow = row("best"), .fast = row("copy_engine")},
-                                {.slow = row("turn_tensor"), .fast = row("best")},
-                                {.slow = row("best"), .fast = row("copy_tiles")}};
-  if (all_rows) pairs.push_back({.slow = row("copy_tiles_down"), .fast = row("copy_tiles")});
-  for (const Comparison& pair : pairs) find(run, "transpose", pair, sides(m) + ", ");
-}
-
-// ---- on the host: the text's two loops ----
-
-struct HostMatrices {
-  Shape m;
-  std::vector<float> in = std::vector<float>(m.elements());
-  std::vector<float> out = std::vector<float>(m.elements());
-
-  explicit HostMatrices(Shape m) : m(m) {
-    for (size_t i = 0; i < in.size(); ++i) in[i] = Input{}(i);
-  }
-  void read_by_rows() {
-    for (size_t iy = 0; iy < m.ny; ++iy)
-      for (size_t ix = 0; ix < m.nx; ++ix) out[ix * m.ny + iy] = in[iy * m.nx + ix];
-  }
-  void read_by_columns() {
-    for (size_t ix = 0; ix < m.nx; ++ix)
-      for (size_t iy = 0; iy < m.ny; ++iy) out[ix * m.ny + iy] = in[iy * m.nx + ix];
-  }
-  size_t wrong() const {
-    const RightOutput right{m, true};
-    size_t wrong = 0;
-    for (size_t i = 0; i < out.size(); ++i) wrong += !right(i, out[i]);
-    return wrong;
-  }
+  cublasHandle_t handle = nullptr;
 };
+#endif
 
-Task host_task(const Shared<HostMatrices>& x, const Ref& ref) {
-  const bool rows = ref.key == "host_rows";
-  const auto loops = [x, rows] { rows ? x->read_by_rows() : x->read_by_columns(); };
-  const auto poison = [x] { std::fill(x->out.begin(), x->out.end(), NAN); };
-  return {text(ref), loops, {poison, [x] { return x->wrong(); }, ""}, true};
-}
+/// All rows in turn, as a table.
+Timings measure(Run& run, size_t n) {
+  const auto in = filled<float>(n * n, [] __device__(size_t i) { return word(i); });
+  const GuardedBuffer<float> out(n * n);
+  const Check copied = equals(out, [] __device__(size_t i) { return word(i); });
+  const Check transposed =
+      equals(out, [n] __device__(size_t i) { return word(i % n * n + i / n); });
 
-void measure_on_host(const Run& run, Shape m) {
-  SharedByTasks matrices([m] { return HostMatrices(m); });
-  Sheet sheet(run, "host, one core, " + sides(m),
-              {milliseconds(2), spread(), in_unit(measured("GB/s", "rate", "GB/s", 2), gbs_of)},
-              "side");
-  const Ref rows("host_rows", m.nx), columns("host_columns", m.nx);
-  sheet.add({.ref = rows,
-             .words = "host, reading by rows",
-             .bytes = bytes_moved(m),
-             .calibrates = true,
-             .on_host = true});
-  sheet.add({.ref = columns,
-             .words = "host, reading by columns",
-             .bytes = bytes_moved(m),
-             .on_host = true,
-             .model = Model::host});
-  sheet.measure(Timing::alone, [&](const Row& row) { return host_task(matrices(), row.ref); });
-  // A scattered load fetches a line of 64 bytes for 4. A scattered store fetches it and writes it
-  // back. The other access moves 4 bytes either way.
-  constexpr double reading_rows = 4 + (64 + 64), reading_columns = 64 + 4;
-  sheet.predict([&](const Row&) { return sheet.ms(rows) * reading_columns / reading_rows; });
-  sheet.print();
-}
-
-// ---- what the text counted ----
-
-constexpr Shape counted_shape{4096, 4096};
-const std::string counted_parameter = "4096 x 4096 block 32 x 8";
-const char* const gain_of_cache = "as many bytes are asked of L1 as come from L2";
-
-/// The share of the sectors that a kernel asks for which it uses.
-double share_used(const Variant& v, bool loads) {
-  return 4 / traffic(v, loads, counted_shape, default_block).sectors_per_request();
-}
-
-/// What column -> row asks of L1, and what comes from L2: counts of this run.
-void keep_gain_of_cache(const Run& run) {
-  const std::string key = "column_to_row";
-  const auto count = [&](const std::string& metric) {
-    return ask_count(run, key, counted_parameter, metric).median;
+  const auto copy = [&] {
+    CUDA_CHECK(cudaMemcpyAsync(out, in, in.bytes(), cudaMemcpyDeviceToDevice));
   };
-  const double used = sizeof(float) * double(counted_shape.elements());
-  const double asked = 32 * count(expected_sectors(true, 0).metric);
-  const double fetched = count("l1tex__m_xbar2l1tex_read_bytes.sum");
-  const double gain = asked / fetched;
-  if (!std::isfinite(gain)) return keep(run, key, gain_of_cache, "", {});
-  keep(run, key, gain_of_cache, "x", single(gain));
-  run.report.finding("04.10c", "column -> row uses " + share_text(exactly(used / asked)) +
-                                   " of the bytes that it asks of L1, and " +
-                                   share_text(exactly(used / fetched)) +
-                                   " of those that come from L2");
-}
+  std::vector<Benchmark> benchmarks{{.name = "copy engine", .work = copy, .check = copied}};
+  for (const Row& row : rows)
+    benchmarks.push_back({.name = row.name,
+                          .work = launching(row, out, in, unsigned(n), unsigned(n)),
+                          .check = row.does == copies ? copied : transposed});
+#ifdef HAVE_CUBLAS
+  const Cublas cublas;
+  benchmarks.push_back({.name = "cublasSgeam",
+                        .work = [&] { cublas.transpose(out, in, int(n)); },
+                        .check = transposed});
+#endif
+  const Timings timed = run.timer.interleaved(benchmarks);
 
-void run_transpose(const Run& run) {
-  const Shape m = shape_of(run);
-  const dim3 block = block_of(run);
-  run.report.begin("transpose", sides(m) + " float, " + bytes_text(bytes_moved(m) / 2) +
-                                    ", block " + std::to_string(block.x) + " x " +
-                                    std::to_string(block.y));
-  measure_on_host(run, square(std::min<size_t>(m.nx, run.quick ? 1024 : 2048)));
-  measure_size(run, m, block, true);
-  run.report.note("32 words of a warp fill 4 sectors of 32 bytes, 32 quads of 4 words fill 16");
-  if (!quads_fit(m))
-    run.report.note(
-        "not all rows begin at a multiple of 16 bytes: padded_tile stands in for quad_tile and "
-        "best");
-  for (const Shape other : {square(2048), square(2 * size_t(m.nx))}) {
-    if (options_of(run).size || run.quick || !run.device) break;
-    if (bytes_moved(other) > 0.9 * run.memory_there())
-      run.report.left_out(sides(other), "it does not fit");
-    else
-      measure_size(run, other, block, false);
-  }
-  keep_gain_of_cache(run);
-}
-
-// ---- claims ----
-
-/// Requests of a launch to global and to shared memory. What goes through shared memory is stored
-/// there and loaded again.
-double memory_operations(const Variant& v) {
-  const double global = traffic(v, true, counted_shape, default_block).requests +
-                        traffic(v, false, counted_shape, default_block).requests;
-  return v.slot ? 2 * global : global;
-}
-
-std::vector<Claim> claims(const Run& run) {
-  const Shape m = shape_of(run);
-  const Variant &reads_rows = variant("row_to_column"), &reads_columns = variant("column_to_row");
-  const double load = share_used(reads_rows, true), store = share_used(reads_rows, false);
-  const double whole = share_used(reads_columns, false);
-  const auto fact = [](bool so) { return so ? Fact::so : Fact::not_so; };
-  const auto computed = [](double share) { return share_text(exactly(share)); };
-  const bool more = memory_operations(variant("padded_tile")) > memory_operations(reads_rows);
-
-  return {
-      {.part = {"04.8", "column -> row transposes beat row -> column", "faster, no figure",
-                "the wiki"},
-       .rule = beats(),
-       .pairs = {{.slow = "row_to_column", .fast = "column_to_row"}},
-       .unless = in_cache(run, m)},
-      {.part = {"04.10a",
-                "row -> column uses 100% of what it loads, 12.5% of what it stores",
-                "100 and 12.5%",
-                "the wiki's count",
-                {},
-                true},
-       .fact = fact(load == 1 && store == 0.125),
-       .here = computed(load) + " and " + computed(store) + ", computed"},
-      {.part = {"04.10b",
-                "column -> row uses 100% of what it stores",
-                "100%",
-                "the wiki's count",
-                {},
-                true},
-       .fact = fact(whole == 1),
-       .here = computed(whole) + ", computed"},
-      {.part = {"04.10c",
-                "the cache lifts the share of column -> row's loads that is used, twofold", "25%",
-                "the wiki's count"},
-       .rule = beats(2),
-       .levels = {{"column_to_row", gain_of_cache}},
-       .needs = "needs counts of this run: cmake --workflow --preset profile"},
-      {.part = {"04.15",
-                "in some cases more memory operations, through shared memory, take less time",
-                "less time, no figure", "a vendor's guide"},
-       .rule = beats(),
-       .pairs = {{.slow = "row_to_column", .fast = "padded_tile"}},
-       .some = true,
-       .unless = more ? in_cache(run, m) : "the tile takes no more memory operations",
-       .found = {{.slow = "column_to_row", .fast = "padded_tile"}}},
+  const Limits limits{timed["copy engine"].median(), timed["copy_rows"].median(),
+                      timed["copy_columns"].median(), cycles_per_ms(run.gpu)};
+  const std::string side = std::to_string(n);
+  Table table(side + " x " + side,
+              {"load", "store", "predicted ms", "ms", "spread", "GB/s", "of copy", ""});
+  const auto add = [&](const char* name, Cell load, Cell store, Cell predicted) {
+    const Times& times = timed[name];
+    const double of_limit = limits.copy_engine / times.median();
+    table.row(name, {load, store, predicted, times.median(), percent(times.spread()),
+                     times.gbs(bytes_moved(n)), percent(of_limit), bar(of_limit)});
   };
-}
-
-// ---- what it declares ----
-
-Needs needs(const Run& run) {
-  const double bytes = bytes_moved(shape_of(run));
-  return {.allocated = bytes, .touched = bytes};
-}
-
-/// About n words, in a matrix that is not square. Quads and tensor copies need rows of 4 and of 32
-/// words.
-std::vector<Checked> tasks(size_t n) {
-  const auto side = unsigned(std::sqrt(double(n)));
-  std::vector<Checked> all;
-  for (const Variant& v : variants) {
-    const unsigned unit = v.missing == no_tensor_copies ? 32 : v.pattern == &tile_of_quads ? 4 : 1;
-    const Shape m{(side + 2 + unit - 1) / unit * unit, (side + unit - 1) / unit * unit};
-    if (v.missing && !v.missing(Device::current(), m).empty()) continue;
-    const Shared x(Matrices{m});
-    all.push_back({.task = task_of(x, v, default_block),
-                   .elements = m.elements(),
-                   .change_one = [x] { x->out.change(0); }});
-  }
-  return all;
-}
-
-std::vector<CountedLaunch> counted() {
-  std::vector<CountedLaunch> all;
-  for (const Variant& v : variants) {
-    if (!v.kernel) continue;
-    const Traffic loads = traffic(v, true, counted_shape, default_block);
-    const Traffic stores = traffic(v, false, counted_shape, default_block);
-    all.push_back(counted_launch(
-        std::string(v.key), counted_parameter, {loads.requests, loads.sectors},
-        {stores.requests, stores.sectors},
-        [&v] { return task_of(Shared(Matrices{counted_shape}), v, default_block); }));
-  }
-  return all;
+  add("copy engine", "", "", "");
+  for (const Row& row : rows)
+    add(row.name, double(load_sectors(row, n)), double(store_sectors(row, n)),
+        row.does == copies ? Cell("") : Cell(predicted_ms(row, n, limits)));
+#ifdef HAVE_CUBLAS
+  add("cublasSgeam", "", "", limits.copy_engine);
+#endif
+  run.print(table);
+  if (!run.beyond_l2(bytes_moved(n)))
+    run.note("less than four times the L2: its rates, not the memory's");
+  return timed;
 }
 
 }  // namespace
 
-extern const Experiment transpose_experiment{
-    .name = "transpose",
-    .about = "transposes, from one element per thread to a tile in 16-byte words",
-    .run = run_transpose,
-    .check_typed = require_grid_of_run,
-    .claims = claims,
-    .needs = needs,
-    .tasks = tasks,
-    .counted = counted};
+void transpose(Run& run) {
+  size_t n = run.quick ? 8192 : 16384;
+  while (!run.fits(bytes_moved(n))) n /= 2;
+  run.title("a matrix of floats is transposed; load, store: sectors per request of a warp");
+  for (const size_t other : {size_t(2048), 2 * n})
+    if (!run.quick && run.fits(bytes_moved(other))) measure(run, other);
+  const Timings timed = measure(run, n);
+  run.note("32 floats fill 4 sectors of 32 bytes, 32 quads of floats fill 16");
+  run.note(
+      "predicted: the slowest of the three copies that share the kernel's limits, or the L1's");
+  run.note("cycles: one per line of 128 bytes loaded, pass of shared memory, and sector stored");
+
+  run.claim({"04.8", "column -> row transposes beat row -> column", "no figure, the wiki"}, beats(),
+            timed, "transposeRowCol", "transposeColRow");
+  const size_t loaded = load_sectors(named("transposeRowCol"), n);
+  const size_t stored = store_sectors(named("transposeRowCol"), n);
+  const size_t whole = store_sectors(named("transposeColRow"), n);
+  run.claim_fact({"04.10a", "row -> column uses 100% of what it loads, 12.5% of what it stores",
+                  "100 and 12.5%, the wiki's counters"},
+                 loaded == 4 && stored == 32,
+                 percent(4.0 / double(loaded)).words + " and " +
+                     percent(4.0 / double(stored)).words + ", computed");
+  run.claim_fact(
+      {"04.10b", "column -> row uses 100% of what it stores", "100%, the wiki's counters"},
+      whole == 4, percent(4.0 / double(whole)).words + ", computed");
+  // twice as many: the words of the tile are also written to shared memory and read from it
+  run.claim({"04.15", "in some cases more memory operations, through shared memory, take less time",
+             "no figure, a vendor's guide"},
+            can_beat(), timed, "transposeRowCol", "padded_tile");
+}
+
+TEST_CASE("transpose: sectors of loads and stores, and predictions, by hand") {
+  const auto is = [](const Row& row, size_t load, size_t store, double ms) {
+    CAPTURE(row.name);
+    CHECK(load_sectors(row, 4096) == load);
+    CHECK(store_sectors(row, 4096) == store);
+    CHECK(predicted_ms(row, 4096, {1, 2, 16, 1e9}) == ms);
+  };
+  is(named("copy_rows"), 4, 4, 2);
+  is(named("copy_columns"), 32, 32, 16);
+  is(named("transposeRowCol"), 4, 32, 16);
+  is(named("transposeColRow"), 32, 4, 2);
+  is(named("transposeDiagonalRowCol"), 4, 32, 16);
+  is(named("transposeDiagonalColRow"), 32, 4, 2);
+  is(named("shared_tile"), 4, 4, 1);
+  is(named("padded_tile"), 4, 4, 1);
+  is(named("quad_tile"), 16, 16, 1);
+  is(named("best"), 16, 16, 1);
+  Row narrow = named("transposeRowCol");
+  narrow.threads = narrow.words = {8, 32};  // a warp stores half a sector to each of 8 rows
+  is(narrow, 4, 8, 4);
+}
+
+TEST_CASE("transpose: cycles of L1, by hand") {
+  CHECK(l1_cycles(named("copy_rows"), 4096) == 1 + 0 + 4);
+  CHECK(l1_cycles(named("transposeColRow"), 4096) == 32 + 0 + 4);
+  CHECK(l1_cycles(named("shared_tile"), 4096) == 1 + 1 + 32 + 4);
+  CHECK(l1_cycles(named("padded_tile"), 4096) == 1 + 1 + 1 + 4);
+  CHECK(l1_cycles(named("best"), 4096) == 4 + 4 + 4 + 16);
+  // 2^24 words are 2^19 requests of 32 words: at 38 cycles each 20 million, 20 ms at 10^6 per ms
+  CHECK(predicted_ms(named("shared_tile"), 4096, {1, 2, 16, 1e6}) ==
+        doctest::Approx(19.92).epsilon(0.001));
+}
+
+// ---- the wiki's loops on the host, and the kernels against them ----
+
+void transposeHost1(float* out, const float* in, unsigned nx, unsigned ny) {
+  for (unsigned iy = 0; iy < ny; ++iy)
+    for (unsigned ix = 0; ix < nx; ++ix) out[size_t(ix) * ny + iy] = in[size_t(iy) * nx + ix];
+}
+void transposeHost2(float* out, const float* in, unsigned nx, unsigned ny) {
+  for (unsigned ix = 0; ix < nx; ++ix)
+    for (unsigned iy = 0; iy < ny; ++iy) out[size_t(ix) * ny + iy] = in[size_t(iy) * nx + ix];
+}
+
+TEST_CASE("transpose: every kernel is right at awkward shapes, and writes nothing behind") {
+  if (skip_without_gpu()) return;
+  const std::pair<unsigned, unsigned> shapes[] = {{1, 1},   {1009, 1}, {1, 1009},  {33, 31},
+                                                  {63, 65}, {4, 1020}, {260, 516}, {128, 64}};
+  for (const auto& [nx, ny] : shapes)
+    for (const Row& row : rows) {
+      if (row.load.bytes == 16 && (nx % 4 || ny % 4)) continue;  // rows of quads
+      CAPTURE(row.name);
+      CAPTURE(nx);
+      CAPTURE(ny);
+      std::vector<float> in(size_t(nx) * ny);
+      for (size_t i = 0; i < in.size(); ++i) in[i] = word(i);
+      std::vector<float> right = in, right2 = in;
+      if (row.does == transposes) {
+        transposeHost1(right.data(), in.data(), nx, ny);
+        transposeHost2(right2.data(), in.data(), nx, ny);
+      }
+      REQUIRE(right == right2);
+      const DeviceBuffer<float> source(in), expected(right);
+      const GuardedBuffer<float> out(in.size());
+      launching(row, out, source, nx, ny)();
+      CUDA_CHECK_LAUNCH();
+      CHECK(find_mismatch(out, [e = expected.data()] __device__(size_t i) { return e[i]; }) == "");
+    }
+}

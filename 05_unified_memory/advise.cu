@@ -13,6 +13,7 @@
 //   2  increment  the device changes every word
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "../common/arrays.cuh"
@@ -186,12 +187,19 @@ std::vector<Benchmark> uses_of(size_t n, const Pattern& pattern) {
   return uses;
 }
 
-/// What one run of each moves.
+/// What one run of each moves, of three runs that of which CUPTI has most records: it misses some.
 Counted count_all(size_t n) {
   std::vector<Benchmark> all;
   for (const Pattern& pattern : patterns)
     for (const Benchmark& use : uses_of(n, pattern)) all.push_back(use);
-  return count_migrations(all, 1);
+  Counted counted = count_migrations(all, 3);
+  for (auto& [name, runs] : counted.runs) {
+    const auto fewer = [](const Migrations& a, const Migrations& b) {
+      return a.records.size() < b.records.size();
+    };
+    runs = {*std::max_element(runs.begin(), runs.end(), fewer)};
+  }
+  return counted;
 }
 
 Timings time_uses(const Run& run, size_t n, const Pattern& pattern) {

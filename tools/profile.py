@@ -29,10 +29,11 @@ def counted(rows):
     """{(work, "ld" or "st"): sectors per request}, of all launches with that name."""
     sums = {}
     for row in rows:
+        work = row["Kernel Name"].rpartition("/")[0]  # "stride 1/read_stride(unsigned int *, ...)"
         for op in ("ld", "st"):
-            sums.setdefault((row["Kernel Name"], op), [0, 0])
+            sums.setdefault((work, op), [0, 0])
             for i, what in enumerate(("sectors", "requests")):
-                sums[row["Kernel Name"], op][i] += float(row[COUNTER % (what, op)].replace(",", ""))
+                sums[work, op][i] += float(row[COUNTER % (what, op)].replace(",", ""))
     return {key: sectors / requests for key, (sectors, requests) in sums.items() if requests}
 
 

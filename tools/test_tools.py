@@ -81,7 +81,7 @@ class Profile(unittest.TestCase):
         names = [profile_tool.COUNTER % (what, op) for what in ("sectors", "requests") for op in ("ld", "st")]
         head = ",".join('"%s"' % name for name in ["ID", "Kernel Name", *names])
         ncu = "==PROF== x\n%s\n%s\n" % (head, ",".join('""' for _ in range(6)))
-        ncu += '"0","stride 1","1,024","0","256","0"\n"1","stride 1","1024","32","256","1"\n"2","other","3","0","1","0"\n'
+        ncu += '"0","stride 1/read(int *)","1,024","0","256","0"\n"1","stride 1/read(int *)","1024","32","256","1"\n"2","other/x(int)","3","0","1","0"\n'
         counts = profile_tool.counted(profile_tool.lines_of(ncu))
         self.assertEqual(counts, {("stride 1", "ld"): 4, ("stride 1", "st"): 32, ("other", "ld"): 3})
         saved = [("stride", "t", "1", "sectors/request", 4.0, 4.0, 4.0), ("stride", "t", "other", "load", 5.0, 5.0, 5.0),

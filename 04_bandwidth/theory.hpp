@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "../../common/check.hpp"
+#include "../common/check.hpp"
 
 /// 2 x memory clock x width, in GB/s: two transfers per cycle. NAN where the driver does not say.
 inline double theoretical_gbs() {

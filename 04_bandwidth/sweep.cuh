@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "../../common/arrays.cuh"
-#include "../../common/run.hpp"
+#include "../common/arrays.cuh"
+#include "../common/run.hpp"
 
 // A block takes every `blocks`-th row, and steps along it. A warp reads 32 neighbouring words: 4
 // sectors of 32 bytes. If `threads` is no multiple of 8, warps begin inside a sector, and read 5.
