@@ -5,6 +5,8 @@ void structs(Run&);
 void offset(Run&);
 void word_size(Run&);
 void caching(Run&);
+void stores(Run&);
+void reverse(Run&);
 void work_split(Run&);
 void matmul(Run&);
 void unroll(Run&);
@@ -20,6 +22,8 @@ int main(int argc, char** argv) {
            {"offset", offset, "reading from 0 to 64 words past the alignment"},
            {"word_size", word_size, "words of 4 to 32 bytes, side by side and each in 32 bytes"},
            {"caching", caching, "the same loads through L1 and past it"},
+           {"stores", stores, "writing one, two or four segments, and words a stride apart"},
+           {"reverse", reverse, "an array reversed in global memory, and through shared memory"},
            {"work_split", work_split, "a chunk for each thread, or threads interleaved"},
            {"matmul", matmul, "A x B, and A x the transposed B"},
            {"unroll", unroll, "1, 2, 4 or 8 words per thread"},

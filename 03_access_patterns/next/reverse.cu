@@ -1,0 +1,164 @@
+// reverse: is a detour through shared memory worth it? Dr. Dobb's reverses an array in global
+// memory (reverseArray_multiblock), and through shared memory (reverseArray_multiblock_fast). The
+// second does more, and was faster: a puzzle [DD]. The answer is the G80's rule. Lane k of a
+// half-warp had to store word k of a segment, or each lane got a transaction of its own.
+//
+// Look at the columns of the store: 16 times as many transactions on the G80, and the same 4
+// sectors today. The order of the lanes no longer matters. So the detour has nothing to gain, and
+// it costs a store and a load in shared memory and a barrier.
+//
+//   build/release/03_access_patterns/03_access_patterns reverse
+//
+//   1  copy_words                    copies, and reverses nothing
+//   2  reverseArray_multiblock       stores each word at its place from the other end
+//   3  reverseArray_multiblock_fast  the same, ordered in shared memory before the store
+#include <doctest/doctest.h>
+
+#include "../../common/arrays.cuh"
+#include "../../common/run.hpp"
+#include "../../common/sectors.hpp"
+
+namespace {
+
+constexpr unsigned block_threads = 256;
+
+// What can be reached with one word per thread.
+__global__ void copy_words(unsigned* out, const unsigned* in, size_t n) {
+  const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  if (i < n) out[i] = in[i];
+}
+
+// The text names its two programs and prints neither: the names are the text's, the kernels ours.
+
+// A warp loads 32 neighbours. It stores 32 neighbours, the last lane's word first.
+__global__ void reverseArray_multiblock(unsigned* out, const unsigned* in, size_t n) {
+  const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  if (i < n) out[n - 1 - i] = in[i];
+}
+
+// A warp loads 32 neighbours. It stores 32 neighbours, the first lane's word first. The last block
+// may have fewer words than threads.
+__global__ void reverseArray_multiblock_fast(unsigned* out, const unsigned* in, size_t n) {
+  __shared__ unsigned reversed[block_threads];
+  const unsigned tid = threadIdx.x;
+  const size_t first = blockIdx.x * size_t(block_threads);  // word of the block
+  const unsigned words = n - first < block_threads ? unsigned(n - first) : block_threads;
+  if (tid < words) reversed[words - 1 - tid] = in[first + tid];
+  __syncthreads();  // a thread stores what another has loaded
+  if (tid < words) out[n - first - words + tid] = reversed[tid];
+}
+
+// ---- the prediction ----
+
+/// Which word lane i of a warp stores, counted from the warp's first.
+size_t in_order(size_t lane) { return lane; }
+size_t backwards(size_t lane) { return 31 - lane; }
+
+/// Transactions of a warp on the G80: one for a half-warp whose lane k wants word k of an aligned
+/// segment of 64 bytes, else one for each of its 16 lanes.
+int transactions_on_g80(size_t (*word_of)(size_t lane)) {
+  int transactions = 0;
+  for (size_t first = 0; first < 32; first += 16) {
+    bool coalesced = word_of(first) % 16 == 0;
+    for (size_t k = 0; k < 16; ++k) coalesced &= word_of(first + k) == word_of(first) + k;
+    transactions += coalesced ? 1 : 16;
+  }
+  return transactions;
+}
+
+// ---- the rows of the table ----
+
+struct Row {
+  const char* name;
+  void (*kernel)(unsigned*, const unsigned*, size_t);
+  bool reverses;
+  size_t (*stored_word)(size_t lane);
+};
+const Row rows[] = {
+    {"copy_words", copy_words, false, in_order},
+    {"reverseArray_multiblock", reverseArray_multiblock, true, backwards},
+    {"reverseArray_multiblock_fast", reverseArray_multiblock_fast, true, in_order},
+};
+
+/// `row`, `in` and `out` must outlive it.
+Benchmark benchmark_of(const Row& row, const DeviceBuffer<unsigned>& in,
+                       const GuardedBuffer<unsigned>& out) {
+  const size_t n = out.size();
+  const auto work = [&row, &in, &out, n] {
+    const unsigned blocks = unsigned((n + block_threads - 1) / block_threads);
+    row.kernel<<<blocks, block_threads>>>(out, in, n);
+  };
+  const auto value = [n, reverses = row.reverses] __device__(size_t i) {
+    return hash(reverses ? n - 1 - i : i);
+  };
+  return {row.name, work, equals(out, value)};
+}
+
+}  // namespace
+
+void reverse(Run& run) {
+  const size_t n = run.fitting(size_t(1) << 27, 2 * sizeof(unsigned));
+  const double bytes = 8.0 * double(n);
+  const auto in = filled<unsigned>(n, [] __device__(size_t i) { return hash(i); });
+  const GuardedBuffer<unsigned> out(n);
+  run.title(bytes_text(4.0 * double(n)) + " of 4-byte words are reversed, one word per thread");
+
+  std::vector<Benchmark> benchmarks;
+  for (const Row& row : rows) benchmarks.push_back(benchmark_of(row, in, out));
+  const Timings timed = run.timer.interleaved(benchmarks);
+
+  Table table("kernel",
+              {"store on a G80", "load", "store", "predicted ms", "ms", "spread", "GB/s"});
+  for (const Row& row : rows) {
+    const Times& times = timed[row.name];
+    const Cell predicted = row.reverses ? Cell(timed["copy_words"].median()) : Cell("");
+    table.row(row.name, {transactions_on_g80(row.stored_word), sectors(sizeof(unsigned), in_order),
+                         sectors(sizeof(unsigned), row.stored_word), predicted, times.ms_interval(),
+                         percent(times.spread()), times.gbs(bytes)});
+  }
+  run.print(table);
+  run.note("store on a G80: transactions of a warp; load, store: sectors per request of a warp");
+  run.note("predicted: as many sectors as the copy, so its time; without the detour's own cost");
+
+  const char* const global = "reverseArray_multiblock";
+  const char* const shared = "reverseArray_multiblock_fast";
+  const Claim g80{"03.6", "reversing through shared memory beats reversing in global memory",
+                  "Dr. Dobb's, no figure (G80)", Era::g80};
+  const Claim some{"03.15", "in some cases more operations, through shared memory, take less time",
+                   "the guide, no figure"};
+  if (run.beyond_l2(bytes)) {
+    run.claim(g80, beats(), timed, global, shared);
+    run.claim(some, can_beat(), timed, global, shared);
+  } else {
+    run.claim_skipped(g80, "the arrays are less than four times the L2");
+    run.claim_skipped(some, "the arrays are less than four times the L2");
+  }
+}
+
+TEST_CASE("reverse: the order of lanes cost sixteenfold on a G80, and no sector today") {
+  CHECK(transactions_on_g80(in_order) == 2);                               // one for each half-warp
+  CHECK(transactions_on_g80(backwards) == 32);                             // one for each lane
+  CHECK(transactions_on_g80([](size_t lane) { return lane + 1; }) == 32);  // misaligned
+  // the second half-warp has a segment of its own, wherever that lies
+  CHECK(transactions_on_g80([](size_t lane) { return lane < 16 ? lane : lane + 48; }) == 2);
+  CHECK(transactions_on_g80([](size_t lane) { return lane < 16 ? 15 - lane : lane; }) == 17);
+  CHECK(sectors(sizeof(unsigned), in_order) == 4);
+  CHECK(sectors(sizeof(unsigned), backwards) == 4);
+}
+
+TEST_CASE("reverse: the array is that of a reversal on the host, at awkward sizes") {
+  if (skip_without_gpu()) return;
+  for (const size_t n : {1, 2, 31, 255, 256, 257, 511, 1009, 65537}) {
+    std::vector<unsigned> forth(n);
+    for (size_t i = 0; i < n; ++i) forth[i] = hash(i);
+    const std::vector<unsigned> back(forth.rbegin(), forth.rend());
+    const DeviceBuffer<unsigned> in(forth);
+    const GuardedBuffer<unsigned> out(n);
+    for (const Row& row : rows) {
+      CAPTURE(n);
+      CAPTURE(row.name);
+      CHECK_NOTHROW(require_right(benchmark_of(row, in, out)));
+      CHECK(out.to_host() == (row.reverses ? back : forth));
+    }
+  }
+}
