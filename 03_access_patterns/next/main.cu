@@ -1,5 +1,7 @@
 #include "../../common/run.hpp"
 
+void coalescing(Run&);
+void coalescing_drawing(Run&);
 void stride(Run&);
 void structs(Run&);
 void offset(Run&);
@@ -17,6 +19,9 @@ int main(int argc, char** argv) {
       {"03_access_patterns",
        "which bytes move for the bytes that a warp wants",
        {
+           {"coalescing", coalescing,
+            "what moves for 32 addresses, drawn by five generations, and its time",
+            coalescing_drawing},
            {"stride", stride, "reading every word, every second, up to every 64th"},
            {"structs", structs, "an array of structures, and a structure of arrays"},
            {"offset", offset, "reading from 0 to 64 words past the alignment"},
