@@ -50,10 +50,10 @@ def function(path, name):
 def output(folder, experiment, words):
     """A block that an experiment printed."""
     text = (folder / "results" / RECORDED).read_text()
-    found = re.search(r"^== %s: .*?(?=^== |^claims: |\Z)" % re.escape(experiment), text, re.S | re.M)
+    found = re.findall(r"^== %s: .*?\n(.*?)(?=^== |^claims: |\Z)" % re.escape(experiment), text, re.S | re.M)
     if not found:
         raise Stale("%s has no experiment %s" % (RECORDED, experiment))
-    body = found.group().split("\n", 1)[1].strip("\n")
+    body = "\n\n".join(part.strip("\n") for part in found)  # an experiment may have several titles
     if not words:
         return body
     for block in body.split("\n\n"):
