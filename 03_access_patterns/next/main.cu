@@ -12,6 +12,11 @@ void reverse(Run&);
 void work_split(Run&);
 void matmul(Run&);
 void unroll(Run&);
+void yours(Run&);
+void yours_drawing(Run&);
+void check_yours(const Run&);
+
+static void check_options(const Run& run) { check_yours(run); }
 
 int main(int argc, char** argv) {
   return run_topic(
@@ -32,5 +37,9 @@ int main(int argc, char** argv) {
            {"work_split", work_split, "a chunk for each thread, or threads interleaved"},
            {"matmul", matmul, "A x B, and A x the transposed B"},
            {"unroll", unroll, "1, 2, 4 or 8 words per thread"},
-       }});
+           {"yours", yours, "your own pattern, drawn and timed", yours_drawing},
+       },
+       {{"pattern",
+         "yours: words of the lanes, as 8*i or i/2 or 32 words: 0,1,2, ... (default 3*i)"}},
+       check_options});
 }
