@@ -92,7 +92,10 @@ void Run::title(const std::string& line) {
   std::cout << "== " << experiment_ << ": " << line << '\n';
 }
 
-void Run::note(const std::string& line) { std::cout << "  " << line << '\n'; }
+void Run::note(const std::string& line) {
+  if (printed_ == title_line) printed_ = table_lines;
+  std::cout << "  " << line << '\n';
+}
 
 void Run::print(const Table& table) {
   begin(table_lines);
