@@ -12,6 +12,7 @@ void reverse(Run&);
 void work_split(Run&);
 void matmul(Run&);
 void unroll(Run&);
+void compare(Run&);
 void yours(Run&);
 void yours_drawing(Run&);
 void check_yours(const Run&);
@@ -37,6 +38,7 @@ int main(int argc, char** argv) {
            {"work_split", work_split, "a chunk for each thread, or threads interleaved"},
            {"matmul", matmul, "A x B, and A x the transposed B"},
            {"unroll", unroll, "1, 2, 4 or 8 words per thread"},
+           {"compare", compare, "every X with every Y, and what storing the results costs"},
            {"yours", yours, "your own pattern, drawn and timed", yours_drawing},
        },
        {{"pattern",

@@ -1,0 +1,385 @@
+// compare: every X with every Y, and a result for each pair. A reader of the 2007 study compares
+// 1.5 million X with 100,000 Y. It takes 20 minutes if the results are stored, and one if not. The
+// author replies: neighbouring threads should store neighbouring words of 4 bytes, and bits should
+// be packed into such words; but carrying the results to the host will be the bottleneck [BW].
+//
+// Look at how little the stores cost once they are side by side: some warps store while others
+// compare. Then look at the time to the host. And the reader's 20 times depend on his comparison,
+// which nobody knows: the dearer it is, the less the stores matter.
+//
+//   build/release/03_access_patterns/03_access_patterns compare
+//
+//   1  store_scattered     most likely the reader's: each thread fills a row of its own
+//   2  store_side_by_side  neighbouring threads write neighbouring words, or bytes
+//   3  store_bits          a warp packs 32 answers into a word
+//   4  count_only          compares, and stores a sum for 64 pairs
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "../../common/arrays.cuh"
+#include "../../common/run.hpp"
+#include "../../common/sectors.hpp"
+
+namespace {
+
+constexpr unsigned block_threads = 256;
+constexpr unsigned y_of_block = 64;         // Y that a thread compares its X with: X is loaded once
+constexpr unsigned packed_y_of_block = 16;  // where a lane has 32 X: so there are enough blocks
+
+// ---- comparisons ----
+
+// The most neighbouring bits in which x and y agree: each step takes a bit from every run of ones.
+__device__ unsigned longest_run(unsigned x, unsigned y) {
+  unsigned run = 0;
+  for (unsigned same = ~(x ^ y); same != 0; same &= same << 1) ++run;
+  return run;
+}
+constexpr unsigned alike = 6;  // a run of so many makes two numbers alike: one pair in five
+
+// No rotation: x ^ y, one instruction. Else the longest run at so many rotations of y.
+template <unsigned rotations>
+__device__ unsigned compared(unsigned x, unsigned y) {
+  if constexpr (rotations == 0) {
+    return x ^ y;
+  } else {
+    unsigned longest = 0;
+    for (unsigned k = 0; k < rotations; ++k)
+      longest = max(longest, longest_run(x, __funnelshift_l(y, y, 8 * k)));
+    return longest;
+  }
+}
+
+// ---- kernels: nx X, a multiple of 1024, and ny Y ----
+
+// Result [ix][iy]: the lanes of a warp are ny words apart. A store touches 32 sectors, and writes 4
+// bytes of each.
+template <unsigned rotations>
+__global__ void store_scattered(unsigned* results, const unsigned* xs, const unsigned* ys,
+                                size_t nx, size_t ny) {
+  const size_t ix = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const unsigned x = xs[ix];
+  const size_t end = min((blockIdx.y + size_t(1)) * y_of_block, ny);
+  for (size_t iy = blockIdx.y * size_t(y_of_block); iy < end; ++iy)
+    results[ix * ny + iy] = compared<rotations>(x, ys[iy]);
+}
+
+// Result [iy][ix]: a warp writes 32 neighbours, 4 sectors of words or 1 of bytes.
+template <class Word>
+__global__ void store_side_by_side(Word* results, const unsigned* xs, const unsigned* ys, size_t nx,
+                                   size_t ny) {
+  const size_t ix = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const unsigned x = xs[ix];
+  const size_t end = min((blockIdx.y + size_t(1)) * y_of_block, ny);
+  for (size_t iy = blockIdx.y * size_t(y_of_block); iy < end; ++iy)
+    results[iy * nx + ix] = Word(longest_run(x, ys[iy]));
+}
+
+// One bit per pair: whether two numbers are alike. A warp has 1024 X, 32 per lane. A ballot packs
+// the answers of 32 lanes into a word that all lanes get; lane k keeps the k-th word, and the warp
+// writes 32 neighbours.
+__global__ void store_bits(unsigned* results, const unsigned* xs, const unsigned* ys, size_t nx,
+                           size_t ny) {
+  const size_t warp = (blockIdx.x * size_t(blockDim.x) + threadIdx.x) / 32;
+  const unsigned lane = threadIdx.x % 32;
+  if (warp >= nx / 1024) return;
+  unsigned x[32];
+#pragma unroll
+  for (unsigned k = 0; k < 32; ++k) x[k] = xs[warp * 1024 + 32 * k + lane];
+  const size_t end = min((blockIdx.y + size_t(1)) * packed_y_of_block, ny);
+  for (size_t iy = blockIdx.y * size_t(packed_y_of_block); iy < end; ++iy) {
+    const unsigned y = ys[iy];
+    unsigned kept = 0;
+#pragma unroll
+    for (unsigned k = 0; k < 32; ++k) {
+      const unsigned answers = __ballot_sync(0xffffffffu, longest_run(x[k], y) >= alike);
+      if (lane == k) kept = answers;
+    }
+    results[iy * (nx / 32) + warp * 32 + lane] = kept;
+  }
+}
+
+// Without the sums the compiler would drop the comparisons.
+template <unsigned rotations>
+__global__ void count_only(unsigned* sums, const unsigned* xs, const unsigned* ys, size_t nx,
+                           size_t ny) {
+  const size_t ix = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const unsigned x = xs[ix];
+  const size_t end = min((blockIdx.y + size_t(1)) * y_of_block, ny);
+  unsigned sum = 0;
+  for (size_t iy = blockIdx.y * size_t(y_of_block); iy < end; ++iy)
+    sum += compared<rotations>(x, ys[iy]);
+  sums[blockIdx.y * nx + ix] = sum;
+}
+
+// ---- what is right: from a stored word to its pairs, bit by bit ----
+
+struct X {
+  __host__ __device__ unsigned operator()(size_t i) const { return hash(i); }
+};
+struct Y {  // other numbers than X
+  __host__ __device__ unsigned operator()(size_t i) const { return hash((size_t(1) << 31) + i); }
+};
+
+__host__ __device__ unsigned right_result(unsigned rotations, unsigned x, unsigned y) {
+  if (rotations == 0) return x ^ y;
+  unsigned longest = 0;
+  for (unsigned rotated = 0; rotated < 8 * rotations; rotated += 8)
+    for (unsigned bit = 0, run = 0; bit < 32; ++bit) {
+      const bool same = (x >> bit & 1) == (y >> (bit + 32 - rotated) % 32 & 1);
+      run = same ? run + 1 : 0;
+      longest = run > longest ? run : longest;
+    }
+  return longest;
+}
+
+enum Format { sums, scattered, words, bytes, bits };
+
+double bytes_per_pair(Format format) {
+  constexpr double of_format[] = {0, 4, 4, 1, 1 / 8.0};
+  return of_format[format];
+}
+
+/// Word i of the results. What lies behind them stays poisoned.
+struct RightWord {
+  Format format;
+  unsigned rotations;
+  size_t nx, ny;
+
+  __host__ __device__ unsigned pair(size_t ix, size_t iy) const {
+    return right_result(rotations, X{}(ix), Y{}(iy));
+  }
+  __host__ __device__ unsigned operator()(size_t i) const {
+    if (format == scattered) return pair(i / ny, i % ny);
+    unsigned word = 0;
+    if (format == sums) {
+      for (size_t iy = i / nx * y_of_block; iy < ny && iy < (i / nx + 1) * y_of_block; ++iy)
+        word += pair(i % nx, iy);
+      return i < nx * ((ny + y_of_block - 1) / y_of_block) ? word : ~0u;
+    }
+    const unsigned pairs = format == words ? 1 : format == bytes ? 4 : 32;
+    if (i >= nx * ny / pairs) return ~0u;
+    for (unsigned k = 0; k < pairs; ++k) {
+      const unsigned result = pair(i * pairs % nx + k, i * pairs / nx);
+      word |= (format == bits ? result >= alike : result) << 32 / pairs * k;
+    }
+    return word;
+  }
+};
+
+// ---- the work ----
+
+/// Both arrays, and room for a word per pair.
+struct Pairs {
+  size_t nx, ny;
+  DeviceBuffer<unsigned> x = filled<unsigned>(nx, X{});
+  DeviceBuffer<unsigned> y = filled<unsigned>(ny, Y{});
+  GuardedBuffer<unsigned> results{nx * ny};
+};
+
+template <class Word>
+using Kernel = void(Word*, const unsigned*, const unsigned*, size_t, size_t);
+
+template <class Word>
+Benchmark storing(const char* name, const Pairs& p, Kernel<Word>* kernel, Format format,
+                  unsigned rotations = 1) {
+  const size_t threads = format == bits ? p.nx / 32 : p.nx;
+  const size_t of_block = format == bits ? packed_y_of_block : y_of_block;
+  const dim3 grid(unsigned((threads + block_threads - 1) / block_threads),
+                  unsigned((p.ny + of_block - 1) / of_block));
+  const auto work = [&p, kernel, grid] {
+    kernel<<<grid, block_threads>>>(reinterpret_cast<Word*>(p.results.data()), p.x, p.y, p.nx,
+                                    p.ny);
+  };
+  return {name, work, equals(p.results, RightWord{format, rotations, p.nx, p.ny})};
+}
+
+std::vector<Benchmark> of_formats(const Pairs& p) {
+  return {storing("words side by side", p, store_side_by_side<unsigned>, words),
+          storing("bytes side by side", p, store_side_by_side<unsigned char>, bytes),
+          storing("bits packed by a warp", p, store_bits, bits)};
+}
+std::vector<Benchmark> of_costs(const Pairs& p) {
+  return {storing("not stored", p, count_only<1>, sums),
+          storing("scattered words", p, store_scattered<1>, scattered),
+          storing("exclusive or", p, count_only<0>, sums, 0),
+          storing("exclusive or, stored", p, store_scattered<0>, scattered, 0),
+          storing("longest of four", p, count_only<4>, sums, 4),
+          storing("longest of four, stored", p, store_scattered<4>, scattered, 4)};
+}
+
+class Pinned {
+ public:
+  explicit Pinned(size_t bytes) { CUDA_CHECK(cudaMallocHost(&data_, bytes)); }
+  Pinned(const Pinned&) = delete;
+  ~Pinned() { cudaFreeHost(data_); }
+  operator unsigned*() const { return data_; }
+
+ private:
+  unsigned* data_ = nullptr;
+};
+
+constexpr const char* carried_names[] = {"", "", "words to host", "bytes to host", "bits to host"};
+
+/// The host's memory is poisoned, and looked at by the device, which is faster than the host.
+Benchmark carrying(const Pairs& p, const Pinned& host, Format format) {
+  const size_t count = size_t(double(p.nx * p.ny) * bytes_per_pair(format) / 4);
+  const auto work = [&p, &host, count] {
+    CUDA_CHECK(cudaMemcpyAsync(host, p.results, 4 * count, cudaMemcpyDeviceToHost));
+  };
+  const auto poison = [&p, &host, count] {
+    p.results.poison();
+    CUDA_CHECK(cudaMemcpy(host, p.results, 4 * count, cudaMemcpyDeviceToHost));
+    for_each_index<<<1024, 256>>>(
+        count, [to = p.results.data()] __device__(size_t i) { to[i] = hash(i); });
+    CUDA_CHECK_LAUNCH();
+  };
+  const auto find_error = [&p, &host, count] {
+    CUDA_CHECK(cudaDeviceSynchronize());
+    p.results.poison();
+    CUDA_CHECK(cudaMemcpy(p.results, host, 4 * count, cudaMemcpyHostToDevice));
+    return find_mismatch(p.results.data(), count, [] __device__(size_t i) { return hash(i); });
+  };
+  return {carried_names[format], work, {poison, find_error}};
+}
+
+/// Sectors of memory that a store of a warp touches.
+size_t sectors_of(Format format, size_t ny) {
+  const size_t apart = format == scattered ? ny : 1;
+  return sectors(format == bytes ? 1 : 4, [=](size_t lane) { return lane * apart; });
+}
+
+constexpr double readers_pairs = 1500000.0 * 100000.0;
+/// The reader's arrays, both smaller by a factor.
+size_t nx_over(size_t factor) { return std::max<size_t>(1500000 / factor / 1024, 1) * 1024; }
+size_t ny_over(size_t factor) { return 100000 / factor; }
+double pairs_over(size_t factor) { return double(nx_over(factor)) * double(ny_over(factor)); }
+
+}  // namespace
+
+void compare(Run& run) {
+  size_t factor = 48;  // 244 MiB of words
+  while (factor > 1 && !run.beyond_l2(4 * pairs_over(factor))) --factor;
+  const size_t nx = nx_over(factor), ny = ny_over(factor);
+  const double pairs = pairs_over(factor);
+  run.title(std::to_string(nx) + " X, " + std::to_string(ny) + " Y (the reader's over " +
+            std::to_string(factor) + "): " + bytes_text(4 * pairs) + " of 4-byte words");
+
+  const Timings timed = [&] {
+    const Pairs p{nx, ny};
+    std::vector<Benchmark> benchmarks = of_costs(p);
+    for (const Benchmark& benchmark : of_formats(p)) benchmarks.push_back(benchmark);
+    return run.timer.interleaved(benchmarks);
+  }();
+  // What a copy to the host takes depends on the place in the host's memory: each group has its own.
+  Timings carried;
+  const bool carries = run.fits_on_host(4 * pairs);
+  const auto group = [&](const Timer::Measure& measure) {
+    const Pairs p{nx, ny};
+    const Pinned host(4 * nx * ny);
+    std::vector<Benchmark> benchmarks = of_formats(p);
+    for (const Format format : std::initializer_list<Format>{words, bytes, bits})
+      benchmarks.push_back(carrying(p, host, format));
+    measure(benchmarks);
+  };
+  if (carries) carried = run.timer.with_fresh_memory(group, 2);
+
+  Table table("results",
+              {"sectors", "ms", "spread", "times as long", "GB/s", "to host: ms", "to host: GB/s"});
+  const auto row = [&](const char* name, Format format) {
+    const Times& times = timed[name];
+    const double stored = bytes_per_pair(format) * pairs;
+    const auto to_host = [&] { return carried[carried_names[format]]; };
+    const bool has_carry = carries && carried_names[format][0];
+    table.row(name, {stored ? Cell(sectors_of(format, ny)) : Cell(""), times.median(),
+                     percent(times.spread()), ratio(times, timed["not stored"]),
+                     stored ? Cell(times.gbs(stored)) : Cell(""),
+                     has_carry ? Cell(to_host().median()) : Cell(""),
+                     has_carry ? Cell(to_host().gbs(stored)) : Cell("")});
+  };
+  row("not stored", sums);
+  row("scattered words", scattered);
+  row("words side by side", words);
+  row("bytes side by side", bytes);
+  row("bits packed by a warp", bits);
+  run.print(table);
+  const auto all_s = [&](const char* name) {
+    return digits(1e-3 * timed[name].median() * readers_pairs / pairs) + " s";
+  };
+  run.note("sectors: that a store of a warp touches; times as long: as not stored");
+  run.note("all of the reader's pairs would take " + all_s("not stored") + " here, stored " +
+           all_s("scattered words") + "; his took 60 and 1200 s");
+
+  Table costs("comparison", {"not stored: ms", "scattered words: ms", "times as long"});
+  const auto cost = [&](const char* name, const std::string& slow, const std::string& fast) {
+    costs.row(name, {timed[fast].median(), timed[slow].median(), ratio(timed[slow], timed[fast])});
+  };
+  cost("exclusive or", "exclusive or, stored", "exclusive or");
+  cost("longest run of equal bits", "scattered words", "not stored");
+  cost("the longest at four rotations", "longest of four, stored", "longest of four");
+  run.print(costs);
+
+  run.claim({"03.12", "storing the results dominates a comparison of all pairs",
+             "20 minutes against 1, a letter to the study", Era::g80},
+            much_beats(), timed, "scattered words", "not stored");
+  const Claim bottleneck{"03.17", "the bottleneck is carrying the results to the host, not writing",
+                         "tens of GB/s against 1, the study's reply"};
+  if (carries)
+    run.claim(bottleneck, beats(), carried, carried_names[words], "words side by side");
+  else
+    run.claim_skipped(bottleneck, "the host has too little memory to pin");
+}
+
+TEST_CASE("compare: the longest run of equal bits, by hand") {
+  CHECK(right_result(1, 0, ~0u) == 0);
+  CHECK(right_result(1, 7, 7) == 32);
+  CHECK(right_result(1, 0x0f07fffeu, ~0u) == 18);
+  CHECK(right_result(1, 0x80000001u, ~0u) == 1);
+  CHECK(right_result(1, 0x12345678u, 0x34567812u) < 32);
+  CHECK(right_result(4, 0x12345678u, 0x34567812u) == 32);  // rotated by 24
+  CHECK(right_result(0, 5, 3) == 6);
+}
+
+TEST_CASE("compare: every format holds the results, each where it belongs") {
+  constexpr size_t nx = 1024, ny = 70;
+  for (const auto& [ix, iy] : std::initializer_list<std::pair<size_t, size_t>>{
+           {0, 0}, {1, 0}, {1023, 0}, {0, 69}, {517, 33}, {1023, 69}}) {
+    const unsigned run = right_result(1, X{}(ix), Y{}(iy));
+    const auto word = [](Format format, size_t i) { return RightWord{format, 1, nx, ny}(i); };
+    CHECK(word(words, iy * nx + ix) == run);
+    CHECK(word(scattered, ix * ny + iy) == run);
+    CHECK((word(bytes, (iy * nx + ix) / 4) >> 8 * (ix % 4) & 255) == run);
+    CHECK((word(bits, (iy * nx + ix) / 32) >> ix % 32 & 1) == (run >= alike));
+  }
+  unsigned sum = 0;
+  for (size_t iy = 64; iy < 70; ++iy) sum += right_result(1, X{}(5), Y{}(iy));
+  CHECK(RightWord{sums, 1, nx, ny}(nx + 5) == sum);
+  CHECK(RightWord{sums, 1, nx, ny}(2 * nx) == ~0u);
+  CHECK(RightWord{bits, 1, nx, ny}(nx * ny / 32) == ~0u);
+  CHECK(sectors_of(scattered, 2083) == 32);
+  CHECK(sectors_of(words, 2083) == 4);
+  CHECK(sectors_of(bytes, 2083) == 1);
+  CHECK(nx_over(48) == 30720);
+  CHECK(ny_over(48) == 2083);
+}
+
+TEST_CASE("compare: every kernel is right for any number of Y, and so is what the host gets") {
+  if (skip_without_gpu()) return;
+  for (const size_t nx : {1024, 3072})
+    for (const size_t ny : {1, 63, 67, 1009}) {
+      CAPTURE(nx);
+      CAPTURE(ny);
+      const Pairs p{nx, ny};
+      const Pinned host(4 * nx * ny);
+      std::vector<Benchmark> all = of_costs(p);
+      for (const Benchmark& benchmark : of_formats(p)) all.push_back(benchmark);
+      for (const Format format : std::initializer_list<Format>{words, bytes, bits})
+        all.push_back(carrying(p, host, format));
+      for (const Benchmark& benchmark : all) {
+        CAPTURE(benchmark.name);
+        CHECK_NOTHROW(require_right(benchmark));
+        benchmark.check.poison();
+        CHECK(benchmark.check.find_error() != "");
+      }
+    }
+}
