@@ -271,7 +271,7 @@ void compare(Run& run) {
     for (const Benchmark& benchmark : of_formats(p)) benchmarks.push_back(benchmark);
     return run.timer.interleaved(benchmarks);
   }();
-  // What a copy to the host takes depends on the place in the host's memory: each group has its own.
+  // What a copy to the host takes depends on the host's pages: each group has its own.
   Timings carried;
   const bool carries = run.fits_on_host(4 * pairs);
   const auto group = [&](const Timer::Measure& measure) {

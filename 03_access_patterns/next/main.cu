@@ -13,11 +13,16 @@ void work_split(Run&);
 void matmul(Run&);
 void unroll(Run&);
 void compare(Run&);
+void dictionary(Run&);
+void check_dictionary(const Run&);
 void yours(Run&);
 void yours_drawing(Run&);
 void check_yours(const Run&);
 
-static void check_options(const Run& run) { check_yours(run); }
+static void check_options(const Run& run) {
+  check_yours(run);
+  check_dictionary(run);
+}
 
 int main(int argc, char** argv) {
   return run_topic(
@@ -39,9 +44,11 @@ int main(int argc, char** argv) {
            {"matmul", matmul, "A x B, and A x the transposed B"},
            {"unroll", unroll, "1, 2, 4 or 8 words per thread"},
            {"compare", compare, "every X with every Y, and what storing the results costs"},
+           {"dictionary", dictionary, "where each of 16384 words first occurs in a text"},
            {"yours", yours, "your own pattern, drawn and timed", yours_drawing},
        },
        {{"pattern",
-         "yours: words of the lanes, as 8*i or i/2 or 32 words: 0,1,2, ... (default 3*i)"}},
+         "yours: words of the lanes, as 8*i or i/2 or 32 words: 0,1,2, ... (default 3*i)"},
+        {"file", "dictionary: a text to search (default: a made-up one)"}},
        check_options});
 }
