@@ -199,13 +199,15 @@ std::vector<Benchmark> of_formats(const Pairs& p) {
           storing("bytes side by side", p, store_side_by_side<unsigned char>, bytes),
           storing("bits packed by a warp", p, store_bits, bits)};
 }
-std::vector<Benchmark> of_costs(const Pairs& p) {
-  return {storing("not stored", p, count_only<1>, sums),
-          storing("scattered words", p, store_scattered<1>, scattered),
-          storing("exclusive or", p, count_only<0>, sums, 0),
-          storing("exclusive or, stored", p, store_scattered<0>, scattered, 0),
-          storing("longest of four", p, count_only<4>, sums, 4),
-          storing("longest of four, stored", p, store_scattered<4>, scattered, 4)};
+std::vector<Benchmark> all_stores(const Pairs& p) {
+  std::vector<Benchmark> all = of_formats(p);
+  all.push_back(storing("not stored", p, count_only<1>, sums));
+  all.push_back(storing("scattered words", p, store_scattered<1>, scattered));
+  all.push_back(storing("exclusive or", p, count_only<0>, sums, 0));
+  all.push_back(storing("exclusive or, stored", p, store_scattered<0>, scattered, 0));
+  all.push_back(storing("longest of four", p, count_only<4>, sums, 4));
+  all.push_back(storing("longest of four, stored", p, store_scattered<4>, scattered, 4));
+  return all;
 }
 
 class Pinned {
@@ -267,9 +269,7 @@ void compare(Run& run) {
 
   const Timings timed = [&] {
     const Pairs p{nx, ny};
-    std::vector<Benchmark> benchmarks = of_costs(p);
-    for (const Benchmark& benchmark : of_formats(p)) benchmarks.push_back(benchmark);
-    return run.timer.interleaved(benchmarks);
+    return run.timer.interleaved(all_stores(p));
   }();
   // What a copy to the host takes depends on the host's pages: each group has its own.
   Timings carried;
@@ -359,8 +359,6 @@ TEST_CASE("compare: every format holds the results, each where it belongs") {
   CHECK(sectors_of(scattered, 2083) == 32);
   CHECK(sectors_of(words, 2083) == 4);
   CHECK(sectors_of(bytes, 2083) == 1);
-  CHECK(nx_over(48) == 30720);
-  CHECK(ny_over(48) == 2083);
 }
 
 TEST_CASE("compare: every kernel is right for any number of Y, and so is what the host gets") {
@@ -371,8 +369,7 @@ TEST_CASE("compare: every kernel is right for any number of Y, and so is what th
       CAPTURE(ny);
       const Pairs p{nx, ny};
       const Pinned host(4 * nx * ny);
-      std::vector<Benchmark> all = of_costs(p);
-      for (const Benchmark& benchmark : of_formats(p)) all.push_back(benchmark);
+      std::vector<Benchmark> all = all_stores(p);
       for (const Format format : std::initializer_list<Format>{words, bytes, bits})
         all.push_back(carrying(p, host, format));
       for (const Benchmark& benchmark : all) {
