@@ -1,403 +1,238 @@
-// caching: the same loads through L1 and past it. On older GPUs a load through L1 moves lines of
-// 128 bytes and one past it segments of 32, says the wiki, so that scattered loads had better go
-// past; from Pascal on the unit is 32 bytes either way [LC 3]. Two things to look at:
-//   - How little the way matters to the rates.
-//   - One thread that walks. A load through L1 brings its own sector of 32 bytes: the next word of
-//     that sector is a hit. The next sector of the same line still has to come from L2.
+// caching: is a load faster through L1, or past it? On Fermi and Kepler a load through L1 moved
+// lines of 128 bytes, and one past it segments of 32: so scattered loads had better go past. From
+// Pascal on, says the wiki, the unit is 32 bytes either way [LC 3]. A load chooses by __ldca or
+// __ldcg; a whole file by the compiler's flag -Xptxas -dlcm=ca or -dlcm=cg.
 //
-//   cmake -S 03_access_patterns -B build/caching -DEXPERIMENTS=caching
-//   cmake --build build/caching && build/caching/03_access_patterns
+// Look at one lane first. Of a line, L1 gets the sector of 32 bytes that was loaded, and no other.
+// It also keeps what is stored, which L1 did not do on Fermi and Kepler. Then look at the rates:
+// whether a load goes through L1 matters little, since the same sectors move.
 //
-//   1  read_ca      adds up words, by loads through L1 (.ca)
-//   2  read_cg      by loads past L1 (.cg)
-//   3  read_plain   by loads that leave it to the compiler
-//   4  chase_ca     one thread: each word says where the next one stands
-//   5  chase_cg
-//   6  chase_plain
-// caching_flag.cu: 3 and 6, compiled with the wiki's flag, -Xptxas -dlcm=cg.
+//   build/release/03_access_patterns/03_access_patterns caching
+//
+//   1  read_words  all words, all words from word 1 on, or one in 128 bytes; by __ldca or __ldcg
+//   2  time_loads  one lane: a load after another access (caching.cuh, and caching_flag.cu)
 #include "caching.cuh"
 
-#include "../framework/common/experiment.hpp"
-#include "reads.cuh"
+#include <doctest/doctest.h>
 
-using namespace samples;
+#include <array>
 
-// ---- kernels: one loop each (caching.cuh), and the load that differs ----
-
-// [loads]
-__device__ unsigned load_ca(const unsigned* p) { return __ldca(p); }  // through L1
-__device__ unsigned load_cg(const unsigned* p) { return __ldcg(p); }  // past L1
-
-__global__ void read_ca(unsigned* sums, const unsigned* in, size_t n, size_t first, size_t stride) {
-  add_up<load_ca>(sums, in, n, first, stride);
-}
-__global__ void read_cg(unsigned* sums, const unsigned* in, size_t n, size_t first, size_t stride) {
-  add_up<load_cg>(sums, in, n, first, stride);
-}
-__global__ void read_plain(unsigned* sums, const unsigned* in, size_t n, size_t first,
-                           size_t stride) {
-  add_up<load_plain>(sums, in, n, first, stride);
-}
-__global__ void chase_ca(Walked* walked, unsigned* end, const unsigned* next, unsigned steps) {
-  walk<load_ca>(walked, end, next, steps);
-}
-__global__ void chase_cg(Walked* walked, unsigned* end, const unsigned* next, unsigned steps) {
-  walk<load_cg>(walked, end, next, steps);
-}
-__global__ void chase_plain(Walked* walked, unsigned* end, const unsigned* next, unsigned steps) {
-  walk<load_plain>(walked, end, next, steps);
-}
-// [/loads]
+#include "../common/arrays.cuh"
+#include "../common/run.hpp"
+#include "../common/sectors.hpp"
 
 namespace {
 
-// ---- kinds of loads, and what they read ----
-
-struct Load {
-  const char *key, *words;  ///< of rows: behind read_ and chase_
-  LoadKernels kernels;
-  Rule old_rule;  ///< of compute capabilities 2.x and 3.x
-  bool in_l1;     ///< whether L1 keeps what came, by what is documented from 7.0 on
-
-  std::string symbol() const { return std::string("read_") + key; }
-};
-
-/// By the flag only where the build could set it.
-std::vector<Load> all_loads() {
-  std::vector<Load> loads{{"ca", ".ca", {read_ca, chase_ca}, Rule::through_l1, true},
-                          {"cg", ".cg", {read_cg, chase_cg}, Rule::past_l1, false},
-                          {"plain", "plain", {read_plain, chase_plain}, Rule::through_l1, true}};
-  const LoadKernels by_flag = kernels_by_flag();
-  if (by_flag.read) loads.push_back({"by_flag", "-dlcm=cg", by_flag, Rule::past_l1, false});
-  return loads;
+template <bool through_l1>
+__device__ unsigned load(const unsigned* p) {
+  return through_l1 ? __ldca(p) : __ldcg(p);
 }
 
-/// Which words are read.
+// A warp reads 32 neighbours (4 sectors), the same from the middle of a sector on (5), or words
+// that have a line each (32). A thread has eight loads in flight.
+template <bool through_l1>
+__global__ void read_words(unsigned* out, const unsigned* in, size_t n, size_t first,
+                           size_t stride) {
+  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  unsigned sum = 0;
+  size_t i = tid;
+  for (; i + 7 * threads < n; i += 8 * threads) {
+    unsigned word[8];
+#pragma unroll
+    for (unsigned k = 0; k < 8; ++k)
+      word[k] = load<through_l1>(in + first + (i + k * threads) * stride);
+#pragma unroll
+    for (unsigned k = 0; k < 8; ++k) sum += word[k];
+  }
+  for (; i < n; i += threads) sum += load<through_l1>(in + first + i * stride);
+  out[tid] = sum;
+}
+
+__global__ void time_ca(unsigned* data, long long* cycles) { time_loads<load_ca>(data, cycles); }
+__global__ void time_cg(unsigned* data, long long* cycles) { time_loads<load_cg>(data, cycles); }
+
+// ---- which words, and what moves for them ----
+
 struct Place {
-  const char *key, *words;
-  unsigned first, stride;
-
-  size_t count(size_t words_of_array) const { return (words_of_array + stride - 1) / stride; }
+  const char* name;
+  size_t first, stride;
 };
-constexpr Place places[] = {{"aligned", "aligned", 0, 1},
-                            {"misaligned", "misaligned by a word", 1, 1},
-                            {"scattered", "a word in 128 bytes", 0, 32}};
+constexpr Place reads[] = {
+    {"aligned", 0, 1}, {"from word 1 on", 1, 1}, {"one in 128 bytes", 0, 32}};
 
-struct Reading {
-  const Load& load;
-  const Place& place;
+/// Bytes of a warp's request, if memory moves such pieces: 128 through the L1 of Fermi, else 32.
+double bytes_moved(const Place& place, size_t piece) {
+  const auto word_of = [&](size_t lane) { return place.first + lane * place.stride; };
+  return double(piece * pieces(piece, sizeof(unsigned), word_of));
+}
 
-  Ref ref() const { return load.symbol() + "_" + place.key; }
-};
+std::string name_of(const Place& place, bool through_l1) {
+  return std::string(place.name) + (through_l1 ? ", .ca" : ", .cg");
+}
 
-/// The array has a word more than `words`, for the misaligned.
-Task read_task(const Shared<Words>& memory, const Reading& r, size_t words) {
-  const auto kernel = r.load.kernels.read;
-  const Place place = r.place;
-  const size_t n = place.count(words);
-  const auto launch = [memory, kernel, place, n] {
-    kernel<<<memory->grid.blocks, block_threads>>>(memory->sums.data(), memory->in.data(), n,
-                                                   place.first, place.stride);
+/// The sum of a thread: of words first + i * stride, for i = thread, thread + threads ... < n.
+std::string find_wrong_sum(const GuardedBuffer<unsigned>& out, size_t n, const Place& place) {
+  const auto sum_of_thread = [n, first = place.first, stride = place.stride,
+                              threads = out.size()] __device__(size_t thread) {
+    unsigned sum = 0;
+    for (size_t i = thread; i < n; i += threads) sum += hash(first + i * stride);
+    return sum;
   };
-  return memory->task(text(r.ref()), launch, Slots{place.first, place.stride, n});
+  return find_mismatch(out, sum_of_thread);
 }
 
-// ---- prediction: reading ----
-
-Warp warp_at(const Place& p) {
-  return warp_of(4, [&](unsigned lane) { return p.first + lane * p.stride; });
+/// `out` and `in` must outlive it.
+Benchmark benchmark_of(const Place& place, bool through_l1, const GuardedBuffer<unsigned>& out,
+                       const unsigned* in, size_t n) {
+  const auto work = [&out, &place, in, n, through_l1] {
+    const auto kernel = through_l1 ? read_words<true> : read_words<false>;
+    kernel<<<unsigned(out.size() / 256), 256>>>(out, in, n, place.first, place.stride);
+  };
+  const auto find_error = [&out, &place, n] { return find_wrong_sum(out, n, place); };
+  return {name_of(place, through_l1), work, {[&out] { out.poison(); }, find_error}};
 }
 
-/// Bytes that arrive for a request of a warp, where most do: sectors of 32 bytes from L2 to L1, or
-/// from memory 64 bytes at a time, which neighbouring warps share.
-double bytes_per_request(const Place& p) {
-  const double to_l1 = 32.0 * sectors(warp_at(p));
-  const double from_memory = 32.0 * std::min(4 * p.stride, memory_piece);
-  return std::max(to_l1, from_memory);
-}
+// ---- one lane ----
 
-/// `aligned_ms`: of the whole array, of which every byte that arrives is used.
-double predicted_ms(const Place& p, double aligned_ms) {
-  return aligned_ms * bytes_per_request(p) / bytes_per_request(places[0]) / p.stride;
-}
+/// Cycles of a load after each kind of access: the medians of so many launches.
+using Cycles = std::array<std::vector<double>, before_count>;
 
-// ---- one load after the other ----
-
-constexpr unsigned chased_lines = 256;  // 32 KiB: new to L1 in each launch, in L2 after the first
-constexpr unsigned chained_words = chased_lines * 32;
-constexpr unsigned chain_end = 0x5eed;  // what the last word of a chain says
-
-/// Second word of each line that is loaded: 0 is none.
-struct Second {
-  const char *key, *words;
-  unsigned word;
-};
-constexpr Second seconds[] = {{"new_line", "a new line", 0},
-                              {"same_sector", "then the same sector", 1},
-                              {"next_sector", "the next sector", 8},
-                              {"last_sector", "the last sector", 24}};
-
-Ref chase_ref(const Load& load, const char* second) {
-  return std::string("chase_") + load.key + "_" + second;
-}
-
-/// From the first word of each line to its word `second` (0: not), and then to the next line.
-std::vector<unsigned> chain(unsigned second) {
-  std::vector<unsigned> next(chained_words, ~0u);
-  for (unsigned line = 0; line < chased_lines; ++line) {
-    const unsigned first = line * 32;
-    const unsigned after = line + 1 < chased_lines ? first + 32 : chain_end;
-    next[first] = second ? first + second : after;
-    if (second) next[first + second] = after;
-  }
-  return next;
-}
-
-/// What a line of the chain takes, one value per launch.
-struct Latencies {
-  Readings cycles, ns;
-};
-
-/// Where all chains lie in turn: how far away a line's part of the L2 is depends on its address,
-/// and the difference of two chains must not hold the difference of two addresses.
-struct ChainMemory {
-  DeviceBuffer<unsigned> next = DeviceBuffer<unsigned>(chained_words);
-  DeviceBuffer<Walked> walked = DeviceBuffer<Walked>(1);
-  DeviceBuffer<unsigned> end = DeviceBuffer<unsigned>(1);
-};
-
-/// Walks the chain. The first launch brings it into L2 and is not counted. L1 is empty again in
-/// each.
-Latencies walk_lines(ChainMemory& memory, const LoadKernels& kernels, unsigned second,
-                     int launches) {
-  auto& [next, walked, end] = memory;
-  next.copy_from(chain(second));
-  Latencies found;
-  for (int launch = -1; launch < launches; ++launch) {
-    end.poison();
-    kernels.chase<<<1, 1>>>(walked.data(), end.data(), next.data(),
-                            chased_lines * (second ? 2 : 1));
+Cycles cycles_of(TimeLoads kernel, int launches) {
+  const DeviceBuffer<unsigned> data(places * apart);
+  const GuardedBuffer<long long> out(places);
+  Cycles medians;
+  for (int launch = -1; launch < launches; ++launch) {  // the first one loads the code
+    CUDA_CHECK(cudaMemset(data, 0, data.bytes()));      // leaves all places in L2
+    out.poison();
+    kernel<<<1, 1>>>(data, out);
     CUDA_CHECK_LAUNCH();
-    require_right(end.to_host()[0] == chain_end, "the end of the chain");
-    if (launch < 0) continue;
-    const Walked took = walked.to_host()[0];
-    found.cycles.ms.push_back(double(took.cycles) / chased_lines);
-    found.ns.ms.push_back(exact_ns(took.ns) / chased_lines);
-  }
-  return found;
-}
-
-/// What the second load of a line takes: both less the first.
-Readings without(Readings both, const Readings& first) {
-  for (size_t i = 0; i < both.ms.size(); ++i) both.ms[i] -= first.ms[i];
-  return both;
-}
-
-Latencies latencies_of(const LoadKernels& kernels, unsigned second, int launches) {
-  ChainMemory memory;
-  const Latencies first = walk_lines(memory, kernels, 0, launches);
-  if (second == 0) return first;
-  const Latencies both = walk_lines(memory, kernels, second, launches);
-  return {without(both.cycles, first.cycles), without(both.ns, first.ns)};
-}
-
-/// By sectors of 32 bytes: only what lies in the sector that came is a hit, and only where L1 keeps
-/// it.
-bool hits(const Load& load, const Second& second) { return load.in_l1 && second.word == 1; }
-
-/// L1 keeps plain loads from compute capability 7.0 on; the flag can be lost.
-Model model_of_chase(const Load& load, const Device* device) {
-  const std::string key = load.key;
-  const bool known =
-      key == "ca" || key == "cg" || (key == "plain" && device && device->prop.major >= 7);
-  return known ? Model::traffic : Model::host;
-}
-
-// ---- the experiment ----
-
-/// Of 32 words the scattered loads touch one sector.
-size_t words_of(const Run& run) {
-  return size_beyond_l2(run, "caching", size_t(1) << (run.quick ? 26 : 28), 1, sizeof(unsigned));
-}
-
-void measure_reading(const Run& run, const std::vector<Load>& loads, size_t words) {
-  SharedByTasks memory([&run, words] { return Words(words + 1, resident_grid(*run.device)); });
-  std::vector<Reading> readings;
-  for (const Place& p : places)
-    for (const Load& load : loads) readings.push_back({load, p});
-  const auto reading_of = [&](const Row& row) -> const Reading& {
-    return *std::find_if(readings.begin(), readings.end(),
-                         [&](const Reading& r) { return same(r.ref(), row.ref); });
-  };
-  Sheet sheet(run, "words, load",
-              {number(predicted("bytes/request on 2.x", "bytes a request on 2.x", "B", 0),
-                      [&](const Row& row) {
-                        const Reading& r = reading_of(row);
-                        return under(r.load.old_rule, warp_at(r.place)).bytes();
-                      }),
-               number(predicted("sectors/request", "load sectors a request", "", 0),
-                      [&](const Row& row) { return sectors(warp_at(reading_of(row).place)); }),
-               number(predicted("bytes that arrive", "bytes that arrive", "B", 0),
-                      [&](const Row& row) { return bytes_per_request(reading_of(row).place); }),
-               milliseconds(4),
-               spread(),
-               in_unit(measured("GB/s", "bandwidth", "GB/s", 0), gbs_of),
-               {shown("of .ca"), {}, {}, [&](const Row& row, const Statistics& ms) {
-                  const Reading by_ca{loads[0], reading_of(row).place};
-                  return fixed((*run.results)(by_ca.ref()).time.ms.median / ms.median, 2);
-                }}});
-  for (const Reading& r : readings)
-    sheet.add({.ref = r.ref(),
-               .words = std::string(r.place.words) + ", " + r.load.words,
-               .bytes = 4.0 * double(r.place.count(words)),
-               .calibrates = &r == &readings[0],
-               // sectors are documented; what memory fetches at a time was found on 9.0 only
-               .model = r.place.stride == 1 ? Model::traffic : model_of_pieces(run.device)});
-  sheet.measure(Timing::in_turn,
-                [&](const Row& row) { return read_task(memory(), reading_of(row), words); });
-  const double aligned_ms = sheet.ms("read_ca_aligned");
-  sheet.predict([&](const Row& row) { return predicted_ms(reading_of(row).place, aligned_ms); });
-  sheet.print();
-}
-
-const char* const latency = "trip";
-const char* const of_same_sector = "the latency in the same sector";
-
-/// How many times as long a load of the next sector takes as one of the same sector.
-Statistics next_over_same(const LoadKernels& through_l1, int launches) {
-  const Interval r = ratio(latencies_of(through_l1, seconds[2].word, launches).cycles,
-                           latencies_of(through_l1, seconds[1].word, launches).cycles);
-  return {r.value, r.low, r.high, r.pairs};
-}
-
-double cycles_of(const Run& run, const char* second) {
-  return run.results->value(chase_ref(all_loads()[0], second), latency).value.median;
-}
-
-void measure_chases(const Run& run, const std::vector<Load>& loads) {
-  const int launches = run.measuring.repeats;
-  for (const Load& load : loads)
-    for (const Second& second : seconds)
-      ask_for_table(run, chase_ref(load, second.key), latency, "cycles", [&] {
-        return latencies_of(load.kernels, second.word, launches).cycles.statistics();
-      });
-  const double hit = cycles_of(run, "same_sector"), miss = cycles_of(run, "new_line");
-
-  Table table(run.report, "one thread, load",
-              {compared("cycles", latency, "cycles", 0), shown("spread"),
-               measured("ns", "time of a load", "ns", 1)});
-  for (const Load& load : loads)
-    for (const Second& second : seconds) {
-      const Ref row = chase_ref(load, second.key);
-      const Statistics found = run.results->value(row, latency).value;
-      const bool calibrates = load.in_l1 && std::string(load.key) == "ca" && second.word <= 1;
-      const double expected = hits(load, second) ? hit : miss;
-      Cell ns;  // of a load that leaves L1
-      if (!hits(load, second))
-        ns = ask_for_table(run, row, "time of a load", "ns", [&] {
-          return statistics_in_ns(latencies_of(load.kernels, second.word, launches).ns);
-        });
-      table.row({row.key, "", "", std::string(load.words) + ", " + second.words},
-                {calibrates ? Cell(Calibration{found})
-                            : Cell(Compared{expected, found, model_of_chase(load, run.device)}),
-                 spread_text(found), ns});
+    const std::vector<long long> cycles = out.to_host();
+    Cycles of_launch;
+    for (unsigned i = 0; i < places; ++i) {
+      if (cycles[i] <= 0) throw WrongResult("caching: a load does not find what was stored");
+      of_launch[i % before_count].push_back(double(cycles[i]));
     }
-  table.print();
-  keep(run, chase_ref(loads[0], "next_sector"), of_same_sector, "times",
-       run.machine->value(chase_ref(loads[0], "next_sector"), of_same_sector, false,
-                          [&] { return next_over_same(loads[0].kernels, launches); }));
-}
-
-constexpr size_t counted_words = size_t(1) << 22;
-std::string counted_parameter(const Load& load, const Place& p) {
-  return std::string(p.words) + " " + load.words;
-}
-const char* const from_l2 = "l1tex__m_xbar2l1tex_read_bytes.sum";
-
-void run_caching(const Run& run) {
-  const size_t words = words_of(run);
-  const std::vector<Load> loads = all_loads();
-  run.report.begin("caching", std::to_string(words) + " words of 4 bytes, " +
-                                  bytes_text(4.0 * double(words)) + "; then " +
-                                  std::to_string(chased_lines) + " lines of 128 bytes, " +
-                                  bytes_text(128.0 * chased_lines));
-  measure_reading(run, loads, words);
-  if (run.device && !beyond_l2(*run.device, double(words)))
-    run.report.note("the scattered words' sectors are less than four times the L2");
-  if (loads.size() < 4)
-    run.report.left_out("the rows of -dlcm=cg", "the flag is for a whole file; CMake sets it");
-  measure_chases(run, loads);
-  if (!run.device) run.report.left_out("the latencies of one thread");
-  if (run.device && loads.size() == 4)
-    run.report.note(
-        "-dlcm=cg is lost where the driver compiles the kernels: its rows are as .ca's");
-  ask_count(run, "read_ca", counted_parameter(loads[0], places[2]), from_l2);
-}
-
-// ---- claims ----
-
-std::vector<Claim> claims(const Run& run) {
-  const double hit = cycles_of(run, "same_sector"), next = cycles_of(run, "next_sector"),
-               miss = cycles_of(run, "new_line");
-  const double crossed = run.results->value("read_ca", from_l2).value.median;
-  std::string here = "through L1 a word of the same sector takes " + fixed(hit, 0) +
-                     " cycles, one of the next sector " + fixed(next, 0) + ", a new line " +
-                     fixed(miss, 0);
-  if (std::isfinite(crossed))
-    here += "; counted: " + fixed(crossed / double(places[2].count(counted_words)), 1) +
-            " bytes from L2 to L1 per scattered word through L1";
-  return {{.part = {"03.11", "the unit of access is 32 bytes whether or not L1 caches the load",
-                    "32 bytes from Pascal on", "the wiki"},
-           .rule = beats(),
-           .levels = {{chase_ref(all_loads()[0], "next_sector"), of_same_sector}},
-           .here = here,
-           // a second word of a sector that L1 has must be clearly nearer than a new line
-           .unless = hit > 0.75 * miss ? "L1 does not keep these loads here" : ""}};
-}
-
-// ---- what it declares ----
-
-Needs needs(const Run& run) {
-  const double words = double(words_of(run));
-  return {.allocated = 4 * words + 8.0 * resident_grid(*run.device).threads(), .touched = words};
-}
-
-std::vector<Checked> tasks(size_t n) {
-  static const std::vector<Load> loads = all_loads();
-  std::vector<Checked> all;
-  for (const Place& p : places) {
-    // ends with the last word that is read
-    const Shared memory(Words(p.first + (p.count(n) - 1) * p.stride + 1, Grid{3}));
-    for (const Load& load : loads)
-      all.push_back({.task = read_task(memory, {load, p}, n),
-                     .elements = memory->grid.threads(),
-                     .change_one = [memory] { memory->change_one(); }});
+    for (unsigned before = 0; launch >= 0 && before < before_count; ++before)
+      medians[before].push_back(interval_of_median(of_launch[before], 0).value);
   }
-  return all;
+  return medians;
 }
 
-std::vector<CountedLaunch> counted() {
-  static const std::vector<Load> loads = all_loads();
-  std::vector<CountedLaunch> all;
-  for (const Load& load : loads)
-    for (const Place& p : places) {
-      const double requests = double(p.count(counted_words)) / 32;
-      all.push_back(counted_launch(
-          load.symbol(), counted_parameter(load, p), {requests, requests * sectors(warp_at(p))}, {},
-          [&load, &p] {
-            const Grid grid = resident_grid(Device::current());
-            return read_task(Shared(Words(counted_words + 1, grid)), {load, p}, counted_words);
-          }));
-    }
-  return all;
+/// How many times as long does a load take after `a` as after `b`?
+Interval times_as_long(const Cycles& cycles, Before a, Before b) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < cycles[a].size(); ++i) ratios.push_back(cycles[a][i] / cycles[b][i]);
+  return interval_of_median(ratios, unseen_of_device);
+}
+
+/// Prints what one lane finds; the cycles of loads through L1.
+Cycles measure_one_lane(Run& run) {
+  const int launches = run.quick ? 8 : 20;
+  const Cycles ca = cycles_of(time_ca, launches), cg = cycles_of(time_cg, launches);
+  const TimeLoads by_flag = time_loads_by_flag();
+  const Cycles flag = by_flag ? cycles_of(by_flag, launches) : Cycles{};
+  Table table("one lane, a load after", {"cycles, .ca", ".cg", "-dlcm=cg"});
+  const char* const names[] = {"nothing", "a load of the word", "a load of its sector",
+                               "a load of the next sector", "a store of the word"};
+  for (unsigned before = 0; before < before_count; ++before) {
+    const auto cell = [before](const Cycles& cycles) {
+      return Cell(interval_of_median(cycles[before], unseen_of_device));
+    };
+    table.row(names[before], {cell(ca), cell(cg), by_flag ? cell(flag) : Cell("-")});
+  }
+  run.print(table);
+  if (by_flag)
+    run.note("-dlcm=cg is lost where the driver compiles the kernels: then its column is as .ca's");
+  else
+    run.note("-dlcm=cg: CMake compiles caching_flag.cu with the flag; this build is without it");
+  return ca;
 }
 
 }  // namespace
 
-extern const Experiment caching_experiment{.name = "caching",
-                                           .about = "the same loads through L1 and past it",
-                                           .run = run_caching,
-                                           .claims = claims,
-                                           .needs = needs,
-                                           .tasks = tasks,
-                                           .counted = counted};
+void caching(Run& run) {
+  const size_t words = run.fitting(size_t(1) << 28, sizeof(unsigned));
+  run.title("one lane; then all of the GPU, which reads of " + bytes_text(4.0 * double(words)));
+  const Cycles ca = measure_one_lane(run);
+
+  const auto in = filled<unsigned>(words + 1, [] __device__(size_t i) { return hash(i); });
+  const GuardedBuffer<unsigned> out(run.resident_blocks(256) * 256);
+  std::vector<Benchmark> benchmarks;
+  for (const Place& place : reads)
+    for (const bool through_l1 : {true, false})
+      benchmarks.push_back(benchmark_of(place, through_l1, out, in, words / place.stride));
+  const Timings timed = run.timer.interleaved(benchmarks);
+  Table table("words, load", {"bytes on Fermi", "sectors/request", "GB/s", "spread", ""});
+  const double best = timed[name_of(reads[0], true)].gbs(4.0 * double(words));
+  for (const Place& place : reads)
+    for (const bool through_l1 : {true, false}) {
+      const Times& times = timed[name_of(place, through_l1)];
+      const double bytes = 4.0 * double(words / place.stride);
+      table.row(name_of(place, through_l1),
+                {bytes_moved(place, through_l1 ? 128 : 32),
+                 bytes_moved(place, sector_bytes) / sector_bytes, times.gbs_interval(bytes),
+                 percent(times.spread()), bar(times.gbs(bytes) / best)});
+    }
+  run.print(table);
+  run.note("bytes on Fermi: of a warp's request; today: its sectors of 32 bytes, both ways");
+
+  run.claim_fact({"03.11", "the unit of access is 32 bytes whether or not L1 caches the load",
+                  "32 bytes from Pascal on, the wiki"},
+                 bytes_moved(reads[2], sector_bytes) == 32 * 32,
+                 "32 scattered words move 32 times 32 bytes through L1 and past it, computed");
+  const Claim stores{"03.18",
+                     "L1 is not used for stores: a load does not find there what was stored",
+                     "not used, the wiki", Era::kepler};
+  if (times_as_long(ca, same_word, nothing).high < 0.75)
+    run.claim(stores, beats(), times_as_long(ca, store, same_word),
+              "a load after a store, in loads after a load");
+  else
+    run.claim_skipped(stores, "L1 does not keep loads here");
+}
+
+TEST_CASE("caching: what a warp's request moved on Fermi, and moves today") {
+  CHECK(bytes_moved(reads[0], 128) == 128);
+  CHECK(bytes_moved(reads[0], 32) == 128);
+  CHECK(bytes_moved(reads[1], 128) == 256);  // two lines
+  CHECK(bytes_moved(reads[1], 32) == 160);   // five sectors
+  CHECK(bytes_moved(reads[2], 128) == 4096);
+  CHECK(bytes_moved(reads[2], 32) == 1024);
+}
+
+TEST_CASE("caching: how many times as long, launch by launch") {
+  Cycles cycles;
+  for (const double hit : {40., 40., 50., 50., 50., 60., 60.}) {
+    cycles[same_word].push_back(hit);
+    cycles[store].push_back(3 * hit);
+  }
+  CHECK(times_as_long(cycles, store, same_word).value == doctest::Approx(3));
+}
+
+TEST_CASE("caching: each thread has the sum of its words, at awkward sizes") {
+  if (skip_without_gpu()) return;
+  const GuardedBuffer<unsigned> out(3 * 256);
+  for (const size_t n : {size_t(1), size_t(1009), 8 * out.size(), size_t(65537)})
+    for (const Place& place : reads)
+      for (const bool through_l1 : {true, false}) {
+        CAPTURE(n);
+        CAPTURE(name_of(place, through_l1));
+        const size_t end = place.first + (n - 1) * place.stride + 1;
+        const auto in = filled<unsigned>(end, [] __device__(size_t i) { return hash(i); });
+        out.poison();
+        benchmark_of(place, through_l1, out, in, n).work();
+        std::vector<unsigned> right(out.size(), 0);
+        size_t word = place.first;
+        for (size_t i = 0; i < n; ++i, word += place.stride) right[i % right.size()] += hash(word);
+        CHECK(out.to_host() == right);
+        CHECK(find_wrong_sum(out, n, place) == "");
+        CHECK(find_wrong_sum(out, n + 1, place) != "");
+      }
+}
+
+TEST_CASE("caching: every load brings what was stored") {
+  if (skip_without_gpu()) return;
+  for (const TimeLoads kernel :
+       std::initializer_list<TimeLoads>{time_ca, time_cg, time_loads_by_flag()})
+    if (kernel) CHECK_NOTHROW(cycles_of(kernel, 1));
+}

@@ -1,67 +1,50 @@
-// What caching.cu and caching_flag.cu have in common: the two loops of the kernels, which differ in
-// their load alone.
+// What caching.cu and caching_flag.cu share: one lane, and what a load takes after another access.
 #pragma once
 
-#include <cstddef>
+// Loads that the compiler neither leaves out nor moves past the clock: through L1 (.ca), past it
+// (.cg), and one that says nothing, so that the compiler's flag decides.
+__device__ inline unsigned load_ca(const unsigned* p) {
+  unsigned value;
+  asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
+  return value;
+}
+__device__ inline unsigned load_cg(const unsigned* p) {
+  unsigned value;
+  asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
+  return value;
+}
+__device__ inline unsigned load_plain(const unsigned* p) {
+  unsigned value;
+  asm volatile("ld.global.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
+  return value;
+}
 
-#include "../framework/common/gpu_timer.cuh"
+/// What happens before the load that is timed.
+enum Before { nothing, same_word, same_sector, next_sector, store, before_count };
 
-// ---- n words, `stride` apart, from word `first` on ----
+constexpr unsigned places = 64 * before_count;
+constexpr unsigned apart = 64;  // words between places: no two share a line
 
-// [read]
-// A warp reads 32 words: neighbours (4 sectors of 32 bytes), the same from the middle of a sector
-// on (5), or each in a line of its own (32). Eight loads of each thread are in flight at once.
+// One lane. Each place begins with 0, which lies in L2. A load must bring that, or after a store 7.
 template <unsigned (*load)(const unsigned*)>
-__device__ void add_up(unsigned* sums, const unsigned* in, size_t n, size_t first, size_t stride) {
-  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  unsigned sum = 0;
-  size_t i = tid;
-  for (; i + 7 * threads < n; i += 8 * threads) {
-    unsigned word[8];
-#pragma unroll
-    for (unsigned k = 0; k < 8; ++k) word[k] = load(in + first + (i + k * threads) * stride);
-#pragma unroll
-    for (unsigned k = 0; k < 8; ++k) sum += word[k];
+__device__ void time_loads(unsigned* data, long long* cycles) {
+  unsigned other = 0;
+  for (unsigned i = 0; i < places; ++i) {
+    unsigned* p = data + i * apart;
+    const unsigned before = i % before_count;
+    if (before == same_word) other += load(p);
+    if (before == same_sector) other += load(p + 1);
+    if (before == next_sector) other += load(p + 8);
+    if (before == store) asm volatile("st.global.u32 [%0], %1;" ::"l"(p), "r"(7) : "memory");
+    for (const long long wait = clock64(); clock64() < wait + 4000;) continue;  // all has arrived
+    const long long begin = clock64();
+    const unsigned value = load(p);
+    // the clock is read if the value is right, and so not before it is there
+    cycles[i] = value == (before == store ? 7 : 0) && other == 0 ? clock64() - begin : -1;
   }
-  for (; i < n; i += threads) sum += load(in + first + i * stride);  // the remaining words
-  sums[tid] = sum;
 }
-// [/read]
 
-// ---- one thread ----
+using TimeLoads = void (*)(unsigned* data, long long* cycles);
 
-/// What walking a chain took.
-struct Walked {
-  long long cycles;
-  unsigned long long ns;  ///< by the GPU's timer
-};
-
-// [chase]
-// Each word says where the next one stands: no load begins before the last one has ended.
-template <unsigned (*load)(const unsigned*)>
-__device__ void walk(Walked* walked, unsigned* end, const unsigned* next, unsigned steps) {
-  unsigned at = 0;
-  const unsigned long long start_ns = timer_ns();
-  const long long start = clock64();
-#pragma unroll 1
-  for (unsigned step = 0; step < steps; ++step) at = load(next + at);
-  *static_cast<volatile unsigned*>(end) = at;  // the last load has ended: the clock is read again
-  const long long cycles = clock64() - start;
-  *walked = {cycles, timer_ns() - start_ns};
-}
-// [/chase]
-
-// ---- the loads ----
-
-/// Leaves it to the compiler, or to its flags.
-__device__ inline unsigned load_plain(const unsigned* p) { return *p; }
-
-/// The two kernels of one kind of load: 1 to 3, and 4 to 6, of caching.cu.
-struct LoadKernels {
-  void (*read)(unsigned* sums, const unsigned* in, size_t n, size_t first, size_t stride);
-  void (*chase)(Walked* walked, unsigned* end, const unsigned* next, unsigned steps);
-};
-
-/// The kernels of caching_flag.cu; none if it was compiled without the flag.
-LoadKernels kernels_by_flag();
+/// The kernel of caching_flag.cu; null if that file was compiled without the flag.
+TimeLoads time_loads_by_flag();

@@ -1,22 +1,12 @@
-// caching, 2 of 2: kernels 3 and 6, which say nothing of the cache, once more. The build compiles
-// this file with -Xptxas -dlcm=cg, which sends all loads of a file past L1, and defines DLCM_CG
-// where it does.
+// The kernel of caching whose loads leave it to the compiler. CMakeLists.txt compiles it with the
+// wiki's flag, -Xptxas -dlcm=cg, which sends all loads of a file past L1, and defines DLCM_CG.
 #include "caching.cuh"
 
 #ifdef DLCM_CG
-
-__global__ void read_by_flag(unsigned* sums, const unsigned* in, size_t n, size_t first,
-                             size_t stride) {
-  add_up<load_plain>(sums, in, n, first, stride);
+static __global__ void time_flag(unsigned* data, long long* cycles) {
+  time_loads<load_plain>(data, cycles);
 }
-__global__ void chase_by_flag(Walked* walked, unsigned* end, const unsigned* next, unsigned steps) {
-  walk<load_plain>(walked, end, next, steps);
-}
-
-LoadKernels kernels_by_flag() { return {read_by_flag, chase_by_flag}; }
-
+TimeLoads time_loads_by_flag() { return time_flag; }
 #else
-
-LoadKernels kernels_by_flag() { return {}; }
-
+TimeLoads time_loads_by_flag() { return nullptr; }
 #endif

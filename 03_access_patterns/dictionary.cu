@@ -1,382 +1,379 @@
-// dictionary: where each of 16384 words first occurs in a text of 50 MB. A reader of the 2007 study
-// [BW] gave each word a thread that goes through the whole text, and got no answer. Two things to
-// look at:
-//   - How much a block per word gains: it has more threads, and its warps read 32 neighbouring
-//     letters at a time.
-//   - How much more a thread per position gains: all threads together read the text once.
-// Why the reader got no answer is in dictionary_copy.cu.
+// dictionary: where does each of 16384 words first occur in a text of 50 MB? A reader of the 2007
+// study gives each word a thread, which goes through the text. He gets no answer, not even for one
+// word and one thread. If that thread begins 10 MB before the end, it finds the word. Copying 30 MB
+// by one thread "works half of the time" [BW]. He suspects the memory, and the study has no reply.
 //
-//   cmake -S 03_access_patterns -B build/dictionary -DEXPERIMENTS=dictionary
-//   cmake --build build/dictionary && build/dictionary/03_access_patterns --text FILE
+// Look at the time that one thread took then: Windows stopped a kernel after about 5 s if its GPU
+// also drew the display. Then look at a thread per position: all threads read the text together,
+// once, and a table of the words' first letters says which words can begin there.
 //
-//   1  thread_per_word      the reader's
-//   2  block_per_word       stops at the first hit
-//   3  thread_per_position  looks up the word that begins there, in a hash table
+//   build/release/03_access_patterns/03_access_patterns dictionary --file TEXT
+//
+//   1  BF, BFWrap           the reader's: each thread searches all of the text for its word
+//   2  Copy                 the reader's, by one thread
+//   3  thread_per_position  ours
+#include <doctest/doctest.h>
+
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <unordered_set>
 
-#include "../framework/common/checked.cuh"
-#include "../framework/common/experiment.hpp"
-#include "../framework/common/files.hpp"
-#include "dictionary.hpp"
-#include "options.hpp"
+#include "../common/arrays.cuh"
+#include "../common/run.hpp"
 
-using namespace samples;
-using namespace vocabulary;
-
-void dictionary_copy(const Run& run);  // dictionary_copy.cu
+void check_dictionary(const Run& run);
 
 namespace {
 
-constexpr unsigned block_threads = 256;
-constexpr unsigned steps = 16;  // positions per thread of kernel 2 before its block asks for a hit
+// ---- the reader's kernels ----
 
-/// The dictionary as a kernel sees it.
-struct Words {
-  const char* letters;
-  const unsigned* begin;
-  const Slot* slots;
-  unsigned count, mask;  ///< words; slots less one
-};
+constexpr int NUM_THREADS = 256;
 
-// ---- kernels: first[w] becomes the least position at which word w stands ----
+// The first position of word x in text y, or -1. The lanes of a warp read the same letter of the
+// text while they keep step, and each waits for it before it goes on.
+__device__ void BF(char* x, int m, char* y, int n, int* r) {
+  int i, j;
+  *r = -1;
 
-// Whether word w stands at this position of the text: see below.
-__device__ bool stands_at(const char* text, size_t at, const Words& words, unsigned w);
-
-// [thread_per_word]
-// Each lane has a word of its own and goes through the text. While the lanes keep step, a warp
-// reads one letter of the text at a time.
-__global__ void thread_per_word(unsigned* first, const char* text, size_t n, Words words) {
-  const unsigned w = blockIdx.x * blockDim.x + threadIdx.x;
-  if (w >= words.count) return;
-  for (size_t at = 0; at < n; ++at)
-    if (stands_at(text, at, words, w)) {
-      first[w] = unsigned(at);
-      return;
+  for (j = 0; j <= (n - m); j++) {
+    for (i = 0; ((i < m) && (*(x + i) == *(y + j + i))); i++)
+      ;
+    if (i >= m) {
+      *r = j;
+      break;
     }
-}
-// [/thread_per_word]
-
-// [block_per_word]
-// Each block has a word; a warp reads 32 neighbouring letters. The block stops after the step of
-// its first hit.
-__global__ void block_per_word(unsigned* first, const char* text, size_t n, Words words) {
-  const unsigned w = blockIdx.x;
-  for (size_t from = 0; from < n; from += blockDim.x * steps) {
-    unsigned hit = absent;
-    for (unsigned k = 0; k < steps && hit == absent; ++k) {
-      const size_t at = from + k * blockDim.x + threadIdx.x;
-      if (at < n && stands_at(text, at, words, w)) hit = unsigned(at);
-    }
-    if (hit != absent) atomicMin(&first[w], hit);
-    if (__syncthreads_or(hit != absent)) return;
   }
 }
-// [/block_per_word]
 
-__device__ bool is_letter(char c) {
-  return unsigned((c | 32) - 'a') < 26 || static_cast<unsigned char>(c) >= 128;
-}
+// Behind each word stand two characters, the end of its line. An offset of 0 means: no word.
+__global__ void BFWrap(char* dict, int* offsets, char* y, int n, int* r) {
+  const int tid = threadIdx.x;
+  const int bid = blockIdx.x;
+  const int sid = bid * NUM_THREADS + tid;
 
-__device__ bool word_begins(const char* text, size_t at) {
-  return is_letter(text[at]) && (at == 0 || !is_letter(text[at - 1]));
-}
-
-// Whether word w stands at a position, letter by letter. The byte behind the text is no letter, so
-// nothing is read behind it.
-__device__ bool stands_at(const char* text, size_t at, const Words& words, unsigned w) {
-  const char* word = words.letters + words.begin[w];
-  const unsigned length = words.begin[w + 1] - words.begin[w];
-  for (unsigned k = 0; k < length; ++k)
-    if (text[at + k] != word[k]) return false;
-  return !is_letter(text[at + length]) && word_begins(text, at);
-}
-
-// [thread_per_position]
-// A warp reads 32 neighbouring letters. The lanes at which a word begins hash it, and look it up.
-__global__ void thread_per_position(unsigned* first, const char* text, size_t n, Words words) {
-  const size_t at = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-  if (at >= n || !word_begins(text, at)) return;
-  unsigned hash = 2166136261u;  // FNV-1a
-  unsigned length = 0;
-  for (; length <= longest && is_letter(text[at + length]); ++length)
-    hash = (hash ^ static_cast<unsigned char>(text[at + length])) * 16777619u;
-  if (length > longest) return;
-  for (unsigned slot = hash & words.mask;; slot = (slot + 1) & words.mask) {
-    const unsigned w = words.slots[slot].word;
-    if (w == absent) return;  // a free slot: the dictionary does not have the word
-    if (words.slots[slot].hash != hash || !stands_at(text, at, words, w)) continue;
-    // L1 may hold an old value, which is too large; the atomic then decides
-    if (__ldca(&first[w]) > at) atomicMin(&first[w], unsigned(at));
-    return;
+  if (offsets[sid + 1] > 0) {
+    BF(dict + offsets[sid], offsets[sid + 1] - offsets[sid] - 2, y, n, r + sid);
   }
 }
-// [/thread_per_position]
 
-// ---- what is searched, and what is right ----
+// For all that the compiler knows, `to` and `from` overlap: so each byte is stored before the next
+// is loaded, and a byte takes as long as a load.
+__global__ void Copy(char* from, char* to, int n) {
+  for (int i = 0; i < n; i++) to[i] = from[i];
+  to[0] = '1';
+  to[n - 1] = '2';
+}
 
-struct Question {
-  Text text;
+// ---- ours ----
+
+constexpr int shortest = 4, longest = 64;  // letters of a word
+
+// Which of 65536 lists has the words that begin with these four letters.
+constexpr int lists = 1 << 16;
+__host__ __device__ unsigned list_of(const char* letters) {
+  unsigned four = 0;
+  for (int k = 0; k < 4; ++k) four = four << 8 | (unsigned char)letters[k];
+  return four * 2654435761u >> 16;
+}
+
+// A warp reads 32 neighbouring letters. Each lane goes through the list of its four letters, from
+// word heads[list] to word next[w], until -1. `first` begins as -1, the largest unsigned number.
+__global__ void thread_per_position(const char* dict, const int* offsets, const int* heads,
+                                    const int* next, const char* text, unsigned n,
+                                    unsigned* first) {
+  const unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
+  if (at + shortest > n) return;
+  for (int w = heads[list_of(text + at)]; w >= 0; w = next[w]) {
+    if (first[w] < at) continue;  // L1 may hold an old value, which is too large: no harm
+    const char* word = dict + offsets[w];
+    const unsigned length = offsets[w + 1] - offsets[w] - 2;
+    if (at + length > n) continue;
+    unsigned same = 0;
+    while (same < length && text[at + same] == word[same]) ++same;
+    if (same == length) atomicMin(&first[w], at);
+  }
+}
+
+// ---- the text and its words ----
+
+/// n bytes of words out of 65536. Half of them are drawn from the first 256: as in a language, some
+/// words are frequent and most are rare.
+std::string made_text(size_t n) {
+  std::mt19937 random(1);
+  std::vector<std::string> vocabulary(65536);
+  for (std::string& word : vocabulary) {
+    for (size_t left = shortest + random() % 9; left > 0; --left) word += char('a' + random() % 26);
+    word += ' ';
+  }
+  std::string text;
+  text.reserve(n + 16);
+  while (text.size() < n) {
+    const unsigned drawn = random();
+    text += vocabulary[(drawn & 65535) >> (drawn >> 16) % 16];
+  }
+  text.resize(n);
+  return text;
+}
+
+bool is_letter(char c) {
+  return unsigned((c | 32) - 'a') < 26 || (unsigned char)c >= 128;  // UTF-8's, too
+}
+
+/// At most `most` different words: the text is cut into so many parts, and each gives its first new
+/// word. Every 16th, and the very first, gets a character that the text does not have.
+std::vector<std::string> words_of(const std::string& text, size_t most) {
   std::vector<std::string> words;
-  std::vector<unsigned> answer;
-  size_t different;  ///< words of the text
-
-  size_t bytes() const { return text.size() - 1; }
-  size_t missing() const { return size_t(std::count(answer.begin(), answer.end(), absent)); }
-};
-
-Question question_of(Text text, size_t count) {
-  const Index index = index_of(text);
-  Question q{std::move(text), words_for(index, count), {}, index.size()};
-  q.answer = right_answer(index, q.words);
-  return q;
-}
-
-/// Where word w stands if only the first n bytes are searched.
-struct Right {
-  const unsigned* answer;
-  size_t n;
-  __device__ bool operator()(size_t w, unsigned found) const {
-    return found == (answer[w] < n ? answer[w] : absent);
-  }
-};
-
-/// Text and dictionary on the device.
-struct Search {
-  static constexpr int unsearched = 0x5a;  ///< the bytes of an answer that nobody has given
-
-  Dictionary dictionary;
-  DeviceBuffer<char> text, letters{dictionary.letters};
-  DeviceBuffer<unsigned> begin{dictionary.begin}, answer;
-  DeviceBuffer<Slot> slots{dictionary.slots};
-  Output<unsigned> first{answer.size()};
-
-  explicit Search(const Question& q) : dictionary(q.words), text(q.text), answer(q.answer) {}
-  Words words() const {
-    return {letters.data(), begin.data(), slots.data(), unsigned(answer.size()),
-            unsigned(slots.size() - 1)};
-  }
-  void set_first(int byte) const {
-    CUDA_CHECK(cudaMemsetAsync(first.data(), byte, first.size() * sizeof(unsigned)));
-  }
-};
-
-// ---- the rows ----
-
-struct Kernel {
-  std::string_view key = {};  ///< its name
-  const char* words = "";
-  bool in_part = false;     ///< only the beginning is searched: all would take seconds
-  bool by_slowest = false;  ///< takes as long as its slowest thread
-  size_t stops_after = 0;   ///< so many positions, if the word stands there; 0: never
-  unsigned (*blocks)(size_t words, size_t n) = nullptr;
-  void (*kernel)(unsigned*, const char*, size_t, Words) = nullptr;
-};
-template <auto kernel>
-Kernel named(Kernel k) {
-  k.key = name_of<kernel>();
-  k.kernel = kernel;
-  return k;
-}
-
-unsigned blocks_for(size_t threads) {
-  return unsigned((threads + block_threads - 1) / block_threads);
-}
-
-const Kernel kernels[] = {
-    named<thread_per_word>({.words = "a thread per word",
-                            .in_part = true,
-                            .by_slowest = true,
-                            .stops_after = 1,
-                            .blocks = [](size_t words, size_t) { return blocks_for(words); }}),
-    named<block_per_word>({.words = "a block per word",
-                           .in_part = true,
-                           .stops_after = block_threads * steps,
-                           .blocks = [](size_t words, size_t) { return unsigned(words); }}),
-    named<thread_per_position>({.words = "a thread per position",
-                                .blocks = [](size_t, size_t n) { return blocks_for(n); }}),
-};
-
-/// Searches the first n bytes. `first` begins as `absent`, which is a part of the search.
-Task task_of(const Shared<Search>& s, const Kernel& k, size_t n) {
-  const auto launch = [s, &k, n] {
-    s->set_first(0xff);
-    if (n == 0) return;
-    k.kernel<<<k.blocks(s->first.size(), n), block_threads>>>(s->first.data(), s->text.data(), n,
-                                                              s->words());
-  };
-  const auto poison = [s] {
-    s->first.poison();  // the canaries, too
-    s->set_first(Search::unsearched);
-  };
-  const auto wrong = [s, n] { return s->first.wrong(Right{s->answer.data(), n}); };
-  return {text(Ref(k.key, double(n))), launch, {poison, wrong, ""}};
-}
-
-// ---- prediction ----
-
-/// Positions of the first n bytes that a word is compared with: up to its first occurrence.
-size_t positions_for(const Kernel& k, size_t n, unsigned first) {
-  return std::min(n, (first / k.stops_after + 1) * k.stops_after);
-}
-
-/// Positions that all threads together try.
-double positions_tried(const Kernel& k, size_t n, const std::vector<unsigned>& answer) {
-  if (!k.stops_after) return double(n);
-  double sum = 0;
-  for (const unsigned first : answer) sum += double(positions_for(k, n, first));
-  return sum;
-}
-
-/// What the time is in proportion to. Of threads that each have a word, the slowest find nothing,
-/// and go through all of the text.
-double effort(const Kernel& k, size_t n, const std::vector<unsigned>& answer) {
-  if (!k.by_slowest) return positions_tried(k, n, answer);
-  size_t most = 0;
-  for (const unsigned first : answer) most = std::max(most, positions_for(k, n, first));
-  return double(most);
-}
-
-/// From the time of `from` bytes.
-double scaled_ms(const Kernel& k, double ms, size_t from, size_t to,
-                 const std::vector<unsigned>& answer) {
-  return ms * effort(k, to, answer) / effort(k, from, answer);
-}
-
-// ---- the experiment ----
-
-constexpr size_t dictionary_words = 16384;
-constexpr size_t whole_bytes = 50000000, quick_bytes = 5000000;
-
-size_t bytes_of(const Run& run) {
-  const Options& options = options_of(run);
-  if (!options.text.empty()) return options.text_bytes.size();
-  return run.quick ? quick_bytes : whole_bytes;
-}
-
-/// Text, words and answer are made once: a self-check asks for them again and again.
-const Question& question(const Run& run) {
-  if (const Options& options = options_of(run); !options.text.empty()) {
-    static const Question typed = question_of(text_of_file(options.text_bytes), dictionary_words);
-    return typed;
-  }
-  if (run.quick) {
-    static const Question shorter = question_of(made_text(quick_bytes, 1), dictionary_words);
-    return shorter;
-  }
-  static const Question whole = question_of(made_text(whole_bytes, 1), dictionary_words);
-  return whole;
-}
-
-/// Bytes that a kernel searches.
-size_t part_of(const Run& run, const Kernel& k) {
-  const size_t most = run.full ? 1 << 20 : 1 << 16;
-  return k.in_part ? std::min(bytes_of(run), most) : bytes_of(run);
-}
-
-/// A row of a kernel stands at the bytes that it searches.
-size_t searched(const Row& row) { return size_t(row.ref.at); }
-
-/// Milliseconds for all of the text, from the part that was searched; the other rows have none.
-double ms_of_all(const Run& run, const Question& q, const Ref& ref) {
-  const Kernel& k = *with_key(kernels, ref);
-  const size_t part = part_of(run, k);
-  if (size_t(ref.at) != part) return NAN;
-  const double ms = (*run.results)(ref).time.ms.median;
-  return part == q.bytes() ? ms : scaled_ms(k, ms, part, q.bytes(), q.answer);
-}
-
-void measure_searches(const Run& run, const Question& q) {
-  SharedByTasks search([&q] { return Search(q); });
-  const Ref slowest(kernels[0].key, double(part_of(run, kernels[0])));
-  const auto faster = [&run, &q, slowest](const Row& row, const Statistics&) {
-    const double times_as_fast = ms_of_all(run, q, slowest) / ms_of_all(run, q, row.ref);
-    return times_as_fast > 1 ? times(times_as_fast) : std::string();
-  };
-  Sheet sheet(run, "search",
-              {number(predicted("1e6 positions", "positions tried", "1e6", 1),
-                      [&q](const Row& row) {
-                        return 1e-6 * positions_tried(*with_key(kernels, row.ref), searched(row),
-                                                      q.answer);
-                      }),
-               milliseconds(3),
-               spread(),
-               number(predicted("all: ms", "time of all", "ms", 2),
-                      [&](const Row& row) { return ms_of_all(run, q, row.ref); }),
-               {shown("faster"), {}, {}, faster}},
-              "bytes");
-  for (const Kernel& k : kernels) {
-    const size_t part = part_of(run, k);
-    for (const size_t of_part : {4, 2, 1}) {
-      if (part < 4 && of_part > 1) continue;
-      sheet.add({.ref = Ref(k.key, double(part / of_part)),
-                 .words = std::string(k.words) + ", " + std::to_string(part / of_part) + " bytes",
-                 .calibrates = of_part == 4,
-                 .model = Model::latency});
+  std::unordered_set<std::string> taken;
+  const size_t n = text.size();
+  for (size_t k = 0; k < most; ++k)
+    for (size_t at = k * n / most, end; at < (k + 1) * n / most; at = end + 1) {
+      for (end = at; end < n && is_letter(text[end]);) ++end;
+      if (at > 0 && is_letter(text[at - 1])) continue;  // not where a word begins
+      if (end - at < shortest || end - at >= longest) continue;
+      const std::string word = text.substr(at, end - at);
+      if (!taken.insert(word).second) continue;
+      words.push_back(words.size() % 16 ? word : word + '\1');
+      break;
     }
+  return words;
+}
+
+/// The words as BFWrap wants them, and the lists.
+struct Dictionary {
+  std::vector<char> letters;
+  std::vector<int> offsets{0}, heads = std::vector<int>(lists, -1), next;
+
+  explicit Dictionary(const std::vector<std::string>& words) {
+    for (const std::string& word : words) {
+      letters.insert(letters.end(), word.begin(), word.end());
+      letters.insert(letters.end(), {'\r', '\n'});
+      offsets.push_back(int(letters.size()));
+      int& head = heads[list_of(word.data())];
+      next.push_back(std::exchange(head, int(next.size())));
+    }
+    while (offsets.size() % NUM_THREADS != 1) offsets.push_back(0);
   }
-  sheet.measure(Timing::alone, [&](const Row& row) {
-    return task_of(search(), *with_key(kernels, row.ref), searched(row));
-  });
-  sheet.predict([&](const Row& row) {
-    const Kernel& k = *with_key(kernels, row.ref);
-    const size_t quarter = part_of(run, k) / 4;
-    if (quarter == 0) return double(NAN);
-    return scaled_ms(k, sheet.ms(Ref(k.key, double(quarter))), quarter, searched(row), q.answer);
-  });
-  sheet.print({"the model: a thread per word takes time by bytes, the others by positions",
-               "all: where only the beginning was searched, scaled likewise"});
+};
+
+/// Where each word first occurs in the first n bytes, or -1.
+std::vector<int> right_answer(const std::string& text, size_t n,
+                              const std::vector<std::string>& words, const Dictionary& d) {
+  std::vector<int> first(words.size(), -1);
+  for (size_t at = 0; at + shortest <= n; ++at)
+    for (int w = d.heads[list_of(&text[at])]; w >= 0; w = d.next[w])
+      if (first[w] < 0 && at + words[w].size() <= n &&
+          text.compare(at, words[w].size(), words[w]) == 0)
+        first[w] = int(at);
+  return first;
 }
 
-void run_dictionary(const Run& run) {
-  const Options& options = options_of(run);
-  const size_t n = bytes_of(run);
-  const std::string name = options.text.empty() ? "made with seed 1" : printable(options.text);
-  run.report.begin("dictionary", std::to_string(dictionary_words) + " words in " +
-                                     std::to_string(n) + " bytes of text (" + name + ")");
-  const Question& q = question(run);
-  run.report.note("a word: a run of at most " + std::to_string(longest) +
-                  " letters: A-Z, a-z, bytes from 128 on");
-  run.report.note("searched for: " + std::to_string(dictionary_words - q.missing()) +
-                  " of the text's " + std::to_string(q.different) +
-                  " words, taken evenly by frequency, and " + std::to_string(q.missing()) +
-                  " that do not occur");
-  measure_searches(run, q);
-  if (run.device && !beyond_l2(*run.device, double(n)))
-    run.report.note("the text is less than four times the L2, and read from there");
-  dictionary_copy(run);
+std::string typed_text(const std::string& path) {
+  constexpr size_t most = size_t(256) << 20;  // the host searches it, too: in some seconds
+  const auto fail = [&](const char* why) {
+    throw UsageError("--file '" + path + "': " + why + "; it takes a text of at most 256 MiB");
+  };
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) fail("there is no such file");
+  std::string text(std::min<size_t>(std::filesystem::file_size(path, error), most + 1), 0);
+  if (text.size() > most) fail("it is too large");
+  if (!std::ifstream(path, std::ios::binary).read(text.data(), std::streamsize(text.size())))
+    fail("it cannot be read");
+  if (words_of(text, 1).empty()) fail("it is empty, or has no word of 4 to 63 letters");
+  return text;
 }
 
-// ---- what it declares ----
+// ---- the work ----
 
-Needs needs(const Run& run) {
-  constexpr double dictionary_bytes = 4 << 20;
-  return {.allocated = double(bytes_of(run)) + dictionary_bytes};
+/// Text and dictionary on the device, and room for the answer.
+struct Search {
+  std::string host_text;
+  std::vector<std::string> words;
+  Dictionary on_host{words};
+  DeviceBuffer<char> text{std::vector<char>(host_text.begin(), host_text.end())};
+  DeviceBuffer<char> dict{on_host.letters};
+  DeviceBuffer<int> offsets{on_host.offsets}, heads{on_host.heads}, next{on_host.next};
+  GuardedBuffer<int> first{words.size()};
+};
+constexpr int unanswered = 0x5a5a5a5a;  // poison: -1 is an answer
+
+/// Must not outlive the search. `threads`: whose words are searched for.
+Benchmark searching(const char* name, const Search& s, size_t n, size_t threads,
+                    std::function<void()> work) {
+  std::vector<int> right = right_answer(s.host_text, n, s.words, s.on_host);
+  std::fill(right.begin() + std::min(threads, right.size()), right.end(), unanswered);
+  const auto answer = std::make_shared<DeviceBuffer<int>>(right);
+  const auto poison = [&s] {
+    s.first.poison();  // and the guard
+    CUDA_CHECK(cudaMemset(s.first, 0x5a, s.first.bytes()));
+  };
+  const auto find_error = [&s, answer] {
+    return find_mismatch(s.first,
+                         [right = answer->data()] __device__(size_t w) { return right[w]; });
+  };
+  return {name, work, {poison, find_error}};
 }
 
-void require_text_fits(const Run& run) {
-  require_fits("--text: '" + options_of(run).text + "'", needs(run).allocated, run.memory_there());
+Benchmark by_word(const Search& s, int n, bool alone = false) {
+  const unsigned blocks = alone ? 1 : unsigned(s.offsets.size() / NUM_THREADS);
+  const int threads = alone ? 1 : NUM_THREADS;
+  const auto work = [&s, n, blocks, threads] {
+    BFWrap<<<blocks, threads>>>(s.dict, s.offsets, s.text, n, s.first);
+  };
+  return searching(alone ? "BFWrap, one thread" : "BFWrap, a thread per word", s, n,
+                   alone ? 1 : s.words.size(), work);
+}
+Benchmark by_position(const Search& s, int n) {
+  const auto work = [&s, n] {
+    CUDA_CHECK(cudaMemsetAsync(s.first, 0xff, s.first.bytes()));
+    thread_per_position<<<n / 256 + 1, 256>>>(s.dict, s.offsets, s.heads, s.next, s.text, n,
+                                              reinterpret_cast<unsigned*>(s.first.data()));
+  };
+  return searching("thread_per_position", s, n, s.words.size(), work);
+}
+Benchmark copying(const DeviceBuffer<char>& from, const GuardedBuffer<char>& to) {
+  const auto work = [&from, &to] { Copy<<<1, 1>>>(from, to, int(to.size())); };
+  const auto value = [in = from.data(), n = to.size()] __device__(size_t i) {
+    return i == n - 1 ? '2' : i == 0 ? '1' : in[i];
+  };
+  return {"Copy, one thread", work, equals(to, value)};
 }
 
-std::vector<Checked> tasks(size_t n) {
-  constexpr size_t largest = 100003;  // a thread per word walks through all of it
-  const Question q = question_of(made_text(std::min(n, largest), 2), 1009);
-  std::vector<Checked> all;
-  for (const Kernel& k : kernels) {
-    const Shared search{Search(q)};
-    all.push_back({.task = task_of(search, k, q.bytes()),
-                   .elements = q.words.size(),
-                   .change_one = [search] { search->first.change(0); }});
-  }
-  return all;
-}
+/// Loads one after the other on the 8800 GTX: 200 to 300 cycles each [BW], of 1.35 GHz.
+double then_seconds(double loads, double cycles) { return loads * cycles / 1.35e9; }
 
 }  // namespace
 
-extern const Experiment dictionary_experiment{
-    .name = "dictionary",
-    .about = "where each of 16384 words first occurs in a text",
-    .run = run_dictionary,
-    .check_typed = require_text_fits,
-    .needs = needs,
-    .tasks = tasks};
+/// Throws UsageError if the typed file is none that can be searched.
+void check_dictionary(const Run& run) {
+  if (run.options.count("file")) typed_text(run.option("file", ""));
+}
+
+void dictionary(Run& run) {
+  const bool typed = run.options.count("file") > 0;
+  const std::string text =
+      typed ? typed_text(run.option("file", "")) : made_text(run.quick ? 5000000 : 50000000);
+  const Search s{text, words_of(text, 16384)};
+  const int n = int(text.size()), part = std::min(n, run.quick ? 1 << 13 : 1 << 15);
+  const GuardedBuffer<char> copy(size_t(std::min(n, run.quick ? 25000 : 100000)));
+  run.title(std::to_string(s.words.size()) + " words in " + std::to_string(n) + " bytes of text, " +
+            (typed ? "typed" : "made up"));
+  const Timings timed = run.timer.interleaved(
+      {by_word(s, part, true), by_word(s, part), by_position(s, n), copying(s.text, copy)});
+
+  Table table("who searches, or copies",
+              {"bytes", "ms", "spread", "all bytes", "all: ms", "then: s", "to"});
+  const auto row = [&](const char* name, double done, double all, double loads) {
+    const Times& times = timed[name];
+    const auto then = [&](double cycles) {
+      return loads > 0 ? Cell(then_seconds(loads * all, cycles)) : Cell("");
+    };
+    table.row(name, {done, times.median(), percent(times.spread()), all,
+                     times.median() * all / done, then(200), then(300)});
+  };
+  row("BFWrap, one thread", part, n, 2);  // a letter of the text and one of the word
+  row("BFWrap, a thread per word", part, n, 2);
+  row("thread_per_position", n, n, 0);
+  row("Copy, one thread", double(copy.size()), 30e6, 1);
+  run.print(table);
+  run.note(
+      "all: scaled from the bytes that were searched. One word in 16 does not occur: its thread");
+  run.note("goes through all of them. Then: an 8800 GTX, where a thread waited for each load");
+  int limited = 0, device = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&limited, cudaDevAttrKernelExecTimeout, device));
+  run.note(std::string("kernels have ") + (limited ? "a" : "no") +
+           " time limit here; where one is stopped, the next call that waits returns " +
+           cudaGetErrorName(cudaErrorLaunchTimeout));
+}
+
+namespace {
+
+/// From the definition, word by word.
+std::vector<int> found_by_string(const std::string& text, const std::vector<std::string>& words) {
+  std::vector<int> first;
+  for (const std::string& word : words) {
+    const size_t at = text.find(word);
+    first.push_back(at == std::string::npos ? -1 : int(at));
+  }
+  return first;
+}
+
+/// Words at both ends, inside of others, with one beginning, of bytes above 127.
+const std::string awkward[] = {"word",
+                               "word sword words wordsword",
+                               "abcd abcde abcdefgh xabcdefghi",
+                               "\xc3\xa4\xc3\xa4\xc3\xa4 b\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xb6",
+                               "aaaa aaaaa " + std::string(63, 'a'),
+                               made_text(1009),
+                               made_text(65537)};
+
+}  // namespace
+
+TEST_CASE("dictionary: words, and where they are") {
+  using Words = std::vector<std::string>;
+  CHECK(words_of("it is a word", 1) == Words{"word\1"});
+  CHECK(words_of("the word sword word", 100) == Words{"word\1", "sword"});
+  CHECK(words_of(std::string(64, 'x'), 1).empty());
+  CHECK(words_of("", 1).empty());
+  for (const std::string& text : awkward)
+    for (const size_t most : {1, 16, 1009}) {
+      Words words = words_of(text, most);
+      CHECK(!words.empty());
+      words.push_back(text.substr(text.size() - shortest));
+      const Dictionary d(words);
+      CHECK(right_answer(text, text.size(), words, d) == found_by_string(text, words));
+      const std::string half = text.substr(0, text.size() / 2);
+      CHECK(right_answer(text, half.size(), words, d) == found_by_string(half, words));
+    }
+}
+
+TEST_CASE("dictionary: what the reader saw follows from a limit of about five seconds") {
+  CHECK(then_seconds(1.35e9, 1) == doctest::Approx(1));
+  CHECK(then_seconds(30e6, 200) < 5);  // a copy of 30 MB "works half of the time"
+  CHECK(then_seconds(30e6, 300) > 5);
+  CHECK(then_seconds(2 * 50e6, 200) > 5);  // of 50 MB nothing is found
+  CHECK(then_seconds(2 * 10e6, 300) < 5);  // of the last 10 MB it is
+}
+
+TEST_CASE("dictionary: a file that cannot be searched is a wrong command line") {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / "dictionary_check.txt").string();
+  Run run;
+  CHECK_NOTHROW(check_dictionary(run));
+  for (const char* content : {"", "a b c"}) {
+    std::ofstream(path) << content;
+    run.options["file"] = path;
+    CHECK_THROWS_AS(check_dictionary(run), UsageError);
+  }
+  std::ofstream(path) << "some words";
+  CHECK_NOTHROW(check_dictionary(run));
+  CHECK(typed_text(path) == "some words");
+  std::filesystem::resize_file(path, (size_t(256) << 20) + 1);
+  CHECK_THROWS_AS(check_dictionary(run), UsageError);
+  std::filesystem::remove(path);
+  for (const std::string& wrong : {path, std::string("/"), std::string("")}) {
+    run.options["file"] = wrong;
+    CHECK_THROWS_AS(check_dictionary(run), UsageError);
+  }
+}
+
+TEST_CASE("dictionary: every kernel is right in awkward texts") {
+  if (skip_without_gpu()) return;
+  for (const std::string& text : awkward)
+    for (const size_t most : {1, 257, 1009}) {
+      const Search s{text, words_of(text, most)};
+      const int n = int(text.size());
+      const GuardedBuffer<char> copy(text.size());
+      for (const Benchmark& benchmark : std::initializer_list<Benchmark>{
+               by_word(s, n, true), by_word(s, n), by_word(s, n / 2), by_position(s, n),
+               by_position(s, n / 2), by_position(s, 3), copying(s.text, copy)}) {
+        CAPTURE(benchmark.name);
+        CHECK_NOTHROW(require_right(benchmark));
+        benchmark.check.poison();
+        CHECK(benchmark.check.find_error() != "");
+      }
+    }
+}

@@ -1,62 +1,54 @@
-// Access patterns: which memory transactions a warp's addresses become, and what they cost. Options
-// and the list of experiments; each stands in its own file.
-#include "../framework/common/command_line.hpp"
-#include "../framework/common/files.hpp"
-#include "options.hpp"
+#include "../common/run.hpp"
 
-// weak: a build with -DEXPERIMENTS=... leaves the others out
-[[gnu::weak]] extern const samples::Experiment coalescing_experiment;
-[[gnu::weak]] extern const samples::Experiment stride_experiment;
-[[gnu::weak]] extern const samples::Experiment structs_experiment;
-[[gnu::weak]] extern const samples::Experiment matmul_experiment;
-[[gnu::weak]] extern const samples::Experiment offset_experiment;
-[[gnu::weak]] extern const samples::Experiment word_size_experiment;
-[[gnu::weak]] extern const samples::Experiment yours_experiment;
-[[gnu::weak]] extern const samples::Experiment caching_experiment;
-[[gnu::weak]] extern const samples::Experiment stores_experiment;
-[[gnu::weak]] extern const samples::Experiment reverse_experiment;
-[[gnu::weak]] extern const samples::Experiment work_split_experiment;
-[[gnu::weak]] extern const samples::Experiment unroll_experiment;
-[[gnu::weak]] extern const samples::Experiment compare_experiment;
-[[gnu::weak]] extern const samples::Experiment dictionary_experiment;
-[[gnu::weak]] extern const samples::Experiment l2_window_experiment;
-[[gnu::weak]] extern const samples::Experiment fetch_experiment;
+void coalescing(Run&);
+void coalescing_drawing(Run&);
+void stride(Run&);
+void structs(Run&);
+void offset(Run&);
+void word_size(Run&);
+void caching(Run&);
+void stores(Run&);
+void reverse(Run&);
+void work_split(Run&);
+void matmul(Run&);
+void unroll(Run&);
+void compare(Run&);
+void dictionary(Run&);
+void check_dictionary(const Run&);
+void yours(Run&);
+void yours_drawing(Run&);
+void check_yours(const Run&);
+
+static void check_options(const Run& run) {
+  check_yours(run);
+  check_dictionary(run);
+}
 
 int main(int argc, char** argv) {
-  Options& options = typed_options();
-  return run_sample(
-      {.topic = "03_access_patterns",
-       .about = "Which memory transactions a warp's addresses become, and what they cost",
-       .experiments =
-           {
-               listed(&coalescing_experiment),
-               listed(&stride_experiment),
-               listed(&structs_experiment),
-               listed(&matmul_experiment),
-               listed(&offset_experiment),
-               listed(&word_size_experiment),
-               listed(&yours_experiment),
-               listed(&caching_experiment),
-               listed(&stores_experiment),
-               listed(&reverse_experiment),
-               listed(&work_split_experiment),
-               listed(&unroll_experiment),
-               listed(&compare_experiment),
-               listed(&dictionary_experiment),
-               listed(&l2_window_experiment),
-               listed(&fetch_experiment),
-           },
-       .options =
-           {
-               {"text",
-                "a file to search, as it is, byte by byte",
-                "a text made with a fixed seed",
-                {"dictionary"},
-                [&](const std::string& path) {
-                  options.text = path;
-                  options.text_bytes = read_input("--text", path, Options::largest_text);
-                },
-                TopicOption::read},
-           }},
-      argc, argv);
+  return run_topic(
+      argc, argv,
+      {"03_access_patterns",
+       "which bytes move for the bytes that a warp wants",
+       {
+           {"coalescing", coalescing,
+            "what moves for 32 addresses, drawn by five generations, and its time",
+            coalescing_drawing},
+           {"stride", stride, "reading every word, every second, up to every 64th"},
+           {"structs", structs, "an array of structures, and a structure of arrays"},
+           {"offset", offset, "reading from 0 to 64 words past the alignment"},
+           {"word_size", word_size, "words of 4 to 32 bytes, side by side and each in 32 bytes"},
+           {"caching", caching, "the same loads through L1 and past it"},
+           {"stores", stores, "writing one, two or four segments, and words a stride apart"},
+           {"reverse", reverse, "an array reversed in global memory, and through shared memory"},
+           {"work_split", work_split, "a chunk for each thread, or threads interleaved"},
+           {"matmul", matmul, "A x B, and A x the transposed B"},
+           {"unroll", unroll, "1, 2, 4 or 8 words per thread"},
+           {"compare", compare, "every X with every Y, and what storing the results costs"},
+           {"dictionary", dictionary, "where each of 16384 words first occurs in a text"},
+           {"yours", yours, "your own pattern, drawn and timed", yours_drawing},
+       },
+       {{"pattern",
+         "yours: words of the lanes, as 8*i or i/2 or 32 words: 0,1,2, ... (default 3*i)"},
+        {"file", "dictionary: a text to search (default: a made-up one)"}},
+       check_options});
 }

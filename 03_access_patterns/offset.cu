@@ -1,27 +1,25 @@
-// offset: coalesced reads that begin 0 to 64 words past an aligned address. In the wiki a
-// misaligned warp uses 50% of the bus through L1, in lines of 128 bytes, and 80% past it, in
-// segments of 32 bytes; so such loads are faster past L1 [LC 3.4]. Two things to look at:
-//   - From L2: a warp touches five sectors instead of four, unless the offset is a whole number of
-//     sectors. The rate follows that closely.
-//   - From memory: at offsets 8, 16 and 24 a warp touches four sectors, but in two lines, and that
-//     alone costs as much as a fifth sector.
+// offset: what does a warp lose that reads 32 neighbouring words, but begins 1 to 64 words behind
+// an aligned address? The wiki counts for Fermi and Kepler [LC 3]: through L1, two lines of 128
+// bytes, of which 50% is used; past L1, five segments of 32 bytes, of which 80% is used. So such
+// loads are faster past L1, says the wiki.
 //
-//   cmake -S 03_access_patterns -B build/offset -DEXPERIMENTS=offset && cmake --build build/offset
-//   build/offset/03_access_patterns offset
+// Look at the column of L2 first: the sectors decide, and every eighth offset costs nothing. From
+// memory the full rate comes back only where a warp begins a line, at every 32nd offset. And today
+// a misaligned warp loses nothing by going through L1: L1 moves sectors, too, and the fifth sector
+// of a warp is the first one of the next warp, which finds it in L1.
+//
+//   build/release/03_access_patterns/03_access_patterns offset
 //
 //   1  read_offset          lane i of a warp reads word i + offset, through L1
-//   2  read_offset_past_l1  the same past L1: again and again what stays in L2, or memory once
-#include "../framework/common/experiment.hpp"
-#include "reads.cuh"
-#include "transactions.hpp"
+//   2  read_offset_past_l1  the same past L1: once from memory, or again and again what stays in L2
+#include <doctest/doctest.h>
 
-using namespace samples;
+#include "../common/arrays.cuh"
+#include "../common/run.hpp"
+#include "../common/sectors.hpp"
 
 namespace {
 
-// ---- kernels: thread t adds up words t, t + threads, t + 2 threads ... of n, into out[t] ----
-
-// [read_offset]
 // A warp reads 32 neighbouring words: 4 sectors of 32 bytes if they begin where a sector does, else
 // 5. They lie in one line of 128 bytes if they begin where a line does, else in two.
 __global__ void read_offset(unsigned* out, const unsigned* in, size_t n, size_t offset) {
@@ -36,9 +34,8 @@ __global__ void read_offset(unsigned* out, const unsigned* in, size_t n, size_t 
   for (; i < n; i += threads) sum += in[i + offset];  // the remaining words
   out[tid] = sum;
 }
-// [/read_offset]
 
-// The same, `passes` times. The loads go past L1 (ld.global.cg): else most of an array that stays
+// The same, `passes` times. __ldcg loads past L1 (ld.global.cg): else most of an array that stays
 // in L2 would stay in L1, too.
 __global__ void read_offset_past_l1(unsigned* out, const unsigned* in, size_t n, size_t offset,
                                     unsigned passes) {
@@ -56,216 +53,160 @@ __global__ void read_offset_past_l1(unsigned* out, const unsigned* in, size_t n,
   out[tid] = sum;
 }
 
-// ---- launching them ----
+// ---- the prediction ----
 
-constexpr size_t largest_offset = 64;  // words: two lines of 128 bytes
+constexpr size_t line_bytes = 128;
 
-Ref from_memory(size_t offset) { return {name_of<read_offset>(), double(offset)}; }
-Ref from_l2(size_t offset) { return {name_of<read_offset_past_l1>(), double(offset)}; }
-/// From memory as in from_memory, but past L1: a single pass.
-Ref past_l1_once(size_t offset) { return {"read_offset_past_l1_once", double(offset)}; }
+/// Pieces of memory in which a warp's 32 words lie.
+size_t pieces_at(size_t offset, size_t piece) {
+  return pieces(piece, sizeof(unsigned), [=](size_t lane) { return lane + offset; });
+}
 
-bool is_from_l2(const Ref& ref) { return ref.key == from_l2(0).key; }
-/// So many in a launch that the launch itself counts for little.
-unsigned passes_of(const Ref& ref) { return is_from_l2(ref) ? 32 : 1; }
-size_t offset_of(const Ref& ref) { return size_t(ref.at); }
+/// The share of what moves, in such pieces, that the warp wants.
+double used_at(size_t offset, size_t piece) {
+  return 128 / double(piece * pieces_at(offset, piece));
+}
 
-/// The work of that row, with n words; the array has `offset` more.
-Task read_task(const Shared<Words>& memory, const Ref& ref, size_t n) {
-  const size_t offset = offset_of(ref);
-  const unsigned passes = passes_of(ref);
-  const bool through_l1 = ref.key == from_memory(0).key;
-  const auto launch = [memory, n, offset, passes, through_l1] {
-    const unsigned blocks = memory->grid.blocks;
-    unsigned* const out = memory->sums.data();
-    const unsigned* const in = memory->in.data();
-    if (through_l1)
-      read_offset<<<blocks, block_threads>>>(out, in, n, offset);
-    else
-      read_offset_past_l1<<<blocks, block_threads>>>(out, in, n, offset, passes);
+// ---- launching, and what is right ----
+
+constexpr size_t largest_offset = 64;  // words: two lines
+constexpr unsigned passes_in_l2 = 32;  // so many that the launch itself counts for little
+
+enum Way { through_l1, past_l1, from_l2 };
+
+std::string name_of(size_t offset, Way way) {
+  const char* const ways[] = {"", " past L1", " from L2"};
+  return "offset " + std::to_string(offset) + ways[way];
+}
+unsigned passes_of(Way way) { return way == from_l2 ? passes_in_l2 : 1; }
+
+void launch(Way way, const GuardedBuffer<unsigned>& out, const unsigned* in, size_t n,
+            size_t offset) {
+  const unsigned blocks = unsigned(out.size() / 256);
+  if (way == through_l1)
+    read_offset<<<blocks, 256>>>(out, in, n, offset);
+  else
+    read_offset_past_l1<<<blocks, 256>>>(out, in, n, offset, passes_of(way));
+}
+
+/// The sum of a thread: of words offset + thread, offset + thread + threads ... of n.
+std::string find_wrong_sum(Way way, const GuardedBuffer<unsigned>& out, size_t n, size_t offset) {
+  const auto sum_of_thread = [n, offset, threads = out.size(),
+                              passes = passes_of(way)] __device__(size_t thread) {
+    unsigned sum = 0;
+    for (size_t i = thread; i < n; i += threads) sum += hash(offset + i);
+    return passes * sum;
   };
-  // right is: all words from `offset` on, one for each thread in turn
-  return memory->task(text(ref), launch, Slots{offset, 1, n, 1, passes});
+  return find_mismatch(out, sum_of_thread);
 }
 
-// ---- prediction ----
-
-Warp warp_at(size_t offset) {
-  return warp_of(4, [=](unsigned lane) { return lane + offset; });
-}
-
-double used(Rule rule, size_t offset) { return under(rule, warp_at(offset)).utilisation(); }
-
-constexpr size_t mid_line = 16;  // four sectors, as at offset 0, but in two lines
-
-/// Measured in the same run; milliseconds.
-struct Calibrated {
-  double aligned = NAN;  ///< at offset 0
-  double two_lines = 0;  ///< at offset 16; 0 from L2, where a second line costs nothing
-};
-
-/// The slower of two: the sectors, or a second line.
-double predicted_ms(size_t offset, const Calibrated& c) {
-  const Warp warp = warp_at(offset);
-  const double by_sectors = c.aligned * sectors(warp) / 4;
-  return lines(warp) == 1 ? by_sectors : std::max(by_sectors, c.two_lines);
-}
-
-// ---- the experiment ----
-
-constexpr size_t misaligned = 1;  // words, as the wiki draws it
-
-std::vector<size_t> offsets(bool full) {
-  if (!full)
-    return {0, 1, 4, 8, 12, 16, 20, 24, 28, 31, 32, 33, 36, 40, 44, 48, 52, 56, 60, 63, 64};
-  std::vector<size_t> all;
-  for (size_t offset = 0; offset <= largest_offset; ++offset) all.push_back(offset);
-  return all;
-}
-
-size_t array_bytes(const Run& run) { return bytes_to_read(run, size_t(1) << 30, 1); }
-/// Words that are read: all but the last ones, which the largest offset needs.
-size_t words_from_memory(const Run& run) { return array_bytes(run) / 4 - largest_offset; }
-size_t words_from_l2(const Run& run) {
-  return run.device ? words_within_l2(run.device->l2_bytes(), resident_grid(*run.device)) : 0;
-}
-
-Row row_of(const Ref& ref, size_t words) {
-  return {.ref = ref,
-          .words = "offset " + at_text(ref),
-          .bytes = 4.0 * double(words) * passes_of(ref),
-          .calibrates = same(ref, from_l2(0)) || same(ref, from_memory(0)) ||
-                        same(ref, from_memory(mid_line))};
-}
-
-Sheet sheet_of(const Run& run, const char* from, const Ref& aligned) {
-  const auto warp_of_row = [](const Row& row) { return warp_at(offset_of(row.ref)); };
-  return Sheet(
-      run, from,
-      {number(predicted("sectors/request", "load sectors a request", "", 0),
-              [=](const Row& row) { return sectors(warp_of_row(row)); }),
-       number(predicted("lines", "lines a request", "", 0),
-              [=](const Row& row) { return lines(warp_of_row(row)); }),
-       number(predicted("used %", "used", "%", 0),
-              [](const Row& row) { return 100 * used(Rule::sectors, offset_of(row.ref)); }),
-       gigabytes_per_second(), spread(), share_against(run, aligned, "of offset 0"),
-       bar_against(run, aligned)},
-      "offset, words");
-}
-
-/// All offsets in turn: they are compared with each other.
-void measure(const Run& run, Sheet& sheet, size_t n) {
-  SharedByTasks memory([&run, n] { return Words(n + largest_offset, resident_grid(*run.device)); });
-  sheet.measure(Timing::in_turn, [&](const Row& row) { return read_task(memory(), row.ref, n); });
-}
-
-void sweep_l2(const Run& run) {
-  const size_t n = words_from_l2(run);
-  Sheet sheet = sheet_of(run, "from L2, past L1", from_l2(0));
-  for (const size_t offset : offsets(run.full)) sheet.add(row_of(from_l2(offset), n));
-  measure(run, sheet, n);
-  const Calibrated c{sheet.ms(from_l2(0))};
-  sheet.predict([&](const Row& row) { return predicted_ms(offset_of(row.ref), c); });
-  sheet.print({"the rate at offset 0 times the share of the sectors that is used"});
-}
-
-void sweep_memory(const Run& run) {
-  const size_t n = words_from_memory(run);
-  Sheet sheet = sheet_of(run, "from memory", from_memory(0));
-  for (const size_t offset : offsets(run.full)) {
-    sheet.add(row_of(from_memory(offset), n));
-    if (offset == misaligned) {
-      Row past_l1 = row_of(past_l1_once(offset), n);
-      past_l1.words += ", past L1";
-      sheet.add(past_l1);
-    }
-  }
-  measure(run, sheet, n);
-  const Calibrated c{sheet.ms(from_memory(0)), sheet.ms(from_memory(mid_line))};
-  sheet.predict([&](const Row& row) { return predicted_ms(offset_of(row.ref), c); });
-  sheet.print({"the same, but at most the rate at offset 16, where only a second line is touched"});
-}
-
-void run_offset(const Run& run) {
-  run.report.begin("offset", std::to_string(words_from_memory(run)) + " words of 4 bytes, " +
-                                 bytes_text(double(array_bytes(run))) +
-                                 ", and a quarter of the L2");
-  sweep_l2(run);
-  sweep_memory(run);
-}
-
-// ---- claims ----
-
-/// What the text counts, computed by today's rule.
-Claim share_claim(Part part, double share) {
-  const double found = used(Rule::sectors, misaligned);
-  return {.part = std::move(part),
-          .fact = found == share ? Fact::so : Fact::not_so,
-          .here = share_text(exactly(found)) + ", " + std::to_string(sectors(warp_at(misaligned))) +
-                  " sectors for 4, computed; through L1 as well"};
-}
-
-std::vector<Claim> claims(const Run& run) {
-  const char* const count = "the wiki's count";
-  const bool in_cache = run.device && !beyond_l2(*run.device, double(array_bytes(run)));
-  return {
-      share_claim({"03.1a", "a misaligned load through L1 uses 50% of the bus", "50%", count,
-                   fermi_and_kepler, true},
-                  0.5),
-      share_claim({"03.1b", "misaligned loads past L1 use 80% of the bus", "80%", count, {}, true},
-                  0.8),
-      {.part = {"03.1c", "misaligned coalesced loads are faster past L1 than through it",
-                "no figure", "the wiki", fermi_and_kepler},
-       .rule = beats(),
-       .pairs = {{.slow = from_memory(misaligned), .fast = past_l1_once(misaligned)}},
-       .unless = in_cache ? "the array is less than four times the L2" : "",
-       .found = {{.slow = from_memory(misaligned), .fast = from_memory(0)},
-                 {.slow = from_memory(mid_line), .fast = from_memory(0)}}}};
-}
-
-// ---- what it declares ----
-
-Needs needs(const Run& run) {
-  const double bytes = double(array_bytes(run));
-  return {.allocated = bytes + 8.0 * resident_grid(*run.device).threads(), .touched = bytes};
-}
-
-std::vector<Checked> tasks(size_t n) {
-  std::vector<Checked> all;
-  for (const size_t offset : {size_t(0), size_t(1), size_t(33), largest_offset})
-    for (const Ref& ref : {from_memory(offset), from_l2(offset), past_l1_once(offset)}) {
-      const Shared memory(Words(n + offset, Grid{3}));  // ends with the last word that is read
-      all.push_back({.task = read_task(memory, ref, n),
-                     .elements = memory->grid.threads(),
-                     .change_one = [memory] { memory->change_one(); }});
-    }
-  return all;
-}
-
-std::vector<CountedLaunch> counted() {
-  constexpr size_t words = size_t(1) << 22;
-  std::vector<CountedLaunch> all;
-  for (const auto ref_of : {from_memory, from_l2})
-    for (const size_t offset : {0, 1, 7, 8, 16, 31, 32, 33, 64}) {
-      const Ref ref = ref_of(offset);
-      const double loads = double(words / 32) * passes_of(ref);
-      all.push_back(counted_launch(ref.key, "offset " + std::to_string(offset),
-                                   {loads, loads * sectors(warp_at(offset))}, {}, [ref] {
-                                     const Grid grid = resident_grid(Device::current());
-                                     const size_t more = offset_of(ref);
-                                     return read_task(Shared(Words(words + more, grid)), ref,
-                                                      words);
-                                   }));
-    }
-  return all;
+/// `out` and `in` must outlive it.
+Benchmark benchmark_of(size_t offset, Way way, const GuardedBuffer<unsigned>& out,
+                       const unsigned* in, size_t n) {
+  const auto work = [&out, in, n, offset, way] { launch(way, out, in, n, offset); };
+  const auto find_error = [&out, n, offset, way] { return find_wrong_sum(way, out, n, offset); };
+  return {name_of(offset, way), work, {[&out] { out.poison(); }, find_error}};
 }
 
 }  // namespace
 
-extern const Experiment offset_experiment{.name = "offset",
-                                          .about = "reading from 0 to 64 words past the alignment",
-                                          .run = run_offset,
-                                          .claims = claims,
-                                          .needs = needs,
-                                          .tasks = tasks,
-                                          .counted = counted};
+void offset(Run& run) {
+  const size_t words = run.fitting(size_t(1) << 28, sizeof(unsigned));
+  const size_t n = words - largest_offset;
+  const auto in = filled<unsigned>(words, [] __device__(size_t i) { return hash(i); });
+  const unsigned blocks = run.resident_blocks(256);
+  const GuardedBuffer<unsigned> out(blocks * 256);
+  // a quarter of the L2, in whole steps of threads that have eight loads in flight
+  const size_t step = 8 * out.size();
+  const size_t n_in_l2 =
+      std::max<size_t>(1, run.gpu.l2CacheSize / 4 / sizeof(unsigned) / step) * step;
+  const double bytes = 4.0 * double(n), bytes_in_l2 = 4.0 * passes_in_l2 * double(n_in_l2);
+  run.title(bytes_text(4.0 * double(words)) + " of 4-byte words, and again and again the first " +
+            bytes_text(4.0 * double(n_in_l2)) + ", which stay in L2");
+
+  std::vector<size_t> offsets{0,  1,  4,  8,  12, 16, 20, 24, 28, 31, 32,
+                              33, 36, 40, 44, 48, 52, 56, 60, 63, 64};
+  if (run.quick) offsets = {0, 1, 8, 16, 31, 32, 64};
+  std::vector<Benchmark> of_l2, of_memory;
+  for (const size_t offset : offsets) {
+    of_l2.push_back(benchmark_of(offset, from_l2, out, in, n_in_l2));
+    of_memory.push_back(benchmark_of(offset, through_l1, out, in, n));
+    of_memory.push_back(benchmark_of(offset, past_l1, out, in, n));
+  }
+  const Timings l2 = run.timer.interleaved(of_l2);
+  const Timings memory = run.timer.interleaved(of_memory);
+
+  Table table("offset, words", {"sectors/request", "lines", "L2: predicted", "GB/s",
+                                "memory: through L1", "past L1", ""});
+  const double l2_aligned = l2[name_of(0, from_l2)].gbs(bytes_in_l2);
+  const double memory_aligned = memory[name_of(0, through_l1)].gbs(bytes);
+  for (const size_t offset : offsets) {
+    const Times& through = memory[name_of(offset, through_l1)];
+    const Cell predicted = offset ? Cell(l2_aligned * used_at(offset, sector_bytes)) : Cell("");
+    table.row(std::to_string(offset),
+              {double(pieces_at(offset, sector_bytes)), double(pieces_at(offset, line_bytes)),
+               predicted, l2[name_of(offset, from_l2)].gbs_interval(bytes_in_l2),
+               through.gbs_interval(bytes), memory[name_of(offset, past_l1)].gbs_interval(bytes),
+               bar(through.gbs(bytes) / memory_aligned)});
+  }
+  run.print(table);
+  run.note("GB/s of words that are read; predicted from offset 0: 4 sectors over sectors");
+  run.note("no model for the memory; on an H200 a second line costs as much as a fifth sector");
+
+  const bool half = used_at(1, sector_bytes) == 0.5, four_fifths = used_at(1, sector_bytes) == 0.8;
+  const std::string today = percent(used_at(1, sector_bytes)).words +
+                            ", 5 sectors for 4, computed; through L1 as well as past it";
+  run.claim_fact({"03.1a", "a misaligned load through L1 uses 50% of the bus",
+                  "50%, the wiki's count", Era::kepler},
+                 half, today);
+  run.claim_fact(
+      {"03.1b", "a misaligned load past L1 uses 80% of the bus", "80%, the wiki's count"},
+      four_fifths, today);
+  const Claim past{"03.1c", "misaligned coalesced loads are faster past L1 than through it",
+                   "the wiki, no figure", Era::kepler};
+  if (run.beyond_l2(bytes))
+    run.claim(past, beats(), memory, name_of(1, through_l1), name_of(1, past_l1));
+  else
+    run.claim_skipped(past, "the array is less than four times the L2");
+}
+
+TEST_CASE("offset: every eighth word begins a sector, every 32nd a line") {
+  for (size_t offset = 0; offset <= largest_offset; ++offset) {
+    CAPTURE(offset);
+    CHECK(pieces_at(offset, sector_bytes) == (offset % 8 == 0 ? 4 : 5));
+    CHECK(pieces_at(offset, line_bytes) == (offset % 32 == 0 ? 1 : 2));
+    CHECK(used_at(offset, line_bytes) == (offset % 32 == 0 ? 1.0 : 0.5));
+    CHECK(used_at(offset, sector_bytes) == (offset % 8 == 0 ? 1.0 : 0.8));
+  }
+}
+
+TEST_CASE("offset: the wiki's three transactions of 128 bytes, by hand") {
+  // Its figure is missing. Such a warp reads the end of line 0, every second word of line 1, and
+  // the beginning of line 2.
+  const auto word_of = [](size_t lane) -> size_t {
+    if (lane < 8) return 24 + lane;
+    return lane < 24 ? 32 + 2 * (lane - 8) : 64 + (lane - 24);
+  };
+  CHECK(pieces(line_bytes, 4, word_of) == 3);
+  CHECK(sectors(4, word_of) == 6);
+}
+
+TEST_CASE("offset: each thread has the sum of its words, at awkward sizes") {
+  if (skip_without_gpu()) return;
+  const GuardedBuffer<unsigned> out(3 * 256);
+  for (const size_t n : {size_t(1), size_t(1009), 8 * out.size(), size_t(65537)})
+    for (const size_t offset : {size_t(0), size_t(1), size_t(33), largest_offset}) {
+      const auto in = filled<unsigned>(n + offset, [] __device__(size_t i) { return hash(i); });
+      for (const Way way : std::initializer_list<Way>{through_l1, past_l1, from_l2}) {
+        CAPTURE(n);
+        CAPTURE(name_of(offset, way));
+        out.poison();
+        launch(way, out, in, n, offset);
+        std::vector<unsigned> right(out.size(), 0);
+        for (size_t i = 0; i < n; ++i) right[i % right.size()] += passes_of(way) * hash(offset + i);
+        CHECK(out.to_host() == right);
+        CHECK(find_wrong_sum(way, out, n, offset) == "");
+        CHECK(find_wrong_sum(way, out, n, offset + 1) != "");
+      }
+    }
+}

@@ -1,45 +1,44 @@
-// reverse: an array is reversed in global memory, and by way of shared memory. On the G80 the way
-// through shared memory won: a half-warp had to store its words in the order of its lanes, or each
-// lane became a transaction of its own [DD]. In some cases, says a vendor's guide, data that are
-// copied to shared memory and back take less time although there are more memory operations [KP].
-// Two things to look at:
-//   - The transactions of a store, then and now. The order of lanes no longer matters.
-//   - What the way through shared memory costs: two more operations per word, and a barrier.
+// reverse: is a detour through shared memory worth it? Dr. Dobb's reverses an array in global
+// memory (reverseArray_multiblock), and through shared memory (reverseArray_multiblock_fast). The
+// second does more, and was faster: a puzzle [DD]. The answer is the G80's rule. Lane k of a
+// half-warp had to store word k of a segment, or each lane got a transaction of its own.
 //
-//   cmake -S 03_access_patterns -B build/reverse -DEXPERIMENTS=reverse
-//   cmake --build build/reverse && build/reverse/03_access_patterns
+// Look at the columns of the store: 16 times as many transactions on the G80, and the same 4
+// sectors today. The order of the lanes no longer matters. So the detour has nothing to gain, and
+// it costs a store and a load in shared memory and a barrier.
 //
-//   1  copy_global     copies, and reverses nothing
-//   2  reverse_global  stores each word at its place from the other end
-//   3  reverse_shared  reverses the words of a block in shared memory, then stores them in order
-#include "../framework/common/checked.cuh"
-#include "../framework/common/experiment.hpp"
-#include "sizes.hpp"
-#include "transactions.hpp"
+//   build/release/03_access_patterns/03_access_patterns reverse
+//
+//   1  copy_words                    copies, and reverses nothing
+//   2  reverseArray_multiblock       stores each word at its place from the other end
+//   3  reverseArray_multiblock_fast  the same, ordered in shared memory before the store
+#include <doctest/doctest.h>
 
-using namespace samples;
+#include "../common/arrays.cuh"
+#include "../common/run.hpp"
+#include "../common/sectors.hpp"
 
 namespace {
 
-// ---- kernels: one word per thread ----
-
 constexpr unsigned block_threads = 256;
 
-// Reverses nothing: what can be reached with one word per thread in flight.
-__global__ void copy_global(unsigned* out, const unsigned* in, size_t n) {
+// What can be reached with one word per thread.
+__global__ void copy_words(unsigned* out, const unsigned* in, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   if (i < n) out[i] = in[i];
 }
 
-// [reverse]
+// The text names its two programs and prints neither: the names are the text's, the kernels ours.
+
 // A warp loads 32 neighbours. It stores 32 neighbours, the last lane's word first.
-__global__ void reverse_global(unsigned* out, const unsigned* in, size_t n) {
+__global__ void reverseArray_multiblock(unsigned* out, const unsigned* in, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   if (i < n) out[n - 1 - i] = in[i];
 }
 
-// A warp loads 32 neighbours and stores 32 neighbours, the first lane's word first.
-__global__ void reverse_shared(unsigned* out, const unsigned* in, size_t n) {
+// A warp loads 32 neighbours. It stores 32 neighbours, the first lane's word first. The last block
+// may have fewer words than threads.
+__global__ void reverseArray_multiblock_fast(unsigned* out, const unsigned* in, size_t n) {
   __shared__ unsigned reversed[block_threads];
   const unsigned tid = threadIdx.x;
   const size_t first = blockIdx.x * size_t(block_threads);  // word of the block
@@ -48,174 +47,118 @@ __global__ void reverse_shared(unsigned* out, const unsigned* in, size_t n) {
   __syncthreads();  // a thread stores what another has loaded
   if (tid < words) out[n - first - words + tid] = reversed[tid];
 }
-// [/reverse]
 
-// ---- the kernels in order ----
+// ---- the prediction ----
 
-struct Kernel {
-  std::string_view key = {};  ///< its name
-  const char* words = "";
-  void (*launch)(unsigned*, const unsigned*, size_t) = nullptr;
-  bool reverses = true;
-  bool lanes_in_order = true;  ///< of a store
-  unsigned operations = 2;     ///< memory operations per word: loads and stores, global and shared
-};
-template <auto kernel>
-Kernel named(Kernel k) {
-  k.key = name_of<kernel>();
-  k.launch = kernel;
-  return k;
+/// Which word lane i of a warp stores, counted from the warp's first.
+size_t in_order(size_t lane) { return lane; }
+size_t backwards(size_t lane) { return 31 - lane; }
+
+/// Transactions of a warp on the G80: one for a half-warp whose lane k wants word k of an aligned
+/// segment of 64 bytes, else one for each of its 16 lanes.
+int transactions_on_g80(size_t (*word_of)(size_t lane)) {
+  int transactions = 0;
+  for (size_t first = 0; first < 32; first += 16) {
+    bool coalesced = word_of(first) % 16 == 0;
+    for (size_t k = 0; k < 16; ++k) coalesced &= word_of(first + k) == word_of(first) + k;
+    transactions += coalesced ? 1 : 16;
+  }
+  return transactions;
 }
 
-const Kernel kernels[] = {
-    named<copy_global>({.words = "copied, not reversed", .reverses = false}),
-    named<reverse_global>({.words = "in global memory", .lanes_in_order = false}),
-    named<reverse_shared>({.words = "through shared memory", .operations = 4}),
+// ---- the rows of the table ----
+
+struct Row {
+  const char* name;
+  void (*kernel)(unsigned*, const unsigned*, size_t);
+  bool reverses;
+  size_t (*stored_word)(size_t lane);
+};
+const Row rows[] = {
+    {"copy_words", copy_words, false, in_order},
+    {"reverseArray_multiblock", reverseArray_multiblock, true, backwards},
+    {"reverseArray_multiblock_fast", reverseArray_multiblock_fast, true, in_order},
 };
 
-// ---- what is right ----
-
-struct Input {
-  __device__ unsigned operator()(size_t i) const { return scrambled(i); }
-};
-struct IsRight {
-  size_t n;
-  bool reversed;
-  __device__ bool operator()(size_t i, unsigned found) const {
-    return found == scrambled(reversed ? n - 1 - i : i);
-  }
-};
-
-struct Words {
-  static constexpr double bytes_each = 8;  ///< of a word: read, and written
-
-  size_t n;
-  DeviceBuffer<unsigned> in = filled<unsigned>(n, Input{});
-  Output<unsigned> out{n};
-};
-
-Task task_of(const Shared<Words>& words, const Kernel& k) {
-  const unsigned blocks = unsigned((words->n + block_threads - 1) / block_threads);
-  const auto launch = [words, &k, blocks] {
-    k.launch<<<blocks, block_threads>>>(words->out.data(), words->in.data(), words->n);
+/// `row`, `in` and `out` must outlive it.
+Benchmark benchmark_of(const Row& row, const DeviceBuffer<unsigned>& in,
+                       const GuardedBuffer<unsigned>& out) {
+  const size_t n = out.size();
+  const auto work = [&row, &in, &out, n] {
+    const unsigned blocks = unsigned((n + block_threads - 1) / block_threads);
+    row.kernel<<<blocks, block_threads>>>(out, in, n);
   };
-  return {std::string(k.key), launch, words->out.check(IsRight{words->n, k.reverses})};
-}
-
-// ---- prediction ----
-
-Warp load() {
-  return warp_of(4, [](unsigned lane) { return lane; });
-}
-Warp store(const Kernel& k) {
-  return warp_of(4, [&](unsigned lane) { return k.lanes_in_order ? lane : 31 - lane; });
-}
-
-double transactions_on_g80(const Kernel& k) { return under(Rule::in_order, store(k)).count(); }
-double load_sectors(const Kernel&) { return sectors(load()); }
-double store_sectors(const Kernel& k) { return sectors(store(k)); }
-double operations(const Kernel& k) { return k.operations; }
-
-/// As many bytes, in as many sectors, by as many threads: each kernel takes as long as the copy.
-/// The barrier, and the two accesses of shared memory, are left out: they should hide behind the
-/// loads of other blocks.
-double predicted_ms(double copy_ms) { return copy_ms; }
-
-// ---- the experiment ----
-
-size_t words_of(const Run& run) {
-  return size_beyond_l2(run, "reverse", size_t(1) << (run.quick ? 25 : 27), Words::bytes_each,
-                        Words::bytes_each);
-}
-bool in_cache(const Run& run) {
-  return run.device && !beyond_l2(*run.device, Words::bytes_each * double(words_of(run)));
-}
-
-Shown of_kernel(Column column, double (*number_of)(const Kernel&)) {
-  return number(std::move(column),
-                [number_of](const Row& row) { return number_of(*with_key(kernels, row.ref)); });
-}
-
-void run_reverse(const Run& run) {
-  const size_t n = words_of(run);
-  const double bytes = Words::bytes_each * double(n);
-  run.report.begin("reverse", std::to_string(n) + " words of 4 bytes, " + bytes_text(bytes) +
-                                  " read and written, one word per thread" +
-                                  (in_cache(run) ? ", less than four times the L2" : ""));
-  SharedByTasks words([n] { return Words{n}; });
-
-  Sheet sheet(
-      run, "kernel",
-      {of_kernel(predicted("operations/word", "memory operations per word", "", 0), operations),
-       of_kernel(predicted("store: transactions on 1.0", "transactions a store on 1.0", "", 0),
-                 transactions_on_g80),
-       of_kernel(predicted("sectors/load", "sectors a load request", "", 0), load_sectors),
-       of_kernel(predicted("sectors/store", "sectors a store request", "", 0), store_sectors),
-       milliseconds(4), spread(), in_unit(measured("GB/s", "bandwidth", "GB/s", 0), gbs_of),
-       share_against(run, "copy_global", "of the copy"), bar_against(run, "copy_global")});
-  for (const Kernel& k : kernels)
-    sheet.add({.ref = k.key, .words = k.words, .bytes = bytes, .calibrates = !k.reverses});
-  sheet.measure(Timing::in_turn,
-                [&](const Row& row) { return task_of(words(), *with_key(kernels, row.ref)); });
-  sheet.predict([&](const Row&) { return predicted_ms(sheet.ms("copy_global")); });
-  sheet.print();
-}
-
-// ---- claims ----
-
-std::vector<Claim> claims(const Run& run) {
-  const std::string unless = in_cache(run) ? "the arrays are less than four times the L2" : "";
-  const Comparison gain{.slow = "reverse_global", .fast = "reverse_shared"};
-  return {{.part = {"03.6", "reversing through shared memory beats reversing in global memory",
-                    "faster, no figure", "G80", g80},
-           .rule = beats(),
-           .pairs = {gain},
-           .unless = unless},
-          {.part = {"03.15",
-                    "in some cases more memory operations, through shared memory, take less time",
-                    "less time, no figure", "a vendor's guide"},
-           .rule = beats(),
-           .pairs = {gain},
-           .some = true,
-           .unless = unless}};
-}
-
-// ---- what it declares ----
-
-Needs needs(const Run& run) {
-  const double bytes = Words::bytes_each * double(words_of(run));
-  return {.allocated = bytes, .touched = bytes};
-}
-
-std::vector<Checked> tasks(size_t n) {
-  std::vector<Checked> all;
-  for (const Kernel& k : kernels) {
-    const Shared words(Words{n});
-    all.push_back({.task = task_of(words, k), .elements = n, .change_one = [words, n] {
-                     words->out.change(n / 2);
-                   }});
-  }
-  return all;
-}
-
-std::vector<CountedLaunch> counted() {
-  constexpr size_t n = 65536;
-  constexpr double warps = n / 32;
-  std::vector<CountedLaunch> all;
-  for (const Kernel& k : kernels)
-    all.push_back(counted_launch(
-        std::string(k.key), "65536 words", {warps, warps * load_sectors(k)},
-        {warps, warps * store_sectors(k)}, [&k] { return task_of(Shared(Words{n}), k); }));
-  return all;
+  const auto value = [n, reverses = row.reverses] __device__(size_t i) {
+    return hash(reverses ? n - 1 - i : i);
+  };
+  return {row.name, work, equals(out, value)};
 }
 
 }  // namespace
 
-extern const Experiment reverse_experiment{
-    .name = "reverse",
-    .about = "an array reversed in global memory, and through shared memory",
-    .run = run_reverse,
-    .claims = claims,
-    .needs = needs,
-    .tasks = tasks,
-    .counted = counted};
+void reverse(Run& run) {
+  const size_t n = run.fitting(size_t(1) << 27, 2 * sizeof(unsigned));
+  const double bytes = 8.0 * double(n);
+  const auto in = filled<unsigned>(n, [] __device__(size_t i) { return hash(i); });
+  const GuardedBuffer<unsigned> out(n);
+  run.title(bytes_text(4.0 * double(n)) + " of 4-byte words are reversed, one word per thread");
+
+  std::vector<Benchmark> benchmarks;
+  for (const Row& row : rows) benchmarks.push_back(benchmark_of(row, in, out));
+  const Timings timed = run.timer.interleaved(benchmarks);
+
+  Table table("kernel",
+              {"store on a G80", "load", "store", "predicted ms", "ms", "spread", "GB/s"});
+  for (const Row& row : rows) {
+    const Times& times = timed[row.name];
+    const Cell predicted = row.reverses ? Cell(timed["copy_words"].median()) : Cell("");
+    table.row(row.name, {transactions_on_g80(row.stored_word), sectors(sizeof(unsigned), in_order),
+                         sectors(sizeof(unsigned), row.stored_word), predicted, times.ms_interval(),
+                         percent(times.spread()), times.gbs(bytes)});
+  }
+  run.print(table);
+  run.note("store on a G80: transactions of a warp; load, store: sectors per request of a warp");
+  run.note("predicted: as many sectors as the copy, so its time; without the detour's own cost");
+
+  const char* const global = "reverseArray_multiblock";
+  const char* const shared = "reverseArray_multiblock_fast";
+  const Claim g80{"03.6", "reversing through shared memory beats reversing in global memory",
+                  "Dr. Dobb's, no figure (G80)", Era::g80};
+  const Claim some{"03.15", "in some cases more operations, through shared memory, take less time",
+                   "the guide, no figure"};
+  if (run.beyond_l2(bytes)) {
+    run.claim(g80, beats(), timed, global, shared);
+    run.claim(some, can_beat(), timed, global, shared);
+  } else {
+    run.claim_skipped(g80, "the arrays are less than four times the L2");
+    run.claim_skipped(some, "the arrays are less than four times the L2");
+  }
+}
+
+TEST_CASE("reverse: the order of lanes cost sixteenfold on a G80, and no sector today") {
+  CHECK(transactions_on_g80(in_order) == 2);                               // one for each half-warp
+  CHECK(transactions_on_g80(backwards) == 32);                             // one for each lane
+  CHECK(transactions_on_g80([](size_t lane) { return lane + 1; }) == 32);  // misaligned
+  // the second half-warp has a segment of its own, wherever that lies
+  CHECK(transactions_on_g80([](size_t lane) { return lane < 16 ? lane : lane + 48; }) == 2);
+  CHECK(transactions_on_g80([](size_t lane) { return lane < 16 ? 15 - lane : lane; }) == 17);
+  CHECK(sectors(sizeof(unsigned), in_order) == 4);
+  CHECK(sectors(sizeof(unsigned), backwards) == 4);
+}
+
+TEST_CASE("reverse: the array is that of a reversal on the host, at awkward sizes") {
+  if (skip_without_gpu()) return;
+  for (const size_t n : {1, 2, 31, 255, 256, 257, 511, 1009, 65537}) {
+    std::vector<unsigned> forth(n);
+    for (size_t i = 0; i < n; ++i) forth[i] = hash(i);
+    const std::vector<unsigned> back(forth.rbegin(), forth.rend());
+    const DeviceBuffer<unsigned> in(forth);
+    const GuardedBuffer<unsigned> out(n);
+    for (const Row& row : rows) {
+      CAPTURE(n);
+      CAPTURE(row.name);
+      CHECK_NOTHROW(require_right(benchmark_of(row, in, out)));
+      CHECK(out.to_host() == (row.reverses ? back : forth));
+    }
+  }
+}

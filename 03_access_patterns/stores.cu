@@ -1,308 +1,287 @@
-// stores: a reader of the study asks whether the rules of reading hold for writing, too. Its author
-// answers that writes have "the same problems", and that coalesced writes reach tens of GB/s [BW].
-// Two things to look at:
-//   - Words that stand a stride apart, read and written. The sectors are the same; the time is not.
-//   - Stride 2. A sector that is written in part has to be completed before it can go to memory.
+// stores: do the rules of reading hold for writing, too? The same problems, says the author of the
+// 2007 study; coalesced writes reach tens of GB/s [BW]. The wiki's Fermi and Kepler store segments
+// of 32 bytes: one, two or four in a transaction [LC 3].
 //
-//   cmake -S 03_access_patterns -B build/stores -DEXPERIMENTS=stores
-//   cmake --build build/stores && build/stores/03_access_patterns
+// Look at stride 2, read and written: the sectors are the same, the time is not. A sector that is
+// written in part keeps old bytes, which memory has to deliver before the sector goes back. And
+// look at a store of one segment: it takes almost as long as a store of four.
 //
-//   1  write_strided  a warp writes 32 words that stand `stride` words apart
-//   2  read_strided   a warp reads 32 such words
-// stores_segments.cu: stores of one, two and four segments [LC 3]. stores_in_l1.cu: what a load
-// finds in L1 after a store [LC 3].
-#include "stores.hpp"
+//   build/release/03_access_patterns/03_access_patterns stores
+//
+//   1  store_segments  a warp writes one, two or four segments, or three that lie apart
+//   2  write_strided   a warp writes 32 words that stand `stride` words apart
+//   3  read_strided    a warp reads 32 such words
+#include <doctest/doctest.h>
 
-#include "../framework/common/checked.cuh"
-#include "sizes.hpp"
-#include "transactions.hpp"
-
-using namespace samples;
+#include "../common/arrays.cuh"
+#include "../common/run.hpp"
+#include "../common/sectors.hpp"
 
 namespace {
 
-// ---- kernels: every stride-th of the array's n words ----
+// ---- one store of a warp ----
 
-constexpr unsigned block_threads = 256;
+// Each store goes to 256 bytes of its own, a slot. A warp has many slots, since starting a warp
+// takes longer than one store.
+
+constexpr unsigned slot_words = 64;
+constexpr unsigned segment_words = 8;  // 32 bytes
+
+// Eight lanes write each segment: four segments take all lanes of the warp. The segments lie side
+// by side if `step` is 1. If it is 2, nobody writes the segments between them.
+template <unsigned segments, unsigned step>
+__global__ void store_segments(unsigned* out, size_t slots) {
+  const size_t warps = gridDim.x * size_t(blockDim.x) / 32;
+  const unsigned lane = threadIdx.x % 32;
+  if (lane >= segments * segment_words) return;
+  const unsigned word = lane / segment_words * segment_words * step + lane % segment_words;
+  for (size_t s = (blockIdx.x * size_t(blockDim.x) + threadIdx.x) / 32; s < slots; s += warps) {
+    const size_t i = s * slot_words + word;
+    out[i] = hash(i);
+  }
+}
+
+// ---- every stride-th word ----
+
 constexpr unsigned words_per_thread = 8;  // or starting threads would limit the rate
 
-// [write_strided]
-// A warp writes 32 words. From stride 2 on it leaves gaps in each sector. From stride 8 on each
-// lane has a sector of its own.
+// Of the n words of `out` every stride-th is written. From stride 2 on a warp leaves gaps in each
+// sector. From stride 8 on each lane has a sector of its own.
 __global__ void write_strided(unsigned* out, size_t n, unsigned stride) {
 #pragma unroll
   for (unsigned k = 0; k < words_per_thread; ++k) {
-    const size_t word = (blockIdx.x * size_t(words_per_thread) + k) * block_threads + threadIdx.x;
+    const size_t word = (blockIdx.x * size_t(words_per_thread) + k) * blockDim.x + threadIdx.x;
     const size_t i = word * stride;
-    if (i < n) out[i] = stored_word(i);
+    if (i < n) out[i] = hash(i);
   }
 }
-// [/write_strided]
 
-// A warp reads 32 such words; eight loads per thread are in flight at once. The sum has to be used,
-// or the compiler leaves the loads out. But storing it would add a stream of writes. So a thread
-// stores its sum only if that has none of the bits of `silent`: always when the result is checked
-// (no bits), next to never when it is timed (all bits).
-__global__ void read_strided(unsigned* sums, const unsigned* in, size_t n, unsigned stride,
-                             unsigned silent) {
-  unsigned value[words_per_thread] = {};
-#pragma unroll
-  for (unsigned k = 0; k < words_per_thread; ++k) {
-    const size_t word = (blockIdx.x * size_t(words_per_thread) + k) * block_threads + threadIdx.x;
-    const size_t i = word * stride;
-    if (i < n) value[k] = in[i];
-  }
+// `count` words are read, as in the experiment `stride`: eight loads of a thread are in flight.
+__global__ void read_strided(unsigned* sums, const unsigned* in, size_t count, size_t stride) {
+  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
   unsigned sum = 0;
+  size_t i = tid;
+  for (; i + 7 * threads < count; i += 8 * threads) {
 #pragma unroll
-  for (unsigned k = 0; k < words_per_thread; ++k) sum += value[k];
-  if ((sum & silent) == 0) sums[blockIdx.x * size_t(block_threads) + threadIdx.x] = sum;
+    for (unsigned k = 0; k < 8; ++k) sum += in[(i + k * threads) * stride];
+  }
+  for (; i < count; i += threads) sum += in[i * stride];  // the remaining words
+  sums[tid] = sum;
 }
 
-// ---- the rows ----
+// ---- the four stores ----
+
+struct Store {
+  const char* name;
+  const char* by_the_wiki;
+  void (*kernel)(unsigned* out, size_t slots);
+  unsigned segments, step;
+};
+const Store all_stores[] = {
+    {"four segments", "1 of 4", store_segments<4, 1>, 4, 1},
+    {"two segments", "1 of 2", store_segments<2, 1>, 2, 1},
+    {"one segment", "1 of 1", store_segments<1, 1>, 1, 1},
+    {"three segments apart", "3 of 1", store_segments<3, 2>, 3, 2},
+};
+
+/// Sectors of the store, by words. A lane that stores nothing counts as the last one that does.
+size_t sectors_of(const Store& store) {
+  return sectors(sizeof(unsigned), [&](size_t lane) {
+    const size_t storing = std::min<size_t>(lane, 8 * store.segments - 1);
+    return storing + storing / 8 * 8 * (store.step - 1);
+  });
+}
+
+/// What is captured by reference must outlive it.
+Benchmark store_benchmark(const Store& store, const GuardedBuffer<unsigned>& out, unsigned blocks) {
+  const auto work = [&store, &out, blocks] {
+    store.kernel<<<blocks, 256>>>(out, out.size() / slot_words);
+  };
+  const auto value = [n = store.segments, step = store.step] __device__(size_t i) {
+    const size_t segment = i % slot_words / segment_words;
+    return segment % step == 0 && segment / step < n ? hash(i) : ~0u;  // else still poisoned
+  };
+  return {store.name, work, equals(out, value)};
+}
+
+// ---- strides ----
 
 constexpr unsigned strides[] = {1, 2, 4, 8, 16, 32};
-constexpr unsigned lone = 8;  // from here on each lane has a sector of its own
 
-/// Every stride-th word of an array, written or read.
-struct Access {
-  bool write;
-  unsigned stride;
-
-  Ref ref() const {
-    return {write ? name_of<write_strided>() : name_of<read_strided>(), double(stride)};
-  }
-  size_t words(size_t n) const { return (n + stride - 1) / stride; }
-  unsigned blocks(size_t n) const {
-    constexpr size_t each = words_per_thread * block_threads;
-    return unsigned((words(n) + each - 1) / each);
-  }
-};
-Access access_of(const Row& row) {
-  return {row.ref.key == name_of<write_strided>(), unsigned(row.ref.at)};
+std::string name_of(bool write, unsigned stride) {
+  return (write ? "written, stride " : "read, stride ") + std::to_string(stride);
 }
 
-// ---- what is right: from words to threads, where the kernels go from threads to words ----
+size_t words_at(size_t n, unsigned stride) { return (n + stride - 1) / stride; }
 
-struct Input {
-  __device__ unsigned operator()(size_t i) const { return stored_word(i); }
-};
-/// The words between stay poisoned.
-struct IsWritten {
-  unsigned stride;
-  __device__ bool operator()(size_t i, unsigned found) const {
-    return found == (i % stride == 0 ? stored_word(i) : ~0u);
-  }
-};
-
-/// Adds each word that has to be read to the sum of the thread that has to read it.
-__global__ void add_to_readers(unsigned* sums, size_t n, unsigned stride) {
-  const size_t step = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += step) {
-    if (i % stride != 0) continue;
-    const size_t word = i / stride;
-    const size_t block = word / (words_per_thread * block_threads);
-    atomicAdd(&sums[block * block_threads + word % block_threads], stored_word(i));
-  }
-}
-/// A thread has its sum. Threads that a wide stride leaves without words store none.
-struct IsSum {
-  const unsigned* right;
-  size_t readers;
-  __device__ bool operator()(size_t t, unsigned found) const {
-    return found == (t < readers ? right[t] : ~0u);
-  }
-};
-
-/// An array that is written or read, and the sums of its readers.
-struct Array {
-  static constexpr double bytes_each = 4 + 2 * 4.0 / words_per_thread;  ///< of a word, in memory
-
-  explicit Array(size_t n)
-      : n(n), array(n), sums(readers({false, 1})), right_sums(readers({false, 1})) {}
-  size_t readers(Access a) const { return a.blocks(n) * size_t(block_threads); }
-
-  void launch(Access a) {
-    if (a.write)
-      write_strided<<<a.blocks(n), block_threads>>>(array.data(), n, a.stride);
-    else
-      read_strided<<<a.blocks(n), block_threads>>>(sums.data(), array.data(), n, a.stride, silent);
-  }
-  void poison(Access a) {
-    if (a.write) return array.poison();
-    fill_kernel<<<1024, 256>>>(array.data(), n, Input{});
-    CUDA_CHECK(cudaMemset(right_sums.data(), 0, right_sums.bytes()));
-    add_to_readers<<<1024, 256>>>(right_sums.data(), n, a.stride);
-    CUDA_CHECK_LAUNCH();
-    sums.poison();
-    silent = 0;
-  }
-  size_t wrong(Access a) {
-    if (a.write) return array.wrong(IsWritten{a.stride});
-    silent = ~0u;
-    return sums.wrong(IsSum{right_sums.data(), readers(a)});
-  }
-
-  size_t n;
-  Output<unsigned> array, sums;
-  DeviceBuffer<unsigned> right_sums;
-  unsigned silent = ~0u;  ///< of kernel 2
-};
-
-Task task_of(const Shared<Array>& array, Access a) {
-  return {text(a.ref()),
-          [array, a] { array->launch(a); },
-          {[array, a] { array->poison(a); }, [array, a] { return array->wrong(a); }, ""}};
+Benchmark write_benchmark(unsigned stride, const GuardedBuffer<unsigned>& out) {
+  const auto work = [&out, stride] {
+    constexpr size_t of_block = words_per_thread * 256;
+    const size_t blocks = (words_at(out.size(), stride) + of_block - 1) / of_block;
+    write_strided<<<unsigned(blocks), 256>>>(out, out.size(), stride);
+  };
+  // the words between stay poisoned
+  const auto value = [stride] __device__(size_t i) { return i % stride == 0 ? hash(i) : ~0u; };
+  return {name_of(true, stride), work, equals(out, value)};
 }
 
-// ---- prediction ----
+Benchmark read_benchmark(unsigned stride, const DeviceBuffer<unsigned>& in,
+                         const GuardedBuffer<unsigned>& sums) {
+  const size_t count = words_at(in.size(), stride), threads = sums.size();
+  const auto work = [&in, &sums, count, stride] {
+    read_strided<<<unsigned(sums.size() / 256), 256>>>(sums, in, count, stride);
+  };
+  const auto value = [count, threads, stride] __device__(size_t thread) {
+    unsigned sum = 0;
+    for (size_t i = thread; i < count; i += threads) sum += hash(i * stride);
+    return sum;
+  };
+  return {name_of(false, stride), work, equals(sums, value)};
+}
 
-Warp warp_at(unsigned stride) {
-  return warp_of(4, [=](unsigned lane) { return lane * stride; });
+size_t sectors_at(unsigned stride) {
+  return sectors(sizeof(unsigned), [=](size_t lane) { return lane * stride; });
 }
 
 /// Of the array's bytes, those in aligned pieces of `piece` bytes in which a word is touched.
-double touched_share(unsigned stride, unsigned piece) {
-  return std::min(1.0, double(piece) / (4.0 * stride));
+double touched(unsigned stride, double piece) { return std::min(1.0, piece / (4.0 * stride)); }
+
+/// Memory delivers 64 bytes at a time, and takes back sectors of 32. A sector that is written in
+/// part is read before. The arguments are the times at stride 1, when all of the array moves.
+double predicted_ms(bool write, unsigned stride, double read_ms, double written_ms) {
+  const double read = read_ms * touched(stride, 64);
+  if (!write) return read;
+  return written_ms * touched(stride, sector_bytes) + (stride > 1 ? read : 0);
 }
 
-/// Measured in the same run at stride 1, the whole array; milliseconds.
-struct Calibrated {
-  double read = NAN, write = NAN;
-};
-
-/// Bytes over bandwidth. Reads fetch 64 bytes at a time. What is written goes to memory by sectors.
-/// Of sectors that are written in part the line of 128 bytes is read first.
-double predicted_ms(Access a, const Calibrated& c) {
-  if (!a.write) return c.read * touched_share(a.stride, memory_piece);
-  const double completed = a.stride > 1 ? c.read * touched_share(a.stride, 128) : 0;
-  return completed + c.write * touched_share(a.stride, 32);
+/// How many times as long as at stride 1 does one word take at stride 8, alone in its sector?
+Interval cost_of_scattered(bool write, const Timings& timed) {
+  const Interval times = ratio(timed[name_of(write, 8)], timed[name_of(write, 1)]);
+  return {8 * times.value, 8 * times.low, 8 * times.high};  // for an eighth of the words
 }
 
-// ---- the experiment ----
-
-size_t words_of(const Run& run) {
-  return size_beyond_l2(run, "stores", size_t(1) << (run.quick ? 26 : 28), 4, Array::bytes_each);
-}
-
-/// The row's rate as a share of the same access's at stride 1.
-double share_of_dense(const Run& run, const Row& row, const Statistics& ms) {
-  const Measured& dense = (*run.results)({row.ref.key, 1});
-  return gbs_of(row, ms.median) / (dense.bytes * 1e-6 / dense.time.ms.median);
-}
-
-void run_stores(const Run& run) {
-  const size_t n = words_of(run);
-  run.report.begin("stores",
-                   std::to_string(n) + " words of 4 bytes, " + bytes_text(4.0 * double(n)));
-  store_segments(run);
-
-  SharedByTasks array([n] { return Array(n); });
-  Sheet sheet(run, "stride, words",
-              {number(predicted("sectors/request", "sectors a request", "", 0),
-                      [](const Row& row) { return sectors(warp_at(access_of(row).stride)); }),
-               milliseconds(4),
-               spread(),
-               in_unit(measured("GB/s", "bandwidth", "GB/s", 0), gbs_of),
-               {shown("of stride 1"),
-                {},
-                {},
-                [&run](const Row& row, const Statistics& ms) {
-                  return percent(share_of_dense(run, row, ms));
-                }},
-               {shown(""), {}, {}, [&run](const Row& row, const Statistics& ms) {
-                  return bar(share_of_dense(run, row, ms));
-                }}});
-  for (const bool write : {false, true})
-    for (const unsigned stride : strides) {
-      if (run.quick && stride > lone) continue;
-      const Access a{write, stride};
-      sheet.add({.ref = a.ref(),
-                 .words = (write ? "written, " : "read, ") + std::to_string(stride),
-                 .bytes = 4.0 * double(a.words(n)),
-                 .calibrates = stride == 1,
-                 .model = model_found_on_9(run)});
-    }
-  sheet.measure(Timing::in_turn, [&](const Row& row) { return task_of(array(), access_of(row)); });
-  const Calibrated c{sheet.ms(Access{false, 1}.ref()), sheet.ms(Access{true, 1}.ref())};
-  sheet.predict([&](const Row& row) { return predicted_ms(access_of(row), c); });
-  sheet.print();
-  loads_after_stores(run);
-}
-
-// ---- claims ----
-
-std::vector<Claim> claims(const Run& run) {
-  const double n = double(words_of(run));
-  const bool in_cache = run.device && !beyond_l2(*run.device, 4 * n);
-  const std::string unless = in_cache ? "the array is less than four times the L2" : "";
-  const auto scattered = [](bool write) {
-    return Comparison{
-        .slow = Access{write, lone}.ref(), .fast = Access{write, 1}.ref(), .per_byte = true};
-  };
-  std::vector<Claim> all = segment_claims(run);
-  all.push_back({.part = {"03.10a", "scattered writes lose against coalesced ones, as reads do",
-                          "the same problems, no figure", "8800 GTX"},
-                 .rule = beats(),
-                 .pairs = {scattered(true)},
-                 .unless = unless,
-                 .found = {scattered(false)}});
-  all.push_back(
-      {.part = {"03.10b", "coalesced writes reach tens of GB/s", "tens of GB/s", "8800 GTX", g80},
-       .rule = at_least(10),
-       .levels = {{.ref = Access{true, 1}.ref(),
-                   .metric = "written",
-                   .of_ms = [n](double ms) { return 4e-6 * n / ms; },
-                   .unit = "GB/s"}},
-       .unless = unless});
-  all.push_back(stores_in_l1_claim(run));
-  return all;
-}
-
-// ---- what it declares ----
-
-Needs needs(const Run& run) {
-  const double n = double(words_of(run));
-  const Needs segments = segment_needs(run);
-  return {.allocated = std::max(Array::bytes_each * n, segments.allocated),
-          .touched = std::min(4 * n, segments.touched)};
-}
-
-std::vector<Checked> tasks(size_t n) {
-  std::vector<Checked> all = segment_tasks(n);
-  for (const unsigned stride : {1u, 2u, 7u, 8u, 32u, 33u})
-    for (const bool write : {false, true}) {
-      const Shared array(Array{n});
-      const Access a{write, stride};
-      all.push_back(
-          {.task = task_of(array, a),
-           .elements = write ? a.words(n) : array->readers(a),
-           .change_one = [array, write] { (write ? array->array : array->sums).change(0); }});
-    }
-  return all;
-}
-
-std::vector<CountedLaunch> counted() {
-  constexpr size_t n = 1 << 18;
-  std::vector<CountedLaunch> all = counted_segments();
-  for (const unsigned stride : strides)
-    for (const bool write : {true, false}) {
-      const Access a{write, stride};
-      const double requests = double(a.words(n)) / 32;
-      const Requested touched{requests, requests * sectors(warp_at(stride))};
-      all.push_back(counted_launch(a.ref().key, "stride " + std::to_string(stride),
-                                   write ? Requested{} : touched, write ? touched : Requested{},
-                                   [a] { return task_of(Shared(Array(n)), a); }));
-    }
-  return all;
+void print_segments(Run& run, const GuardedBuffer<unsigned>& out) {
+  std::vector<Benchmark> benchmarks;
+  for (const Store& store : all_stores)
+    benchmarks.push_back(store_benchmark(store, out, run.resident_blocks(256)));
+  const Timings timed = run.timer.interleaved(benchmarks);
+  Table table("a store of a warp", {"by the wiki", "store", "ms", "spread", "GB/s"});
+  for (const Store& store : all_stores) {
+    const Times& times = timed[store.name];
+    const double bytes = 32.0 * store.segments * double(out.size() / slot_words);
+    table.row(store.name, {store.by_the_wiki, sectors_of(store), times.ms_interval(),
+                           percent(times.spread()), times.gbs(bytes)});
+  }
+  run.print(table);
+  run.note("by the wiki: transactions, and segments of each; store: sectors per request of a warp");
+  run.note("each store goes to 256 bytes of its own; not explained: why one segment is no faster");
+  if (!run.beyond_l2(double(out.bytes()) / 8))
+    run.note("one segment each: less than four times the L2");
 }
 
 }  // namespace
 
-extern const Experiment stores_experiment{
-    .name = "stores",
-    .about = "stores of one, two and four segments, coalesced and strided",
-    .run = run_stores,
-    .claims = claims,
-    .needs = needs,
-    .tasks = tasks,
-    .counted = counted};
+void stores(Run& run) {
+  const size_t n = run.fitting(size_t(1) << 29, 2 * sizeof(unsigned));
+  const auto in = filled<unsigned>(n, [] __device__(size_t i) { return hash(i); });
+  const GuardedBuffer<unsigned> out(n), sums(run.resident_blocks(256) * 256);
+  run.title("into and from " + bytes_text(4.0 * double(n)) + " of 4-byte words");
+  print_segments(run, out);
+
+  std::vector<Benchmark> benchmarks;
+  for (const unsigned stride : strides) benchmarks.push_back(read_benchmark(stride, in, sums));
+  for (const unsigned stride : strides) benchmarks.push_back(write_benchmark(stride, out));
+  const Timings timed = run.timer.interleaved(benchmarks);
+
+  Table table("words", {"load", "store", "predicted ms", "ms", "spread", "GB/s", ""});
+  const double read_ms = timed[name_of(false, 1)].median();
+  const double written_ms = timed[name_of(true, 1)].median();
+  for (const bool write : {false, true})
+    for (const unsigned stride : strides) {
+      const Times& times = timed[name_of(write, stride)];
+      const Cell moved(sectors_at(stride)), none("");
+      const Cell predicted(predicted_ms(write, stride, read_ms, written_ms));
+      const double gbs = times.gbs(4.0 * double(words_at(n, stride)));
+      const double dense = timed[name_of(write, 1)].gbs(4.0 * double(n));
+      table.row(name_of(write, stride),
+                {write ? none : moved, write ? moved : none, stride == 1 ? none : predicted,
+                 times.ms_interval(), percent(times.spread()), gbs, bar(gbs / dense)});
+    }
+  run.print(table);
+  run.note("predicted from stride 1: reads move 64 bytes; a sector written in part is read before");
+  run.note("not explained: stride 32, above all written");
+  run.note("read, a word takes " + factor_text(cost_of_scattered(false, timed)) +
+           " as long at stride 8 as at stride 1");
+
+  bool as_stated = true;
+  for (const Store& store : all_stores) as_stated &= sectors_of(store) == store.segments;
+  run.claim_fact(
+      {"03.14a", "one, two or four segments of 32 bytes are stored in one transaction", "the wiki"},
+      as_stated, "one request of a warp, of 1, 2 or 4 sectors, computed");
+  run.claim_fact(
+      {"03.14b", "three segments that lie apart are stored as three of one each", "the wiki"},
+      as_stated, "one request of a warp, of 3 sectors, computed");
+  run.claim({"03.10a", "scattered writes lose against coalesced ones, as reads do",
+             "the study's author, no figure"},
+            beats(), cost_of_scattered(true, timed),
+            "times as long for a word at stride 8 as at stride 1");
+  run.claim(
+      {"03.10b", "coalesced writes reach tens of GB/s", "the study's author (8800 GTX)", Era::g80},
+      beats(10, 100), timed[name_of(true, 1)].gbs_interval(4.0 * double(n)), "GB/s written");
+}
+
+TEST_CASE("stores: sectors of a store, by hand") {
+  const size_t right[] = {4, 2, 1, 3};
+  for (size_t i = 0; i < std::size(right); ++i) CHECK(sectors_of(all_stores[i]) == right[i]);
+}
+
+TEST_CASE("stores: predictions of strides, by hand") {
+  const double reads[] = {8, 8, 8, 8, 8, 4}, writes[] = {4, 12, 12, 12, 10, 5};
+  for (size_t i = 0; i < std::size(strides); ++i) {
+    CAPTURE(strides[i]);
+    CHECK(sectors_at(strides[i]) == std::min(4 * strides[i], 32u));
+    CHECK(predicted_ms(false, strides[i], 8, 4) == reads[i]);
+    CHECK(predicted_ms(true, strides[i], 8, 4) == writes[i]);
+  }
+  CHECK(words_at(1025, 8) == 129);
+}
+
+TEST_CASE("stores: a store fills its segments and nothing else, at awkward sizes") {
+  if (skip_without_gpu()) return;
+  for (const size_t slots : {1, 7, 1009}) {
+    const GuardedBuffer<unsigned> out(slots * slot_words);
+    for (const Store& store : all_stores) {
+      CAPTURE(store.name);
+      CHECK_NOTHROW(require_right(store_benchmark(store, out, 3)));
+    }
+    // the last store wrote the segments 0, 2 and 4 of each slot
+    const std::vector<unsigned> found = out.to_host();
+    for (size_t i = 0; i < found.size(); ++i) {
+      const bool written =
+          i % 64 < 8 || (i % 64 >= 16 && i % 64 < 24) || (i % 64 >= 32 && i % 64 < 40);
+      if (found[i] != (written ? hash(i) : ~0u)) FAIL("word " << i);
+    }
+  }
+}
+
+// From the text: every stride-th word is written; of those that are read threads take turns.
+TEST_CASE("stores: every stride-th word is written, or read, at awkward sizes") {
+  if (skip_without_gpu()) return;
+  for (const size_t n : {1, 31, 1025, 100003})
+    for (const unsigned stride : {1u, 2u, 7u, 8u, 32u, 33u}) {
+      CAPTURE(n);
+      CAPTURE(stride);
+      const auto in = filled<unsigned>(n, [] __device__(size_t i) { return hash(i); });
+      const GuardedBuffer<unsigned> out(n), sums(3 * 256);
+      CHECK_NOTHROW(require_right(write_benchmark(stride, out)));
+      CHECK_NOTHROW(require_right(read_benchmark(stride, in, sums)));
+      std::vector<unsigned> written(n, ~0u), right(sums.size(), 0);
+      for (size_t i = 0, turn = 0; i < n; i += stride, ++turn) {
+        written[i] = hash(i);
+        right[turn % right.size()] += hash(i);
+      }
+      CHECK(out.to_host() == written);
+      CHECK(sums.to_host() == right);
+    }
+}

@@ -1,38 +1,31 @@
-// unroll: two vectors added, with 1, 2, 4 or 8 words per thread, in words of 4, 8 and 16 bytes. The
-// replies that the wiki quotes call this unrolling, and one of them objects that only loops are
-// unrolled [LC 3]: today more words per thread are called coarsening. It gains nothing, they say,
-// where the memory's bandwidth limits the kernel. Two things to look at:
-//   - Whether bandwidth does limit it. One word of 4 bytes per thread puts too few bytes in flight
-//   to
-//     keep the memory of a large GPU busy.
-//   - What then gains: more bytes in flight, by more words per thread or by wider words.
+// unroll: does a thread that adds more words of two vectors gain anything? The wiki quotes replies
+// to a poster whose unrolled kernel was slower on a GTX 1080 Ti [LC 3]: bandwidth limits the sum of
+// two vectors, so more words per thread gain nothing. They help if words share values, or if there
+// is work between the accesses. (And only loops are unrolled, says a reply: this is coarsening.)
 //
-//   cmake -S 03_access_patterns -B build/unroll -DEXPERIMENTS=unroll
-//   cmake --build build/unroll && build/unroll/03_access_patterns
+// Look whether bandwidth does limit the sum: whether a byte takes as long as in a copy. One word of
+// 4 bytes per thread loads too little at once to keep the memory of a large GPU busy. Two words do
+// as well as one of twice the width. The second table has words that share values.
 //
-//   1  add_float    a thread adds `words` words of 4 bytes
-//   2  add_float2   of 8 bytes
-//   3  add_float4   of 16 bytes
-// unroll_replies.cu: what else the replies expect of more words per thread.
-#include "unroll.hpp"
+//   build/release/03_access_patterns/03_access_patterns unroll
+//
+//   1  add    c = a + b: a thread adds 1, 2, 4 or 8 words of 4 bytes, or one of 8 or 16
+//   2  stack  25 rows added up: for one word of a thread, or for four that share 22 of the rows
+#include <doctest/doctest.h>
 
-#include "../framework/common/checked.cuh"
-#include "sizes.hpp"
-
-using namespace samples;
+#include "../common/arrays.cuh"
+#include "../common/run.hpp"
 
 namespace {
-
-// ---- kernels: c = a + b, n words; a block takes words * blockDim.x neighbours ----
 
 __device__ float sum(float x, float y) { return x + y; }
 __device__ float2 sum(const float2& x, const float2& y) { return {x.x + y.x, x.y + y.y}; }
 __device__ float4 sum(float4 x, float4 y) { return {x.x + y.x, x.y + y.y, x.z + y.z, x.w + y.w}; }
 
-// [add_float]
-// A warp loads 32 neighbours of a and of b, `words` times before it waits.
+// A block takes words * blockDim.x neighbours. A warp loads 32 neighbours of a and of b, `words`
+// times before it waits: each of its requests is 4 sectors of words of 4 bytes, or 8, or 16.
 template <unsigned words, class Word>
-__device__ void add(Word* c, const Word* a, const Word* b, size_t n) {
+__global__ void add(Word* c, const Word* a, const Word* b, size_t n) {
   const size_t first = blockIdx.x * size_t(words * blockDim.x) + threadIdx.x;
   if (first + (words - 1) * blockDim.x < n) {
     Word x[words], y[words];
@@ -48,285 +41,225 @@ __device__ void add(Word* c, const Word* a, const Word* b, size_t n) {
   }
 }
 
-// 4, 8 and 16 sectors per request.
+constexpr unsigned height = 25;             // rows of a stack
+constexpr unsigned across = 32, down = 16;  // a block's threads
+// While one block waits for its first rows another one adds. On 8.0 and 9.0, which have room for
+// 2048 threads, four blocks at once leave each thread 32 registers. Every GPU has room for two.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 800 && __CUDA_ARCH__ != 900
+constexpr int blocks_at_once = 2;
+#else
+constexpr int blocks_at_once = 4;
+#endif
+
+// out[y][x] = in[y][x] + in[y + 1][x] + ... of 25 rows. A warp reads 32 neighbours of each row. A
+// thread has `words` words, one below the other: four take 28 loads, 7 per word in place of 25.
 template <unsigned words>
-__global__ void add_float(float* c, const float* a, const float* b, size_t n) {
-  add<words>(c, a, b, n);
-}
-template <unsigned words>
-__global__ void add_float2(float2* c, const float2* a, const float2* b, size_t n) {
-  add<words>(c, a, b, n);
-}
-template <unsigned words>
-__global__ void add_float4(float4* c, const float4* a, const float4* b, size_t n) {
-  add<words>(c, a, b, n);
-}
-// [/add_float]
-
-// ---- the kernels in order ----
-
-constexpr unsigned block_threads = 256;
-
-struct Kernel {
-  const char* key = "";
-  unsigned bytes = 4;  ///< of a word
-  unsigned words = 1;  ///< of a thread
-  void (*launch)(unsigned blocks, float* c, const float* a, const float* b, size_t n) = nullptr;
-
-  Ref ref() const { return {key, double(words)}; }
-  unsigned blocks(size_t n) const {  ///< for n words
-    const size_t each = size_t(words) * block_threads;
-    return unsigned((n + each - 1) / each);
+__global__ void __launch_bounds__(across* down, blocks_at_once)
+    stack(unsigned* out, const unsigned* in, unsigned columns, unsigned rows) {
+  const unsigned x = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned y = words * (blockIdx.y * blockDim.y + threadIdx.y);
+  if (x >= columns || y >= rows) return;
+  unsigned sum[words] = {};
+#pragma unroll
+  for (unsigned d = 0; d < height + words - 1; ++d) {
+    const bool there = words == 1 || y + d < rows + height - 1;
+    const unsigned word = there ? in[size_t(y + d) * columns + x] : 0;
+#pragma unroll
+    for (unsigned k = 0; k < words; ++k)
+      if (d >= k && d < k + height) sum[k] += word;  // known when it is compiled
   }
-};
-template <class Word, void (*kernel)(Word*, const Word*, const Word*, size_t)>
-void launch(unsigned blocks, float* c, const float* a, const float* b, size_t n) {
-  kernel<<<blocks, block_threads>>>(reinterpret_cast<Word*>(c), reinterpret_cast<const Word*>(a),
-                                    reinterpret_cast<const Word*>(b), n);
-}
-template <unsigned words>
-constexpr Kernel of_4() {
-  return {"add_float", 4, words, launch<float, add_float<words>>};
-}
-template <unsigned words>
-constexpr Kernel of_8() {
-  return {"add_float2", 8, words, launch<float2, add_float2<words>>};
-}
-template <unsigned words>
-constexpr Kernel of_16() {
-  return {"add_float4", 16, words, launch<float4, add_float4<words>>};
+#pragma unroll
+  for (unsigned k = 0; k < words; ++k)
+    if (y + k < rows) out[size_t(y + k) * columns + x] = sum[k];
 }
 
-const Kernel kernels[] = {
-    of_4<1>(),  of_4<2>(),  of_4<4>(),  of_4<8>(),  //
-    of_8<1>(),  of_8<2>(),  of_8<4>(),  of_8<8>(),  //
-    of_16<1>(), of_16<2>(), of_16<4>(), of_16<8>(),
-};
-const Kernel* kernel_of(const Row& row) {
-  for (const Kernel& k : kernels)
-    if (same(k.ref(), row.ref)) return &k;
-  return nullptr;
+// ---- sums of vectors ----
+
+/// 16 bits, so that sums are exact; other ones in each vector.
+__host__ __device__ float element(unsigned vector, size_t i) {
+  return float(hash(i + (size_t(vector) << 40)) >> 16);
 }
-const char* const copy_engine = "copy_engine";  // the key of the row that is no kernel's
 
-// ---- what is right ----
+template <unsigned words, class Word>
+void launch_add(float* c, const float* a, const float* b, size_t floats) {
+  const size_t n = floats * sizeof(float) / sizeof(Word), of_block = words * 256;
+  const unsigned blocks = unsigned((n + of_block - 1) / of_block);
+  add<words><<<blocks, 256>>>((Word*)c, (const Word*)a, (const Word*)b, n);
+}
 
-/// 16 bits without pattern, other ones in each vector, so that sums are exact.
-struct Input {
-  unsigned vector;
-  __host__ __device__ float operator()(size_t i) const { return float(scrambled(i, vector) >> 16); }
+struct Sum {
+  const char* name;
+  unsigned bytes, words;  ///< of a word; of a thread
+  void (*launch)(float* c, const float* a, const float* b, size_t floats);
 };
-struct IsSum {
-  __device__ bool operator()(size_t i, float found) const {
-    return found == Input{0}(i) + Input{1}(i);
-  }
-};
-struct IsCopy {
-  __device__ bool operator()(size_t i, float found) const { return found == Input{0}(i); }
-};
+const Sum sums[] = {{"1 word", 4, 1, launch_add<1, float>},
+                    {"2 words", 4, 2, launch_add<2, float>},
+                    {"4 words", 4, 4, launch_add<4, float>},
+                    {"8 words", 4, 8, launch_add<8, float>},
+                    {"1 word of 8 bytes", 8, 1, launch_add<1, float2>},
+                    {"1 word of 16 bytes", 16, 1, launch_add<1, float4>}};
 
-/// Two vectors of n floats, and their sum.
 struct Vectors {
-  static constexpr double bytes_each = 12;  ///< two floats are read, one is written
-
-  size_t n;
-  DeviceBuffer<float> a = filled<float>(n, Input{0}), b = filled<float>(n, Input{1});
-  Output<float> c{n};
+  DeviceBuffer<float> a, b;
+  GuardedBuffer<float> c;
 };
+Vectors vectors_of(size_t n) {
+  return {filled<float>(n, [] __device__(size_t i) { return element(0, i); }),
+          filled<float>(n, [] __device__(size_t i) { return element(1, i); }),
+          GuardedBuffer<float>(n)};
+}
 
-/// n has to be a multiple of the kernel's word.
-Task add_task(const Shared<Vectors>& v, const Kernel& k) {
-  const size_t words = 4 * v->n / k.bytes;
-  const auto launch = [v, &k, words] {
-    k.launch(k.blocks(words), v->c.data(), v->a.data(), v->b.data(), words);
+/// `v` must outlive it.
+Benchmark benchmark_of(const Sum& sum, const Vectors& v) {
+  const auto work = [&] { sum.launch(v.c, v.a, v.b, v.a.size()); };
+  const auto right = [] __device__(size_t i) { return element(0, i) + element(1, i); };
+  return {sum.name, work, equals(v.c, right)};
+}
+Benchmark copy_of(const Vectors& v) {
+  const auto work = [&] {
+    CUDA_CHECK(cudaMemcpyAsync(v.c, v.a, v.a.bytes(), cudaMemcpyDeviceToDevice));
   };
-  return {text(k.ref()), launch, v->c.check(IsSum{})};
-}
-Task copy_task(const Shared<Vectors>& v) {
-  const auto launch = [v] {
-    CUDA_CHECK(cudaMemcpyAsync(v->c.data(), v->a.data(), v->a.bytes(), cudaMemcpyDeviceToDevice));
-  };
-  return {copy_engine, launch, v->c.check(IsCopy{})};
+  const auto right = [] __device__(size_t i) { return element(0, i); };
+  return {"copy engine", work, equals(v.c, right)};
 }
 
-// ---- prediction ----
+void sum_vectors(Run& run) {
+  const size_t n = run.fitting(size_t(1) << (run.quick ? 25 : 26), 12);
+  const Vectors v = vectors_of(n);
+  run.title("c = a + b, vectors of " + bytes_text(4.0 * double(n)) + "; blocks of 256 threads");
+  std::vector<Benchmark> benchmarks{copy_of(v)};
+  for (const Sum& sum : sums) benchmarks.push_back(benchmark_of(sum, v));
+  const Timings timed = run.timer.interleaved(benchmarks);
+  const Times& copy = timed["copy engine"];
+  const Times& one = timed["1 word"];
+  const double moved = 12.0 * double(n), copied = 8.0 * double(n);
 
-/// Bytes of a and b that a thread loads before it waits.
-double loaded_at_once(const Kernel& k) { return 2.0 * k.words * k.bytes; }
-
-/// A warp's request: 32 words side by side.
-double sectors_of(const Kernel& k) { return 32.0 * k.bytes / 32; }
-
-/// Bytes that all resident threads load and store while each of them waits once.
-double bytes_in_flight(const Kernel& k, const Device& device) {
-  const double threads =
-      double(device.prop.multiProcessorCount) * device.prop.maxThreadsPerMultiProcessor;
-  return 1.5 * loaded_at_once(k) * threads;
-}
-
-/// Measured in the same run.
-struct Calibrated {
-  double latency_ns = NAN;  ///< from add_float, one word per thread
-  double memory_gbs = NAN;  ///< of the copy engine
-
-  /// Nanoseconds in which so many bytes come. They lie between the longer of latency and bytes over
-  /// bandwidth, and their sum. The root of the sum of squares was fitted to 04_bandwidth in_flight.
-  double ns(double bytes) const { return std::hypot(latency_ns, bytes / memory_gbs); }
-};
-
-/// The latency that gives this rate; 0 if the memory's rate alone explains it.
-double latency_ns(double bytes, double gbs, double memory_gbs) {
-  const double all = bytes / gbs, memory = bytes / memory_gbs;
-  return all > memory ? std::sqrt(all * all - memory * memory) : 0;
-}
-
-double predicted_ms(const Kernel& k, double floats, const Calibrated& c, const Device& device) {
-  const double bytes = bytes_in_flight(k, device);
-  return Vectors::bytes_each * floats / bytes * c.ns(bytes) * 1e-6;
-}
-
-/// Up to 16 bytes at once, the latency counts on some GPUs.
-Model model_of(const Kernel& k) {
-  return loaded_at_once(k) <= 16 ? Model::latency : Model::traffic;
-}
-
-// ---- the experiment ----
-
-/// Floats of a vector, beyond the L2; whole words of 16 bytes.
-size_t floats_of(const Run& run) {
-  return size_beyond_l2(run, "unroll", size_t(1) << (run.quick ? 25 : 26), Vectors::bytes_each,
-                        Vectors::bytes_each) /
-         4 * 4;
-}
-
-/// A column of numbers of the rows' kernels; the copy engine has none.
-Shown of_kernel(Column column, double (*number_of)(const Kernel&)) {
-  return number(std::move(column), [number_of](const Row& row) {
-    const Kernel* k = kernel_of(row);
-    return k ? number_of(*k) : double(NAN);
-  });
-}
-
-void run_unroll(const Run& run) {
-  const size_t n = floats_of(run);
-  run.report.begin("unroll", "two vectors of " + std::to_string(n) + " floats added, " +
-                                 bytes_text(Vectors::bytes_each * double(n)) +
-                                 " read and written, blocks of 256 threads");
-  SharedByTasks vectors([n] { return Vectors{n}; });
-  Sheet sheet(
-      run, "word, words per thread",
-      {of_kernel(predicted("sectors", "sectors a request", "", 0), sectors_of),
-       of_kernel(predicted("bytes loaded at once", "asked for at once by a thread", "bytes", 0),
-                 loaded_at_once),
-       milliseconds(4),
-       spread(),
-       in_unit(measured("GB/s", "bandwidth", "GB/s", 0), gbs_of),
-       {shown("of one word"),
-        {},
-        {},
-        [&run](const Row& row, const Statistics& ms) {
-          const bool is_copy = row.ref.key == copy_engine;
-          return is_copy ? ""
-                         : fixed((*run.results)({row.ref.key, 1}).time.ms.median / ms.median, 2);
-        }},
-       bar_against(run, copy_engine)},
-      "words per thread");
-  sheet.add(
-      {.ref = copy_engine, .words = "copy engine", .bytes = 8 * double(n), .calibrates = true});
-  for (const Kernel& k : kernels)
-    sheet.add({.ref = k.ref(),
-               .words = std::to_string(k.bytes) + " bytes, " + std::to_string(k.words),
-               .bytes = Vectors::bytes_each * double(n),
-               .calibrates = same(k.ref(), {"add_float", 1}),
-               .model = model_of(k)});
-  sheet.measure(Timing::in_turn, [&](const Row& row) {
-    const Kernel* k = kernel_of(row);
-    return k ? add_task(vectors(), *k) : copy_task(vectors());
-  });
-  if (run.device) {
-    const double memory_gbs = 8e-6 * double(n) / sheet.ms(copy_engine);
-    const double one_word_gbs = Vectors::bytes_each * 1e-6 * double(n) / sheet.ms({"add_float", 1});
-    const Calibrated c{
-        latency_ns(bytes_in_flight(kernels[0], *run.device), one_word_gbs, memory_gbs), memory_gbs};
-    sheet.predict(
-        [&](const Row& row) { return predicted_ms(*kernel_of(row), double(n), c, *run.device); },
-        Basis::fitted);
+  Table table("a thread adds",
+              {"load", "store", "bytes loaded at once", "ms", "spread", "GB/s", ""});
+  for (const Sum& sum : sums) {
+    const Times& times = timed[sum.name];
+    table.row(sum.name, {sum.bytes, sum.bytes, 2 * sum.words * sum.bytes, times.ms_interval(),
+                         percent(times.spread()), times.gbs(moved),
+                         bar(times.gbs(moved) / copy.gbs(copied))});
   }
-  sheet.print({"of one word: the rate as a multiple of one word per thread, of the same width"});
-  unroll_replies(run);
-}
+  table.row("copy engine",
+            {"", "", "", copy.ms_interval(), percent(copy.spread()), copy.gbs(copied), bar(1)});
+  run.print(table);
+  run.note("load, store: sectors per request of a warp; GB/s: 12 bytes a sum, 8 bytes a copy");
 
-// ---- claims ----
-
-/// What a byte takes in the text's kernel, and in a copy.
-Comparison over_copy() { return {.slow = {"add_float", 1}, .fast = copy_engine, .per_byte = true}; }
-
-std::vector<Claim> claims(const Run& run) {
-  const bool in_cache =
-      run.device && !beyond_l2(*run.device, Vectors::bytes_each * double(floats_of(run)));
-  const std::string unless = in_cache ? "the vectors are less than four times the L2" : "";
-  const Interval r = ratio_of(run, over_copy());
-  const bool limited = holds(judge(costs_as_much(), r));
-  const auto gain = [](const char* key, double words) {
-    return Comparison{.slow = {key, 1}, .fast = {key, words}};
-  };
-  Claim a{.part = {"03.9a", "bandwidth limits the kernel: a byte takes as long as in a copy",
-                   "no figure", "replies in the wiki"},
-          .rule = costs_as_much(),
-          .pairs = {over_copy()},
-          .unless = unless};
-  Claim b{.part = {"03.9b", "then more words per thread gain nothing", "no figure",
-                   "replies in the wiki"},
-          .rule = gains_nothing(),
-          .pairs = {gain("add_float", 2), gain("add_float", 4), gain("add_float", 8)},
-          .unless = unless,
-          .found = {gain("add_float", 4), gain("add_float2", 4), gain("add_float4", 4)}};
-  if (unless.empty() && r.measured() && !limited)
-    b.unless = "latency limits one word of 4 bytes per thread: it reaches " +
-               share_text(exactly(1 / r.value)) + " of the copy engine's rate";
-  for (const Comparison& pair : reply_pairs()) b.found.push_back(pair);
-  return {a, b};
-}
-
-// ---- what it declares ----
-
-Needs needs(const Run& run) {
-  const double bytes = Vectors::bytes_each * double(floats_of(run));
-  const Needs replies = reply_needs(run);
-  return {.allocated = std::max(bytes, replies.allocated),
-          .touched = std::min(bytes, replies.touched)};
-}
-
-std::vector<Checked> tasks(size_t n) {
-  std::vector<Checked> all = reply_tasks(n);
-  const Shared vectors(Vectors{(n + 3) / 4 * 4});
-  for (const Kernel& k : kernels)
-    all.push_back({.task = add_task(vectors, k), .elements = vectors->n, .change_one = [vectors] {
-                     vectors->c.change(vectors->n / 2);
-                   }});
-  return all;
-}
-
-std::vector<CountedLaunch> counted() {
-  constexpr size_t floats = 1 << 18;
-  std::vector<CountedLaunch> all;
-  for (const Kernel& k : kernels) {
-    const double requests = 4.0 * floats / k.bytes / 32;  // of one vector
-    const double sectors = requests * sectors_of(k);
-    all.push_back(counted_launch(k.key, std::to_string(k.words) + " words a thread",
-                                 {2 * requests, 2 * sectors}, {requests, sectors},
-                                 [&k] { return add_task(Shared(Vectors{floats}), k); }));
+  const Claim limit{"03.9a", "bandwidth limits the sum: a byte takes as long as in a copy",
+                    "a reply in the wiki, of a GTX 1080 Ti", Era::pascal};
+  const Claim gain{"03.9b", "then more words per thread gain nothing", "replies in the wiki"};
+  if (!run.beyond_l2(copied)) {
+    run.claim_skipped(limit, "the vectors are less than four times the L2");
+    return run.claim_skipped(gain, "the vectors are less than four times the L2");
   }
-  return all;
+  Interval per_byte = ratio(one, copy);
+  for (double* bound : {&per_byte.value, &per_byte.low, &per_byte.high}) *bound *= copied / moved;
+  run.claim(limit, as_much(), per_byte, "time of a byte with 1 word per thread, in that of a copy");
+  if (judge(as_much(), per_byte) == Verdict::holds)
+    run.claim_each(
+        gain, no_gain(),
+        {ratio(one, timed["2 words"]), ratio(one, timed["4 words"]), ratio(one, timed["8 words"])},
+        "time of 1 word, in that of 2, 4 and 8");
+  else
+    run.claim_skipped(gain, "bandwidth does not limit 1 word per thread: 4 words are " +
+                                factor_text(ratio(one, timed["4 words"])) + " as fast");
+}
+
+// ---- words that share values ----
+
+template <unsigned words>
+void launch_stack(const GuardedBuffer<unsigned>& out, const unsigned* in, unsigned columns) {
+  const unsigned rows = unsigned(out.size() / columns), high = down * words;
+  const dim3 grid((columns + across - 1) / across, (rows + high - 1) / high);
+  stack<words><<<grid, dim3(across, down)>>>(out, in, columns, rows);
+}
+
+/// What word i of the output has to be: the sum of 25 words, one below the other.
+__host__ __device__ unsigned stack_at(size_t i, unsigned columns) {
+  unsigned sum = 0;
+  for (unsigned row = 0; row < height; ++row) sum += hash(i + size_t(row) * columns);
+  return sum;
+}
+DeviceBuffer<unsigned> stack_input(unsigned columns, unsigned rows) {
+  return filled<unsigned>(size_t(columns) * (rows + height - 1),
+                          [] __device__(size_t i) { return hash(i); });
+}
+
+/// `out` and `in` must outlive it.
+template <unsigned words>
+Benchmark stack_benchmark(const char* name, const GuardedBuffer<unsigned>& out, const unsigned* in,
+                          unsigned columns) {
+  const auto work = [&out, in, columns] { launch_stack<words>(out, in, columns); };
+  const auto right = [columns] __device__(size_t i) { return stack_at(i, columns); };
+  return {name, work, equals(out, right)};
+}
+
+template <unsigned words>
+int registers_of_stack() {
+  cudaFuncAttributes attributes{};
+  CUDA_CHECK(cudaFuncGetAttributes(&attributes, stack<words>));
+  return attributes.numRegs;
+}
+
+void share_values(Run& run) {
+  const unsigned columns = 8192;
+  const unsigned rows = unsigned(run.fitting(8192, 8.0 * columns));
+  const auto in = stack_input(columns, rows);
+  const GuardedBuffer<unsigned> out(size_t(columns) * rows);
+  const std::vector<Benchmark> benchmarks{stack_benchmark<1>("1 of 25 rows", out, in, columns),
+                                          stack_benchmark<4>("4 of 28 rows", out, in, columns)};
+  const Timings timed = run.timer.interleaved(benchmarks);
+  const Times &one = timed["1 of 25 rows"], &four = timed["4 of 28 rows"];
+  Table table("words of a thread", {"loads per word", "registers", "per word", "ms", "spread"});
+  const int regs = registers_of_stack<1>(), regs_of_four = registers_of_stack<4>();
+  table.row("1 of 25 rows", {25, regs, regs, one.ms_interval(), percent(one.spread())});
+  table.row("4 of 28 rows",
+            {7, regs_of_four, regs_of_four / 4.0, four.ms_interval(), percent(four.spread())});
+  run.print(table);
+  run.note("four words that share 22 rows: " + factor_text(ratio(one, four)) + " as fast as one");
 }
 
 }  // namespace
 
-extern const Experiment unroll_experiment{
-    .name = "unroll",
-    .about = "1 to 8 elements per thread, words of 4 to 16 bytes",
-    .run = run_unroll,
-    .claims = claims,
-    .needs = needs,
-    .tasks = tasks,
-    .counted = counted};
+void unroll(Run& run) {
+  sum_vectors(run);
+  share_values(run);
+}
+
+TEST_CASE("unroll: every sum is right at awkward sizes, and writes nothing else") {
+  if (skip_without_gpu()) return;
+  for (const Sum& sum : sums)
+    for (const size_t words :
+         {1u, 33u, 1009u, 3 * sum.words * 256 - 5, 3 * sum.words * 256 - 255}) {
+      CAPTURE(sum.name);
+      CAPTURE(words);
+      const size_t n = words * sum.bytes / 4;
+      const Vectors v = vectors_of(n);
+      sum.launch(v.c, v.a, v.b, n);
+      std::vector<float> right;
+      for (size_t i = 0; i < n; ++i) right.push_back(element(0, i) + element(1, i));
+      CHECK(v.c.to_host() == right);
+      CHECK(guard_error(v.c) == "");
+    }
+}
+
+TEST_CASE("unroll: a stack is the sum of 25 words, by hand") {
+  unsigned right = 0;  // of column 1, row 2, in rows of 3 words: words 7, 10, 13 ... 79
+  for (size_t i = 7; i <= 79; i += 3) right += hash(i);
+  CHECK(stack_at(7, 3) == right);
+}
+
+TEST_CASE("unroll: every stack is right at awkward sizes, and writes nothing else") {
+  if (skip_without_gpu()) return;
+  for (const unsigned columns : {1u, 31u, 33u, 257u})
+    for (const unsigned rows : {1u, 2u, 3u, 5u, 127u, 131u}) {
+      CAPTURE(columns);
+      CAPTURE(rows);
+      const auto in = stack_input(columns, rows);
+      const GuardedBuffer<unsigned> out(size_t(columns) * rows);
+      CHECK_NOTHROW(require_right(stack_benchmark<1>("1", out, in, columns)));
+      CHECK_NOTHROW(require_right(stack_benchmark<4>("4", out, in, columns)));
+    }
+}

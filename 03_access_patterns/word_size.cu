@@ -1,308 +1,194 @@
-// word_size: words of 4, 8 and 16 bytes, coalesced and apart. An article of Dr. Dobb's quotes rough
-// guidelines of 2008 [DD]: uncoalesced words of 32 bits take 10 times as long, of 64 bits 4 times,
-// of 128 bits twice. Two things to look at:
-//   - With one word every 32 bytes, as on the G80, the cost is near 8, 4 and 2: the bytes of a
-//     sector divided by the bytes of the word.
-//   - With one word every 128 bytes, the cost more than doubles: by default the L2 fetches 64 bytes
-//     from memory for each sector (fetch.cu).
+// word_size: what does a word cost that has a 32-byte segment to itself? Dr. Dobb's quotes rough
+// guidelines for the G80: words of 32 bits that are not coalesced take 10 times as long, words of
+// 64 bits 4 times, words of 128 bits twice [DD].
 //
-//   cmake -S 03_access_patterns -B build/words -DEXPERIMENTS=word_size && cmake --build build/words
-//   build/words/03_access_patterns word_size
+// Look at the cost beside the sectors. Memory brings 32 bytes for each lane, however small its word
+// is: so the cost is 32 bytes over the size of the word, 8 and 4 and 2. A word of 32 bytes costs
+// nothing more. GPUs of compute capability 10.0 and later load such words at once.
 //
-//   1  read4   words of 4 bytes, side by side or apart
-//   2  read8   words of 8 bytes
-//   3  read16  words of 16 bytes
-#include "../framework/common/experiment.hpp"
-#include "reads.cuh"
-#include "transactions.hpp"
+//   build/release/03_access_patterns/03_access_patterns word_size
+//
+//   1  read_words  words of 4, 8, 16 and 32 bytes, side by side or one in every 32 bytes
+#include <doctest/doctest.h>
 
-using namespace samples;
+#include "../common/arrays.cuh"
+#include "../common/run.hpp"
+#include "../common/sectors.hpp"
 
 namespace {
 
-// ---- kernels: thread t adds up words t, t + threads, t + 2 threads ... of n, into out[t] ----
-
-// [read4]
-// Lane i of a warp reads word i * apart. If apart is 1, the words lie side by side, in 4 sectors of
-// 32 bytes. If it is 8, each lane reads a sector of its own. If it is 32, a line of its own.
-__global__ void read4(unsigned* out, const unsigned* in, size_t n, size_t apart) {
-  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  unsigned sum = 0;
-  size_t i = tid;
-  for (; i + 3 * threads < n; i += 4 * threads) {  // four loads in flight
-#pragma unroll
-    for (unsigned k = 0; k < 4; ++k) sum += in[(i + k * threads) * apart];
-  }
-  for (; i < n; i += threads) sum += in[i * apart];  // the remaining words
-  out[tid] = sum;
-}
-// [/read4]
-
-// The same in words of 8 bytes: 8 sectors side by side; 4 words are a sector.
-__global__ void read8(unsigned* out, const uint2* in, size_t n, size_t apart) {
-  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  unsigned sum = 0;
-  size_t i = tid;
-  for (; i + 3 * threads < n; i += 4 * threads) {
-    uint2 word[4];
-#pragma unroll
-    for (unsigned k = 0; k < 4; ++k) word[k] = in[(i + k * threads) * apart];
-#pragma unroll
-    for (unsigned k = 0; k < 4; ++k) sum += word[k].x + word[k].y;
-  }
-  for (; i < n; i += threads) {
-    const uint2 word = in[i * apart];
-    sum += word.x + word.y;
-  }
-  out[tid] = sum;
-}
-
-// The same in words of 16 bytes: 16 sectors side by side; 2 words are a sector.
-__global__ void read16(unsigned* out, const uint4* in, size_t n, size_t apart) {
-  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  unsigned sum = 0;
-  size_t i = tid;
-  for (; i + 3 * threads < n; i += 4 * threads) {
-    uint4 word[4];
-#pragma unroll
-    for (unsigned k = 0; k < 4; ++k) word[k] = in[(i + k * threads) * apart];
-#pragma unroll
-    for (unsigned k = 0; k < 4; ++k) sum += word[k].x + word[k].y + word[k].z + word[k].w;
-  }
-  for (; i < n; i += threads) {
-    const uint4 word = in[i * apart];
-    sum += word.x + word.y + word.z + word.w;
-  }
-  out[tid] = sum;
-}
-
-// ---- the rows: each kernel with its words side by side, and apart ----
-
-struct Kernel {
-  std::string_view key = {};  ///< its name
-  unsigned word = 4;          ///< bytes
-  double then_cost = NAN;     ///< of an uncoalesced word, as the text states it
-  const char* part = "";      ///< the claim that this is
-  void (*read)(const Words&, size_t n, size_t apart) = nullptr;  ///< launches it
+// One load where the GPU has it (ld.global.v8), else two of 16 bytes.
+struct alignas(32) Word32 {
+  unsigned v[8];
 };
+
+__device__ unsigned parts(unsigned w) { return w; }
+__device__ unsigned parts(const uint2& w) { return w.x + w.y; }
+__device__ unsigned parts(const uint4& w) { return w.x + w.y + w.z + w.w; }
+__device__ unsigned parts(const Word32& w) {
+  return w.v[0] + w.v[1] + w.v[2] + w.v[3] + w.v[4] + w.v[5] + w.v[6] + w.v[7];
+}
+
+// Lane i of a warp reads word i * apart. If apart is 1, the words lie side by side: 4 sectors of 32
+// bytes for words of 4 bytes, 16 for words of 16 bytes. If apart * sizeof(Word) is 32, each lane
+// reads a sector of its own: 32 sectors. A thread has four loads in flight.
 template <class Word>
-void launch(void (*kernel)(unsigned*, const Word*, size_t, size_t), const Words& words, size_t n,
-            size_t apart) {
-  kernel<<<words.grid.blocks, block_threads>>>(
-      words.sums.data(), reinterpret_cast<const Word*>(words.in.data()), n, apart);
+__global__ void read_words(unsigned* out, const Word* in, size_t n, size_t apart) {
+  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  unsigned sum = 0;
+  size_t i = tid;
+  for (; i + 3 * threads < n; i += 4 * threads) {
+    Word word[4];
+#pragma unroll
+    for (unsigned k = 0; k < 4; ++k) word[k] = in[(i + k * threads) * apart];
+#pragma unroll
+    for (unsigned k = 0; k < 4; ++k) sum += parts(word[k]);
+  }
+  for (; i < n; i += threads) sum += parts(in[i * apart]);  // the remaining words
+  out[tid] = sum;
 }
-template <auto kernel>
-Kernel named(Kernel k) {
-  k.key = name_of<kernel>();
-  k.read = [](const Words& words, size_t n, size_t apart) { launch(kernel, words, n, apart); };
-  return k;
+
+// ---- the prediction ----
+
+/// Sectors of a warp's request for words of so many bytes, one in every `room` bytes.
+double sectors_of(size_t bytes, size_t room) {
+  return double(sectors(bytes, [=](size_t lane) { return lane * (room / bytes); }));
 }
-const Kernel kernels[] = {
-    named<read4>({.word = 4, .then_cost = 10, .part = "03.5a"}),
-    named<read8>({.word = 8, .then_cost = 4, .part = "03.5b"}),
-    named<read16>({.word = 16, .then_cost = 2, .part = "03.5c"}),
+
+/// What a word in 32 bytes of its own costs, in words side by side.
+double predicted_cost(size_t bytes) {
+  return sectors_of(bytes, sector_bytes) / sectors_of(bytes, bytes);
+}
+
+// ---- launching, and what is right ----
+
+void launch(size_t bytes, size_t room, const GuardedBuffer<unsigned>& out, const unsigned* in,
+            size_t n) {
+  const unsigned blocks = unsigned(out.size() / 256);
+  const size_t apart = room / bytes;
+  if (bytes == 4) read_words<<<blocks, 256>>>(out, in, n, apart);
+  if (bytes == 8) read_words<<<blocks, 256>>>(out, (const uint2*)in, n, apart);
+  if (bytes == 16) read_words<<<blocks, 256>>>(out, (const uint4*)in, n, apart);
+  if (bytes == 32) read_words<<<blocks, 256>>>(out, (const Word32*)in, n, apart);
+}
+
+/// Thread t adds up what words t, t + threads ... of n hold: the first bytes of their room.
+std::string find_wrong_sum(size_t bytes, size_t room, const GuardedBuffer<unsigned>& out,
+                           size_t n) {
+  const auto sum_of_thread = [bytes, room, n, threads = out.size()] __device__(size_t thread) {
+    unsigned sum = 0;
+    for (size_t i = thread; i < n; i += threads)
+      for (size_t byte = 0; byte < bytes; byte += 4) sum += hash((i * room + byte) / 4);
+    return sum;
+  };
+  return find_mismatch(out, sum_of_thread);
+}
+
+std::string name_of(size_t bytes, size_t room) {
+  return std::to_string(bytes) + " bytes" + (room > bytes ? " in 32" : "");
+}
+
+/// `out` and `in` must outlive it.
+Benchmark benchmark_of(size_t bytes, size_t room, const GuardedBuffer<unsigned>& out,
+                       const unsigned* in, size_t n) {
+  const auto work = [&out, in, bytes, room, n] { launch(bytes, room, out, in, n); };
+  const auto find_error = [&out, bytes, room, n] { return find_wrong_sum(bytes, room, out, n); };
+  return {name_of(bytes, room), work, {[&out] { out.poison(); }, find_error}};
+}
+
+/// Words for which the text has a factor.
+struct Size {
+  size_t bytes;
+  double then_cost;
+  const char* claim;
 };
-
-/// Bytes that a word has for itself.
-enum class Room { side_by_side, sector, line };
-constexpr Room rooms[] = {Room::side_by_side, Room::sector, Room::line};
-
-unsigned room_bytes(const Kernel& k, Room room) {
-  if (room == Room::side_by_side) return k.word;
-  return room == Room::sector ? 32 : 128;
-}
-/// From one word to the next, in words.
-unsigned apart(const Kernel& k, Room room) { return room_bytes(k, room) / k.word; }
-
-std::string key_of(const Kernel& k, Room room) {
-  const char* const variants[] = {"_coalesced", "_32_apart", "_128_apart"};
-  return std::string(k.key) + variants[static_cast<int>(room)];
-}
-std::string words_of(const Kernel& k, Room room) {
-  const char* const names[] = {"coalesced, ", "32 bytes each, ", "128 bytes each, "};
-  return names[static_cast<int>(room)] + std::to_string(k.word) + " bytes";
-}
-
-struct Read {
-  const Kernel* kernel;
-  Room room;
-};
-Read read_of(const Ref& ref) {
-  for (const Kernel& k : kernels)
-    for (const Room room : rooms)
-      if (ref.key == key_of(k, room)) return {&k, room};
-  throw std::logic_error("no read is '" + ref.key + "'");
-}
-
-/// Right is: the first 4, 8 or 16 of so many bytes, one after the other to each thread in turn.
-Task read_task(const Shared<Words>& memory, const Kernel& k, Room room) {
-  const size_t bytes = room_bytes(k, room), n = memory->in.bytes() / bytes;
-  return memory->task(
-      key_of(k, room), [memory, &k, room, n] { k.read(*memory, n, apart(k, room)); },
-      Slots{0, bytes / 4, n, k.word / 4});
-}
-
-// ---- prediction ----
-
-Warp warp_for(const Kernel& k, Room room) {
-  return warp_of(k.word, [&](unsigned lane) { return lane * apart(k, room); });
-}
-
-/// How many times the bytes move for an uncoalesced word that move for a coalesced one.
-double cost_under(Rule rule, const Kernel& k, Room room) {
-  return double(under(rule, warp_for(k, room)).bytes()) /
-         under(rule, warp_for(k, Room::side_by_side)).bytes();
-}
-
-/// The same, if 64 bytes come from memory together.
-double cost_of_pieces(const Kernel& k, Room room) {
-  const double moved = double(memory_piece) * pieces(warp_for(k, room), memory_piece);
-  return moved / (32.0 * k.word);
-}
-
-/// With a line for each word half of the pieces are skipped: what is left rests on their size.
-Model model_of(Room room, const Device* device) {
-  return room == Room::line ? model_of_pieces(device) : Model::traffic;
-}
-
-// ---- the experiment ----
-
-/// With 128 bytes to each word a quarter of the array's sectors move: these are beyond the L2.
-size_t array_bytes(const Run& run) {
-  return bytes_to_read(run, size_t(run.quick ? 1 : 4) << 30, 1.0 / 4);
-}
-
-const char* const full_rate = "read16_coalesced";  // the widest words get the memory's rate
-
-Shown of_read(Column column, double (*number_of)(const Kernel&, Room)) {
-  return number(std::move(column), [number_of](const Row& row) {
-    const Read read = read_of(row.ref);
-    return number_of(*read.kernel, read.room);
-  });
-}
-double sectors_of(const Kernel& k, Room room) { return sectors(warp_for(k, room)); }
-double pieces_of(const Kernel& k, Room room) { return pieces(warp_for(k, room), memory_piece); }
-
-Comparison cost_of(const Kernel& k, Room room) {
-  return {.slow = key_of(k, room), .fast = key_of(k, Room::side_by_side), .per_byte = true};
-}
-
-/// What a word costs, in times of a coalesced one of its size.
-void show_costs(const Run& run) {
-  Table table(run.report, "cost of a word, in coalesced ones",
-              {then("then", "cost", "x", 0), predicted("G80's rules", "cost on 1.0", "x", 1),
-               predicted("by sectors", "cost by sectors", "x", 1), compared("x", "cost", "x", 2)});
-  for (const Room room : {Room::sector, Room::line})
-    for (const Kernel& k : kernels) {
-      const Interval cost = ratio_of(run, cost_of(k, room));
-      const Statistics found{cost.value, cost.low, cost.high, cost.pairs};
-      const Cell then = room == Room::sector ? Cell(k.then_cost) : Cell();
-      table.row({key_of(k, room), "", "", words_of(k, room)},
-                {then, cost_under(Rule::in_order, k, room), cost_under(Rule::sectors, k, room),
-                 Compared{cost_of_pieces(k, room), found, model_of(room, run.device)}});
-    }
-  table.print();
-}
-
-void run_word_size(const Run& run) {
-  const size_t bytes = array_bytes(run);
-  run.report.begin("word_size", bytes_text(double(bytes)) + ": " + std::to_string(bytes / 4) +
-                                    " words of 4 bytes side by side, or " +
-                                    std::to_string(bytes / 128) + " with 128 bytes each");
-  SharedByTasks memory([&run, bytes] { return Words(bytes / 4, resident_grid(*run.device)); });
-  Sheet sheet(
-      run, "words",
-      {of_read(predicted("sectors/request", "load sectors a request", "", 0), sectors_of),
-       of_read(predicted("64-byte pieces", "pieces of 64 bytes a request", "", 0), pieces_of),
-       gigabytes_per_second(), spread(), bar_against(run, full_rate)});
-  for (const Kernel& k : kernels)
-    for (const Room room : rooms)
-      sheet.add({.ref = key_of(k, room),
-                 .words = words_of(k, room),
-                 .bytes = double(bytes / room_bytes(k, room)) * k.word,
-                 .calibrates = key_of(k, room) == full_rate,
-                 .model = model_of(room, run.device)});
-  sheet.measure(Timing::in_turn, [&](const Row& row) {
-    const Read read = read_of(row.ref);
-    return read_task(memory(), *read.kernel, read.room);
-  });
-  // the array moves once in the calibrating row, whose words are all of its bytes
-  sheet.predict([&](const Row& row) {
-    const Read read = read_of(row.ref);
-    const double moved = row.bytes * cost_of_pieces(*read.kernel, read.room);
-    return sheet.ms(full_rate) * moved / double(bytes);
-  });
-  sheet.print({"GB/s are those of the words; predicted: all pieces of 64 bytes at the same rate"});
-  show_costs(run);
-}
-
-// ---- claims ----
-
-Claim cost_claim(const Kernel& k, bool in_cache) {
-  const std::string factor = fixed(k.then_cost, 0) + "x";
-  const std::string bits = std::to_string(8 * k.word);
-  Part part{k.part, "uncoalesced words of " + bits + " bits cost " + factor,
-            "roughly " + factor + " slower", "G80", g80};
-  return {.part = std::move(part),
-          .rule = beats(k.then_cost),
-          .pairs = {cost_of(k, Room::sector)},
-          .unless = in_cache ? "the array is less than four times the L2" : "",
-          .found = {cost_of(k, Room::line)}};
-}
-
-std::vector<Claim> claims(const Run& run) {
-  const bool in_cache = run.device && !beyond_l2(*run.device, double(array_bytes(run)) / 4);
-  std::vector<Claim> all;
-  for (const Kernel& k : kernels) all.push_back(cost_claim(k, in_cache));
-  return all;
-}
-
-// ---- what it declares ----
-
-Needs needs(const Run& run) {
-  const double bytes = double(array_bytes(run));
-  return {.allocated = bytes + 8.0 * resident_grid(*run.device).threads(), .touched = bytes / 4};
-}
-
-std::vector<Checked> tasks(size_t n) {
-  std::vector<Checked> all;
-  for (const Kernel& k : kernels)
-    for (const Room room : rooms) {
-      // n words; the array ends with their room
-      const Shared memory(Words(n * room_bytes(k, room) / 4, Grid{3}));
-      all.push_back({.task = read_task(memory, k, room),
-                     .elements = memory->grid.threads(),
-                     .change_one = [memory] { memory->change_one(); }});
-    }
-  return all;
-}
-
-std::vector<CountedLaunch> counted() {
-  constexpr size_t bytes = size_t(16) << 20;
-  const char* const how[] = {" bytes coalesced", " bytes 32 apart", " bytes apart"};
-  std::vector<CountedLaunch> all;
-  for (const Kernel& k : kernels)
-    for (const Room room : rooms) {
-      const double loads = double(bytes / room_bytes(k, room) / 32);
-      all.push_back(counted_launch(
-          std::string(k.key), std::to_string(k.word) + how[static_cast<int>(room)],
-          {loads, loads * sectors_of(k, room)}, {}, [&k, room] {
-            return read_task(Shared(Words(bytes / 4, resident_grid(Device::current()))), k, room);
-          }));
-    }
-  return all;
-}
+constexpr Size sizes[] = {{4, 10, "03.5a"}, {8, 4, "03.5b"}, {16, 2, "03.5c"}};
 
 }  // namespace
 
-extern const Experiment word_size_experiment{
-    .name = "word_size",
-    .about = "words of 4, 8, 16 bytes, coalesced and each in 32 or 128 bytes of its own",
-    .run = run_word_size,
-    .claims = claims,
-    .needs = needs,
-    .tasks = tasks,
-    .counted = counted};
+void word_size(Run& run) {
+  const size_t n = run.fitting(size_t(1) << (run.quick ? 26 : 27), sector_bytes);
+  const auto in = filled<unsigned>(n * 8, [] __device__(size_t i) { return hash(i); });
+  const GuardedBuffer<unsigned> out(run.resident_blocks(256) * 256);
+  run.title(std::to_string(n) + " words: side by side, or each at the start of 32 bytes, " +
+            bytes_text(double(n * sector_bytes)) + " in all");
+
+  const bool loads_32 = run.gpu.major >= 10;
+  std::vector<Benchmark> benchmarks;
+  for (const Size& size : sizes)
+    for (const size_t room : {size.bytes, sector_bytes})
+      benchmarks.push_back(benchmark_of(size.bytes, room, out, in, n));
+  if (loads_32) benchmarks.push_back(benchmark_of(32, 32, out, in, n));
+  const Timings timed = run.timer.interleaved(benchmarks);
+
+  Table table("words",
+              {"sectors/request", "cost on a G80", "by sectors", "cost", "GB/s", "spread", ""});
+  const double best = timed[name_of(16, 16)].gbs(16.0 * double(n));
+  const auto row = [&](size_t bytes, size_t room, Cell then, Cell by_sectors, Cell cost) {
+    const Times& times = timed[name_of(bytes, room)];
+    const double gbs = times.gbs(double(n * bytes));
+    table.row(name_of(bytes, room), {sectors_of(bytes, room), then, by_sectors, cost, gbs,
+                                     percent(times.spread()), bar(gbs / best)});
+  };
+  for (const Size& size : sizes) row(size.bytes, size.bytes, "", "", "");
+  for (const Size& size : sizes) {
+    const Interval cost =
+        ratio(timed[name_of(size.bytes, sector_bytes)], timed[name_of(size.bytes, size.bytes)]);
+    row(size.bytes, sector_bytes, size.then_cost, predicted_cost(size.bytes), cost);
+  }
+  if (loads_32)
+    row(32, 32, "", "", "");
+  else
+    table.missing(name_of(32, 32), "needs compute capability 10.0");
+  run.print(table);
+  run.note("in 32: a word in every 32 bytes; cost: in words of its size that lie side by side");
+  run.note("GB/s of words that are read");
+
+  for (const Size& size : sizes) {
+    const std::string factor = digits(size.then_cost);
+    const Claim claim{size.claim,
+                      "uncoalesced words of " + std::to_string(8 * size.bytes) + " bits cost " +
+                          factor + " times as much",
+                      "roughly " + factor + " times, guidelines in Dr. Dobb's", Era::g80};
+    if (run.beyond_l2(double(n * size.bytes)))
+      run.claim(claim, beats(size.then_cost), timed, name_of(size.bytes, sector_bytes),
+                name_of(size.bytes, size.bytes));
+    else
+      run.claim_skipped(claim, "the words are less than four times the L2");
+  }
+}
+
+TEST_CASE("word_size: sectors and costs, by hand") {
+  CHECK(sectors_of(4, 4) == 4);  // 32 words of 4 bytes are 128 bytes
+  CHECK(sectors_of(8, 8) == 8);
+  CHECK(sectors_of(16, 16) == 16);
+  CHECK(sectors_of(32, 32) == 32);
+  for (const size_t bytes : {4, 8, 16, 32}) CHECK(sectors_of(bytes, 32) == 32);
+  CHECK(predicted_cost(4) == 8);
+  CHECK(predicted_cost(8) == 4);
+  CHECK(predicted_cost(16) == 2);
+  CHECK(predicted_cost(32) == 1);
+  CHECK((sizeof(Word32) == 32 && alignof(Word32) == 32));
+}
+
+TEST_CASE("word_size: each thread has the sum of its words, at awkward sizes") {
+  if (skip_without_gpu()) return;
+  const GuardedBuffer<unsigned> out(3 * 256);
+  for (const size_t n : {size_t(1), size_t(1009), 4 * out.size(), size_t(65537)})
+    for (const size_t bytes : {size_t(4), size_t(8), size_t(16), size_t(32)})
+      for (const size_t room : {bytes, size_t(32)}) {
+        CAPTURE(n);
+        CAPTURE(name_of(bytes, room));
+        const size_t end = ((n - 1) * room + bytes) / 4;  // behind the last word
+        const auto in = filled<unsigned>(end, [] __device__(size_t i) { return hash(i); });
+        out.poison();
+        launch(bytes, room, out, in, n);
+        std::vector<unsigned> right(out.size(), 0);
+        for (size_t part = 0; part < end; ++part)  // from the memory to the threads
+          if (part * 4 % room < bytes) right[part * 4 / room % right.size()] += hash(part);
+        CHECK(out.to_host() == right);
+        CHECK(find_wrong_sum(bytes, room, out, n) == "");
+        CHECK(find_wrong_sum(bytes, room, out, n + 1) != "");
+      }
+}

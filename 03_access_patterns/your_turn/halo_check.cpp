@@ -2,7 +2,7 @@
 // moves at most 1.2 times the sectors that its words lie in.
 #include <algorithm>
 
-#include "../transactions.hpp"
+#include "transactions.hpp"
 #include "halo.hpp"
 
 namespace {

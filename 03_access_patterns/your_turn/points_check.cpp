@@ -2,7 +2,7 @@
 // field lie in 4 sectors.
 #include <algorithm>
 
-#include "../transactions.hpp"
+#include "transactions.hpp"
 #include "points.hpp"
 
 namespace {

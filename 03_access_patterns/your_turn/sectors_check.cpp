@@ -1,5 +1,5 @@
 // Checks sectors.cu by the model of 03_access_patterns/transactions.hpp.
-#include "../transactions.hpp"
+#include "transactions.hpp"
 #include "sectors.hpp"
 
 void check_sectors(const Sectors& yours, const Sectors&) {
