@@ -285,7 +285,8 @@ void dictionary(Run& run) {
   CUDA_CHECK(cudaGetDevice(&device));
   CUDA_CHECK(cudaDeviceGetAttribute(&limited, cudaDevAttrKernelExecTimeout, device));
   run.note(std::string("kernels have ") + (limited ? "a" : "no") +
-           " time limit here; where one is stopped, the next call that waits returns " +
+           " time limit here; where one is stopped,");
+  run.note(std::string("the next call that waits returns ") +
            cudaGetErrorName(cudaErrorLaunchTimeout));
 }
 

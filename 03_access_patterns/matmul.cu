@@ -188,8 +188,8 @@ Timings measure(Run& run, size_t n) {
   std::vector<Benchmark> benchmarks;
   for (const Row& row : rows) benchmarks.push_back(benchmark_of(row, m));
   const Timings timed = run.timer.interleaved(benchmarks);
-  Table table("n " + std::to_string(n), {"", "of A", "of B", "sectors/request", "ms at least", "ms",
-                                         "spread", "products/ns"});
+  Table table("n " + std::to_string(n),
+              {"", "of A", "of B", "sectors/request", "at least", "ms", "spread", "per ns"});
   for (const Row& row : rows) {
     const double of_a = double(pieces_of_a(row, sector_bytes));
     const double of_b = double(pieces_of_b(row, n, sector_bytes));

@@ -136,8 +136,8 @@ void offset(Run& run) {
   const Timings l2 = run.timer.interleaved(of_l2);
   const Timings memory = run.timer.interleaved(of_memory);
 
-  Table table("offset, words", {"sectors/request", "lines", "L2: predicted", "GB/s",
-                                "memory: through L1", "past L1", ""});
+  Table table("offset", {"sectors/request", "lines", "L2: predicted", "GB/s", "memory: through L1",
+                         "past L1", ""});
   const double l2_aligned = l2[name_of(0, from_l2)].gbs(bytes_in_l2);
   const double memory_aligned = memory[name_of(0, through_l1)].gbs(bytes);
   for (const size_t offset : offsets) {

@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(wide_threads)
     const unsigned iy = blockIdx.y * wide + 4 * down + k;
     if (ix < nx && iy < ny) row[k] = *reinterpret_cast<const float4*>(in + size_t(iy) * nx + ix);
   }
-  const unsigned swapped = down ^ across % 8;
+  const unsigned swapped = down ^ (across % 8);
   tile[4 * across + 0][swapped] = {row[0].x, row[1].x, row[2].x, row[3].x};
   tile[4 * across + 1][swapped] = {row[0].y, row[1].y, row[2].y, row[3].y};
   tile[4 * across + 2][swapped] = {row[0].z, row[1].z, row[2].z, row[3].z};
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(wide_threads)
   for (unsigned k = 0; k < 4; ++k) {  // a half-warp stores 256 bytes of a row of the output
     const unsigned x = quads * k + down;
     const unsigned ix_out = blockIdx.x * wide + x;
-    const float4 column = tile[x][across ^ x / 4 % 8];
+    const float4 column = tile[x][across ^ (x / 4 % 8)];
     if (ix_out < nx && iy < ny) *reinterpret_cast<float4*>(out + size_t(ix_out) * ny + iy) = column;
   }
 }
@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(wide_threads)
     const unsigned iy = blockIdx.x * wide + 4 * down + k;
     row[k] = load_once(in + size_t(iy) * nx + ix, ix < nx && iy < ny);
   }
-  const unsigned swapped = down ^ across % 8;
+  const unsigned swapped = down ^ (across % 8);
   tile[4 * across + 0][swapped] = {row[0].x, row[1].x, row[2].x, row[3].x};
   tile[4 * across + 1][swapped] = {row[0].y, row[1].y, row[2].y, row[3].y};
   tile[4 * across + 2][swapped] = {row[0].z, row[1].z, row[2].z, row[3].z};
@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(wide_threads)
   float4 column[4];
   for (unsigned k = 0; k < 4; ++k) {  // all four reads before the first store
     const unsigned x = quads * k + down;
-    column[k] = tile[x][across ^ x / 4 % 8];
+    column[k] = tile[x][across ^ (x / 4 % 8)];
   }
   const unsigned iy = blockIdx.x * wide + 4 * across;
   for (unsigned k = 0; k < 4; ++k) {  // a half-warp stores 256 bytes of a row of the output

@@ -1,7 +1,7 @@
 // managed: one pointer for both sides, and no copy in the program. What does that cost? The wiki
 // adds two arrays in managed memory, and warns: the host must wait before it looks at the sums, for
 // there is no copy that waits [LC 2]. The lecture: simpler to port, but not as fast as copies that
-// are tuned by hand [PR]. Which is faster, prefetch_overlap judges.
+// are tuned by hand [PR]; prefetch_overlap judges that.
 //
 // Look at the times from inputs on the host to sums on the host. The kernel is always the same: it
 // does not say where its arrays lie. And look at what the host reads if it does not wait.
@@ -58,7 +58,7 @@ void initialData(float* data, size_t n, float (*value)(size_t)) {
 
 // ---- the wiki's program ----
 
-/// The wiki's listing. No copy stands in it. What is wrong with the sums; or nothing.
+/// The wiki's listing. No copy stands in it. Returns what is wrong with the sums; or nothing.
 std::string add_as_the_text(size_t nElem) {
   const size_t nBytes = nElem * sizeof(float);
   // allocate unified memory

@@ -4,7 +4,8 @@
 //
 // A page moves when it is touched. Pages that fault at the same time are served as a group: so a
 // warp for each page needs few groups. Pages that were prefetched do not fault. And the host's
-// faults follow a rule that has not changed since: faults_of_a_walk().
+// faults follow a rule that has not changed since. (Below stand the answers of the exercises pages
+// and faults: do these first.)
 //
 //   build/release/05_unified_memory/05_unified_memory page_faults
 //
@@ -227,7 +228,8 @@ Interval times_as_much(const Runs& many, const Runs& few, What what, double Line
   return interval_of_median(ratios, 0.1);
 }
 
-/// The runs of which CUPTI missed nothing: the input went to the device, and both arrays came back.
+/// The runs in which CUPTI recorded all bytes that had to move: the input to the device, and both
+/// arrays back.
 Runs complete(const Runs& runs) {
   Runs whole;
   for (const Migrations& run : runs)
@@ -344,7 +346,7 @@ void page_faults(Run& run) {
     if (runs[version.name].size() < 6) return give_up("CUPTI recorded less than had to move");
     print_counts(run, version, runs[version.name]);
   }
-  run.note("medians of " + std::to_string(rounds) + " runs, where they differ their 95%");
+  run.note("medians of " + std::to_string(rounds) + " runs; if they differ, their 95% interval");
   run.note(
       "a fault names a page; the driver serves a group of them at once; a record of CUPTI is a");
   run.note("page and how many groups its faults were part of: their sum is what nvprof counted");

@@ -243,9 +243,11 @@ void Run::begin_experiment(const std::string& name) {
 
 std::string Run::totals() const {
   std::string totals;
-  for (int v = 0; v < verdict_count; ++v)
-    if (verdicts_[v])
-      totals +=
-          (totals.empty() ? "" : ", ") + text(Verdict(v)) + " " + std::to_string(verdicts_[v]);
+  for (int v = 0; v < verdict_count; ++v) {
+    if (!verdicts_[v]) continue;
+    std::string name = text(Verdict(v));
+    if (name.starts_with("holds, ")) name = name.substr(7);  // "weaker"
+    totals += (totals.empty() ? "" : ", ") + name + " " + std::to_string(verdicts_[v]);
+  }
   return totals;
 }

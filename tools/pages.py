@@ -38,7 +38,7 @@ def function(path, name):
         depth, last = 0, first
         while not line.startswith("#"):
             depth += lines[last].count("{") - lines[last].count("}")
-            if depth == 0 and lines[last].rstrip().endswith(("}", ";")):
+            if depth == 0 and lines[last].split(" //")[0].rstrip().endswith(("}", ";")):
                 break
             last += 1
         while first > 0 and re.match(r"//|template|#pragma", lines[first - 1]) and not lines[first - 1].startswith("// ----"):
@@ -56,8 +56,11 @@ def output(folder, experiment, words):
     body = "\n\n".join(part.strip("\n") for part in found)  # an experiment may have several titles
     if not words:
         return body
-    for block in body.split("\n\n"):
-        lines = block.split("\n")
+    blocks = [block.split("\n") for block in body.split("\n\n")]
+    for lines in blocks:  # the heading of a table before a row of another
+        if lines[0].strip().startswith(words):
+            return "\n".join(lines)
+    for lines in blocks:
         for i, line in enumerate(lines):
             if line.strip().startswith(words):
                 return "\n".join(lines[i:])
