@@ -2,8 +2,8 @@
 // moves at most 1.2 times the sectors that its words lie in.
 #include <algorithm>
 
-#include "transactions.hpp"
 #include "halo.hpp"
+#include "transactions.hpp"
 
 namespace {
 

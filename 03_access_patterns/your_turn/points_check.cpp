@@ -2,8 +2,8 @@
 // field lie in 4 sectors.
 #include <algorithm>
 
-#include "transactions.hpp"
 #include "points.hpp"
+#include "transactions.hpp"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // Checks sectors.cu by the model of 03_access_patterns/transactions.hpp.
-#include "transactions.hpp"
 #include "sectors.hpp"
+#include "transactions.hpp"
 
 void check_sectors(const Sectors& yours, const Sectors&) {
   your_turn::watch("five numbers");
