@@ -9,8 +9,8 @@
 //
 // Difficulty 1 of 5, about 15 minutes.
 //
-//   cmake -S 01_memory_model -B build/your_add -DEXERCISE=add
-//   cmake --build build/your_add && build/your_add/your_add
+//   cmake --build build/release --target your_add
+//   build/release/01_memory_model/your_add
 #include "add.hpp"
 
 namespace {

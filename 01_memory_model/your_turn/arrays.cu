@@ -13,8 +13,8 @@
 //
 // Difficulty 2 of 5, about 20 minutes.
 //
-//   cmake -S 01_memory_model -B build/your_arrays -DEXERCISE=arrays
-//   cmake --build build/your_arrays && build/your_arrays/your_arrays
+//   cmake --build build/release --target your_arrays
+//   build/release/01_memory_model/your_arrays
 #include "arrays.hpp"
 
 namespace {

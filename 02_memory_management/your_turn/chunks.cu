@@ -18,8 +18,8 @@
 //
 // Difficulty 2 of 5, about 15 minutes.
 //
-//   cmake -S 02_memory_management -B build/your_chunks -DEXERCISE=chunks
-//   cmake --build build/your_chunks && build/your_chunks/your_chunks
+//   cmake --build build/release --target your_chunks
+//   build/release/02_memory_management/your_chunks
 #include "chunks.hpp"
 
 #include <algorithm>

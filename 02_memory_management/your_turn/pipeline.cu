@@ -15,8 +15,8 @@
 //
 // Difficulty 3 of 5, about 25 minutes.
 //
-//   cmake -S 02_memory_management -B build/your_pipeline -DEXERCISE=pipeline
-//   cmake --build build/your_pipeline && build/your_pipeline/your_pipeline
+//   cmake --build build/release --target your_pipeline
+//   build/release/02_memory_management/your_pipeline
 #include "pipeline.hpp"
 
 #include <algorithm>

@@ -9,8 +9,8 @@
 //
 // Difficulty 2 of 5, about 15 minutes.
 //
-//   cmake -S 02_memory_management -B build/your_schedule -DEXERCISE=schedule
-//   cmake --build build/your_schedule && build/your_schedule/your_schedule
+//   cmake --build build/release --target your_schedule
+//   build/release/02_memory_management/your_schedule
 #include "schedule.hpp"
 
 namespace {

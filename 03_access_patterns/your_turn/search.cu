@@ -17,8 +17,8 @@
 //
 // Difficulty 1 of 5, about 10 minutes.
 //
-//   cmake -S 03_access_patterns -B build/your_search -DEXERCISE=search
-//   cmake --build build/your_search && build/your_search/your_search
+//   cmake --build build/release --target your_search
+//   build/release/03_access_patterns/your_search
 #include "search.hpp"
 
 namespace {

@@ -6,8 +6,8 @@
 //
 // Difficulty 1 of 5, about 5 minutes.
 //
-//   cmake -S 03_access_patterns -B build/your_sectors -DEXERCISE=sectors
-//   cmake --build build/your_sectors && build/your_sectors/your_sectors
+//   cmake --build build/release --target your_sectors
+//   build/release/03_access_patterns/your_sectors
 #include "sectors.hpp"
 
 namespace {

@@ -17,8 +17,8 @@
 //
 // Difficulty 2 of 5, about 10 minutes.
 //
-//   cmake -S 04_bandwidth -B build/your_diagnose -DEXERCISE=diagnose
-//   cmake --build build/your_diagnose && build/your_diagnose/your_diagnose
+//   cmake --build build/release --target your_diagnose
+//   build/release/04_bandwidth/your_diagnose
 #include "diagnose.hpp"
 
 namespace {

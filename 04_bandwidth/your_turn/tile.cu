@@ -17,8 +17,8 @@
 //
 // Difficulty 4 of 5, about 40 minutes.
 //
-//   cmake -S 04_bandwidth -B build/your_tile -DEXERCISE=tile
-//   cmake --build build/your_tile && build/your_tile/your_tile
+//   cmake --build build/release --target your_tile
+//   build/release/04_bandwidth/your_tile
 #include "tile.hpp"
 
 namespace {

@@ -10,8 +10,8 @@
 //
 // Difficulty 3 of 5, about 25 minutes.
 //
-//   cmake -S 04_bandwidth -B build/your_transpose -DEXERCISE=transpose
-//   cmake --build build/your_transpose && build/your_transpose/your_transpose
+//   cmake --build build/release --target your_transpose
+//   build/release/04_bandwidth/your_transpose
 #include "transpose.hpp"
 
 namespace {

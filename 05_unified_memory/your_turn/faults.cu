@@ -11,8 +11,8 @@
 //
 // Difficulty 3 of 5, about 15 minutes.
 //
-//   cmake -S 05_unified_memory -B build/your_faults -DEXERCISE=faults
-//   cmake --build build/your_faults && build/your_faults/your_faults
+//   cmake --build build/release --target your_faults
+//   build/release/05_unified_memory/your_faults
 #include "faults.hpp"
 
 namespace {

@@ -7,8 +7,8 @@
 //
 // Difficulty 1 of 5, about 5 minutes.
 //
-//   cmake -S 06_shared_reduce -B build/your_diverge -DEXERCISE=diverge
-//   cmake --build build/your_diverge && build/your_diverge/your_diverge
+//   cmake --build build/release --target your_diverge
+//   build/release/06_shared_reduce/your_diverge
 #include "diverge.hpp"
 
 namespace {

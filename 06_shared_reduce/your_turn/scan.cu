@@ -18,8 +18,8 @@
 //
 // Difficulty 3 of 5, about 20 minutes.
 //
-//   cmake -S 06_shared_reduce -B build/your_scan -DEXERCISE=scan
-//   cmake --build build/your_scan && build/your_scan/your_scan
+//   cmake --build build/release --target your_scan
+//   build/release/06_shared_reduce/your_scan
 #include "scan.hpp"
 
 namespace {

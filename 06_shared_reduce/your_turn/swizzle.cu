@@ -6,8 +6,8 @@
 //
 // Difficulty 4 of 5, about 25 minutes.
 //
-//   cmake -S 06_shared_reduce -B build/your_swizzle -DEXERCISE=swizzle
-//   cmake --build build/your_swizzle && build/your_swizzle/your_swizzle
+//   cmake --build build/release --target your_swizzle
+//   build/release/06_shared_reduce/your_swizzle
 #include "swizzle.hpp"
 
 namespace {

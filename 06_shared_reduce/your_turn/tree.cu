@@ -14,8 +14,8 @@
 //
 // Difficulty 3 of 5, about 25 minutes.
 //
-//   cmake -S 06_shared_reduce -B build/your_tree -DEXERCISE=tree
-//   cmake --build build/your_tree && build/your_tree/your_tree
+//   cmake --build build/release --target your_tree
+//   build/release/06_shared_reduce/your_tree
 #include "tree.hpp"
 
 namespace {

@@ -11,8 +11,8 @@
 //
 // Difficulty 2 of 5, about 20 minutes.
 //
-//   cmake -S 07_texture_readonly -B build/your_address -DEXERCISE=address
-//   cmake --build build/your_address && build/your_address/your_address
+//   cmake --build build/release --target your_address
+//   build/release/07_texture_readonly/your_address
 #include "address.hpp"
 
 #include <cmath>

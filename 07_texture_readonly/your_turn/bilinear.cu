@@ -9,8 +9,8 @@
 //
 // Difficulty 3 of 5, about 30 minutes.
 //
-//   cmake -S 07_texture_readonly -B build/your_bilinear -DEXERCISE=bilinear
-//   cmake --build build/your_bilinear && build/your_bilinear/your_bilinear
+//   cmake --build build/release --target your_bilinear
+//   build/release/07_texture_readonly/your_bilinear
 #include "bilinear.hpp"
 
 namespace {

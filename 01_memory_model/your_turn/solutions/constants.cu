@@ -7,8 +7,8 @@
 //
 // Difficulty 1 of 5, about 5 minutes.
 //
-//   cmake -S 01_memory_model -B build/your_constants -DEXERCISE=constants
-//   cmake --build build/your_constants && build/your_constants/your_constants
+//   cmake --build build/release --target your_constants
+//   build/release/01_memory_model/your_constants
 #include "constants.hpp"
 
 namespace {

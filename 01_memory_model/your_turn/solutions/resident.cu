@@ -11,8 +11,8 @@
 //
 // Difficulty 2 of 5, about 10 minutes.
 //
-//   cmake -S 01_memory_model -B build/your_resident -DEXERCISE=resident
-//   cmake --build build/your_resident && build/your_resident/your_resident
+//   cmake --build build/release --target your_resident
+//   build/release/01_memory_model/your_resident
 #include "resident.hpp"
 
 namespace {

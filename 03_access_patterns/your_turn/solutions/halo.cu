@@ -17,8 +17,8 @@
 //
 // Difficulty 4 of 5, about 30 minutes.
 //
-//   cmake -S 03_access_patterns -B build/your_halo -DEXERCISE=halo
-//   cmake --build build/your_halo && build/your_halo/your_halo
+//   cmake --build build/release --target your_halo
+//   build/release/03_access_patterns/your_halo
 #include "halo.hpp"
 
 namespace {

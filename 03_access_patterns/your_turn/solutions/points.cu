@@ -8,8 +8,8 @@
 //
 // Difficulty 2 of 5, about 15 minutes.
 //
-//   cmake -S 03_access_patterns -B build/your_points -DEXERCISE=points
-//   cmake --build build/your_points && build/your_points/your_points
+//   cmake --build build/release --target your_points
+//   build/release/03_access_patterns/your_points
 #include "points.hpp"
 
 namespace {

@@ -13,8 +13,8 @@
 //
 // Difficulty 2 of 5, about 10 minutes.
 //
-//   cmake -S 04_bandwidth -B build/your_flight -DEXERCISE=flight
-//   cmake --build build/your_flight && build/your_flight/your_flight
+//   cmake --build build/release --target your_flight
+//   build/release/04_bandwidth/your_flight
 #include "flight.hpp"
 
 namespace {

@@ -14,8 +14,8 @@
 //
 // Difficulty 2 of 5, about 10 minutes.
 //
-//   cmake -S 05_unified_memory -B build/your_advise -DEXERCISE=advise
-//   cmake --build build/your_advise && build/your_advise/your_advise
+//   cmake --build build/release --target your_advise
+//   build/release/05_unified_memory/your_advise
 #include "advise.hpp"
 
 namespace {

@@ -13,8 +13,8 @@
 //
 // Difficulty 2 of 5, about 15 minutes.
 //
-//   cmake -S 05_unified_memory -B build/your_pages -DEXERCISE=pages
-//   cmake --build build/your_pages && build/your_pages/your_pages
+//   cmake --build build/release --target your_pages
+//   build/release/05_unified_memory/your_pages
 #include "pages.hpp"
 
 namespace {

@@ -13,8 +13,8 @@
 //
 // Difficulty 2 of 5, about 15 minutes.
 //
-//   cmake -S 05_unified_memory -B build/your_prefetch -DEXERCISE=prefetch
-//   cmake --build build/your_prefetch && build/your_prefetch/your_prefetch
+//   cmake --build build/release --target your_prefetch
+//   build/release/05_unified_memory/your_prefetch
 #include "prefetch.hpp"
 
 namespace {

@@ -7,8 +7,8 @@
 //
 // Difficulty 1 of 5, about 10 minutes.
 //
-//   cmake -S 06_shared_reduce -B build/your_banks -DEXERCISE=banks
-//   cmake --build build/your_banks && build/your_banks/your_banks
+//   cmake --build build/release --target your_banks
+//   build/release/06_shared_reduce/your_banks
 #include "banks.hpp"
 
 namespace {

@@ -11,8 +11,8 @@
 //
 // Difficulty 4 of 5, about 40 minutes.
 //
-//   cmake -S 06_shared_reduce -B build/your_sum -DEXERCISE=sum
-//   cmake --build build/your_sum && build/your_sum/your_sum
+//   cmake --build build/release --target your_sum
+//   build/release/06_shared_reduce/your_sum
 #include "sum.hpp"
 
 namespace {

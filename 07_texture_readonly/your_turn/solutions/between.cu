@@ -7,8 +7,8 @@
 //
 // Difficulty 2 of 5, about 10 minutes.
 //
-//   cmake -S 07_texture_readonly -B build/your_between -DEXERCISE=between
-//   cmake --build build/your_between && build/your_between/your_between
+//   cmake --build build/release --target your_between
+//   build/release/07_texture_readonly/your_between
 #include "between.hpp"
 
 namespace {
