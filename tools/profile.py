@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Counts a topic's launches with Nsight Compute, beside what the program predicts: sectors per request of a warp.
+"""Counts a topic's launches with Nsight Compute, beside what the program predicts: sectors per request of a warp,
+and wavefronts of shared memory per block.
 
     tools/profile.py build/release/04_bandwidth/04_bandwidth [experiment ...]
 
@@ -16,7 +17,8 @@ import tempfile
 import results
 
 COUNTER = "l1tex__t_%s_pipe_lsu_mem_global_op_%s.sum"
-PREDICTED = {"load": "ld", "store": "st", "sectors/request": "ld"}  # a table's column: what it predicts
+WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_%s.sum"
+PREDICTED = {"load": "ld", "store": "st", "sectors/request": "ld", "wavefronts": "shared"}  # a table's column: what it predicts
 
 
 def lines_of(output):
@@ -26,15 +28,21 @@ def lines_of(output):
 
 
 def counted(rows):
-    """{(work, "ld" or "st"): sectors per request}, of all launches with that name."""
+    """{(work, "ld" or "st"): sectors per request, (work, "shared"): wavefronts per block}, of all launches with that name."""
     sums = {}
+
+    def add(work, what, count, of):
+        sum = sums.setdefault((work, what), [0, 0])
+        sum[0] += count
+        sum[1] += of
+
     for row in rows:
+        value = lambda name: float(row[name].replace(",", ""))
         work = row["Kernel Name"].rpartition("/")[0]  # "stride 1/read_stride(unsigned int *, ...)"
         for op in ("ld", "st"):
-            sums.setdefault((work, op), [0, 0])
-            for i, what in enumerate(("sectors", "requests")):
-                sums[work, op][i] += float(row[COUNTER % (what, op)].replace(",", ""))
-    return {key: sectors / requests for key, (sectors, requests) in sums.items() if requests}
+            add(work, op, value(COUNTER % ("sectors", op)), value(COUNTER % ("requests", op)))
+        add(work, "shared", value(WAVEFRONTS % "ld") + value(WAVEFRONTS % "st"), value("launch__grid_size"))
+    return {key: count / of for key, (count, of) in sums.items() if of}
 
 
 def compared(experiment, saved, counts):
@@ -52,7 +60,8 @@ def compared(experiment, saved, counts):
 def profile(program, experiment, folder):
     """Prints one experiment's counts; (how many were compared, how many differ)."""
     saved = os.path.join(folder, "saved.csv")
-    metrics = ",".join(COUNTER % (what, op) for what in ("sectors", "requests") for op in ("ld", "st"))
+    metrics = ",".join([COUNTER % (what, op) for what in ("sectors", "requests") for op in ("ld", "st")] +
+                       [WAVEFRONTS % op for op in ("ld", "st")] + ["launch__grid_size"])
     done = subprocess.run(["ncu", "--csv", "--page", "raw", "--clock-control", "none", "--nvtx", "--nvtx-include", "regex:.*/",
                            "--print-nvtx-rename", "kernel", "--metrics", metrics, program, experiment, "--quick", "--csv", saved],
                           text=True, capture_output=True)

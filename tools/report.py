@@ -14,14 +14,14 @@ STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 0 auto; padding: 1rem; }
 h2 { margin: 2.5rem 0 .5rem; border-bottom: 1px solid var(--line); }
 h3 { margin: 1.5rem 0 .3rem; font-size: 1rem; }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; margin-bottom: 1.2rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .15rem .6rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
+th, td { padding: .15rem .6rem; text-align: right; white-space: nowrap; vertical-align: bottom; border-bottom: 1px solid var(--line); }
 th:first-child, td:first-child { text-align: left; }
 .claims td, .claims th { text-align: left; white-space: normal; vertical-align: top; }
 td[style] { background: linear-gradient(to right, var(--bar) var(--share), transparent var(--share)); }
 .v { border-radius: .4rem; padding: 0 .4rem; border: 1px solid currentColor; white-space: nowrap; }
-.holds { color: #2a8a3e; } .no { color: #c0392b; } .open { color: #9a7b1c; }
+.holds { color: light-dark(#20732f, #6cc57c); } .no { color: light-dark(#b03024, #f08a7e); } .open { color: light-dark(#7d6314, #d8b94e); }
 """
 
 
@@ -61,7 +61,7 @@ def number_table(gpus, name, cells):
     columns = list(dict.fromkeys(column for _, column, _ in cells))
     most = {column: max(value for (_, c, _), value in cells.items() if c == column) for column in columns}
     of_gpu = {column: [g for g in gpus if any((row, column, g) in cells for row in rows)] for column in columns}
-    head = "".join('<th>%s</th>' % html.escape(column + (", " + gpu if len(gpus) > 1 else ""))
+    head = "".join("<th>%s%s</th>" % (html.escape(column), "<br><small>%s</small>" % html.escape(gpu) if len(gpus) > 1 else "")
                    for column in columns for gpu in of_gpu[column])
     body = ""
     for row in rows:
@@ -78,10 +78,11 @@ def number_table(gpus, name, cells):
 
 def page(files):
     """files: [(heading, rows)]"""
-    gpus = list(dict.fromkeys(results.gpu_of(heading) for heading, _ in files))
+    gpus_of = {}  # topic -> {gpu: True}, in the order of the files
     topics = {}  # topic -> experiment -> ({statement: ...}, {table: {(row, column, gpu): value}})
     for heading, rows in files:
         gpu, topic = results.gpu_of(heading), heading.split(" on ")[0]
+        gpus_of.setdefault(topic, {})[gpu] = True
         for experiment, table, row, column, value, low, high in rows:
             claims, tables = topics.setdefault(topic, {}).setdefault(experiment, ({}, {}))
             if table == "claim":
@@ -94,8 +95,8 @@ def page(files):
         for experiment, (claims, tables) in topics[topic].items():
             body += "<h3>%s</h3>" % html.escape(experiment)
             if claims:
-                body += claims_table(gpus, claims)
-            body += "".join(number_table(gpus, name, cells) for name, cells in tables.items())
+                body += claims_table(gpus_of[topic], claims)
+            body += "".join(number_table(gpus_of[topic], name, cells) for name, cells in tables.items())
     return ('<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
             "<title>CUDA memory, measured</title><style>%s</style></head><body>%s</body></html>\n" % (STYLE, body))
 

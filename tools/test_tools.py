@@ -67,7 +67,7 @@ class Report(InAFolder):
     def test_two_gpus_stand_side_by_side(self):
         other = SAVED.replace("<H200>", "T4").replace("4499", "300")
         text = report.page([results.read(self.file("x.csv", SAVED)), results.read(self.file("y.csv", other))])
-        self.assertIn("GB/s, NVIDIA T4", text)
+        self.assertIn("GB/s<br><small>NVIDIA T4</small>", text)
         self.assertLess(text.index(">4499<"), text.index(">300<"))
 
     def test_the_command_line(self):
@@ -79,11 +79,14 @@ class Report(InAFolder):
 class Profile(unittest.TestCase):
     def test_counts_are_summed_by_name_and_compared_by_row(self):
         names = [profile_tool.COUNTER % (what, op) for what in ("sectors", "requests") for op in ("ld", "st")]
+        names += [profile_tool.WAVEFRONTS % "ld", profile_tool.WAVEFRONTS % "st", "launch__grid_size"]
         head = ",".join('"%s"' % name for name in ["ID", "Kernel Name", *names])
-        ncu = "==PROF== x\n%s\n%s\n" % (head, ",".join('""' for _ in range(6)))
-        ncu += '"0","stride 1/read(int *)","1,024","0","256","0"\n"1","stride 1/read(int *)","1024","32","256","1"\n"2","other/x(int)","3","0","1","0"\n'
+        ncu = "==PROF== x\n%s\n%s\n" % (head, ",".join('""' for _ in range(9)))
+        ncu += '"0","stride 1/read(int *)","1,024","0","256","0","64","32","16"\n'
+        ncu += '"1","stride 1/read(int *)","1024","32","256","1","64","32","16"\n"2","other/x(int)","3","0","1","0","0","0","1"\n'
         counts = profile_tool.counted(profile_tool.lines_of(ncu))
-        self.assertEqual(counts, {("stride 1", "ld"): 4, ("stride 1", "st"): 32, ("other", "ld"): 3})
+        self.assertEqual(counts, {("stride 1", "ld"): 4, ("stride 1", "st"): 32, ("other", "ld"): 3,
+                                  ("stride 1", "shared"): 6, ("other", "shared"): 0})
         saved = [("stride", "t", "1", "sectors/request", 4.0, 4.0, 4.0), ("stride", "t", "other", "load", 5.0, 5.0, 5.0),
                  ("offset", "t", "1", "load", 9.0, 9.0, 9.0)]
         self.assertEqual(profile_tool.compared("stride", saved, counts),
