@@ -1,5 +1,7 @@
 #include "../../common/run.hpp"
 
+void divergence(Run&);
+void branches(Run&);
 void barriers(Run&);
 
 int main(int argc, char** argv) {
@@ -7,6 +9,8 @@ int main(int argc, char** argv) {
                    {"06_shared_reduce",
                     "divergence, bank conflicts, and a sum as fast as memory",
                     {
+                        {"divergence", divergence, "which lanes add in each step"},
+                        {"branches", branches, "1 to 32 long paths, in a warp and by warp"},
                         {"barriers", barriers, "what __syncthreads() protects, and what it costs"},
                     }});
 }
