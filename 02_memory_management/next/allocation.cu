@@ -1,0 +1,183 @@
+// allocation: what does it cost to take memory and to give it back? The wiki calls both expensive,
+// and says: reuse [LC 2]. Each iteration takes memory, sets some of it, waits, and gives it back.
+//
+// cudaMalloc maps memory in pieces of 2 MiB. cudaMallocAsync takes it from a pool, which returns
+// what is free whenever a stream is waited for, unless it is told to keep it. Look at the pool's
+// last row: what it gives back it must map again.
+//
+//   build/release/02_memory_management/02_memory_management allocation
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "../../common/arrays.cuh"
+#include "../../common/run.hpp"
+
+namespace {
+
+using Byte = unsigned char;
+constexpr size_t mib = 1 << 20;
+constexpr Byte mark = 0x5a;
+constexpr cudaStream_t stream = nullptr;  // the default stream
+
+// ---- an iteration ----
+
+/// Sets up to 4 KiB, and waits.
+void use(Byte* memory, size_t bytes) {
+  CUDA_CHECK(cudaMemsetAsync(memory, mark, std::min(bytes, size_t(4096)), stream));
+  CUDA_CHECK(cudaStreamSynchronize(stream));
+}
+
+void use_from_cuda_malloc(size_t bytes) {
+  Byte* memory = nullptr;
+  CUDA_CHECK(cudaMalloc(&memory, bytes));
+  use(memory, bytes);
+  CUDA_CHECK(cudaFree(memory));
+}
+
+void use_pinned(size_t bytes) {
+  Byte* memory = nullptr;
+  CUDA_CHECK(cudaMallocHost(&memory, bytes));
+  use(memory, bytes);
+  CUDA_CHECK(cudaFreeHost(memory));
+}
+
+void use_from_pool(size_t bytes) {
+  Byte* memory = nullptr;
+  CUDA_CHECK(cudaMallocAsync(&memory, bytes, stream));
+  use(memory, bytes);
+  CUDA_CHECK(cudaFreeAsync(memory, stream));
+  CUDA_CHECK(cudaStreamSynchronize(stream));  // here the pool returns what it does not keep
+}
+
+bool there_are_pools() {
+  int device = 0, pools = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, device));
+  return pools != 0;
+}
+
+/// How many free bytes the device's pool keeps: 0 unless a program says more.
+void let_pool_keep(uint64_t bytes) {
+  int device = 0;
+  cudaMemPool_t pool = nullptr;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetDefaultMemPool(&pool, device));
+  CUDA_CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &bytes));
+}
+
+// ---- the experiment ----
+
+constexpr size_t most_pinned = 16 * mib;  // pinning more takes long, and says nothing new
+
+void compare_sizes(Run& run, const std::vector<size_t>& sizes) {
+  Timer timer = run.timer;
+  timer.rounds = 12;
+  const auto iteration = [](const char* name, const std::function<void()>& work) {
+    return Benchmark{.name = name, .work = work, .on_host = true};
+  };
+  Table table("us per iteration",
+              {"reused", "cudaMalloc", "pool", "pool that keeps", "cudaMallocHost"});
+  for (const size_t n : sizes) {
+    const DeviceBuffer<Byte> kept(n);
+    std::vector<Benchmark> benchmarks = {iteration("reused", [&kept, n] { use(kept, n); }),
+                                         iteration("cudaMalloc", [n] { use_from_cuda_malloc(n); })};
+    if (n <= most_pinned) benchmarks.push_back(iteration("cudaMallocHost", [n] { use_pinned(n); }));
+    if (there_are_pools()) benchmarks.push_back(iteration("pool", [n] { use_from_pool(n); }));
+    const Timings timed = timer.interleaved(benchmarks);
+    const auto us = [&timed](const char* name) { return Cell(timed[name].us_interval()); };
+    Cell keeping = "no pools";
+    if (there_are_pools()) {
+      let_pool_keep(UINT64_MAX);
+      keeping = timer.alone(benchmarks.back()).us_interval();
+      let_pool_keep(0);
+    }
+    table.row(bytes_text(double(n)),
+              {us("reused"), us("cudaMalloc"), there_are_pools() ? us("pool") : Cell("no pools"),
+               keeping, n <= most_pinned ? us("cudaMallocHost") : Cell("-")});
+  }
+  run.print(table);
+  run.note("pool: it gives what is free back to the system at each wait, and must map it again");
+  run.note("-: not measured, pinning takes too long");
+}
+
+/// Memory is given back while 100 uses of it are queued. cudaFree waits until they have ended.
+/// cudaFreeAsync joins the queue behind them, and the host goes on.
+void give_back_in_use(Run& run) {
+  constexpr size_t n = 64 * mib;
+  Byte* memory = nullptr;
+  Table table("given back in use", {"us", "spread"});
+  const auto add_row = [&](const char* name, const auto& take, const auto& give_back) {
+    const auto take_and_use = [&] {
+      CUDA_CHECK(cudaDeviceSynchronize());  // cudaFreeAsync has left work in the queue
+      take();
+      for (int i = 0; i < 100; ++i) CUDA_CHECK(cudaMemsetAsync(memory, mark, n, stream));
+    };
+    const Times times =
+        run.timer.alone({.name = name, .work = give_back, .on_host = true, .before = take_and_use});
+    table.row(name, {1e3 * times.median(), percent(times.spread())});
+  };
+  add_row(
+      "cudaFree", [&] { CUDA_CHECK(cudaMalloc(&memory, n)); },
+      [&] { CUDA_CHECK(cudaFree(memory)); });
+  if (there_are_pools())
+    add_row(
+        "cudaFreeAsync", [&] { CUDA_CHECK(cudaMallocAsync(&memory, n, stream)); },
+        [&] { CUDA_CHECK(cudaFreeAsync(memory, stream)); });
+  CUDA_CHECK(cudaMalloc(&memory, n));
+  add_row(
+      "only waiting", [] {}, [] { CUDA_CHECK(cudaStreamSynchronize(stream)); });
+  CUDA_CHECK(cudaFree(memory));
+  run.print(table);
+}
+
+void set_memory(Run& run, const std::vector<size_t>& sizes) {
+  Table table("cudaMemset", {"us", "GB/s", "spread"});
+  for (const size_t n : sizes) {
+    const GuardedBuffer<Byte> out(n);
+    const Times times = run.timer.alone(
+        {.name = "cudaMemset",
+         .work = [&out] { CUDA_CHECK(cudaMemsetAsync(out, mark, out.size(), stream)); },
+         .check = equals(out, [] __device__(size_t) { return mark; })});
+    table.row(bytes_text(n), {1e3 * times.median(), times.gbs(double(n)), percent(times.spread())});
+  }
+  run.print(table);
+}
+
+void judge_reuse(Run& run) {
+  const Timings timed = run.timer.with_fresh_memory([](const Timer::Measure& time) {
+    // All of a piece: of half a one cudaMalloc would take the rest, and map nothing.
+    const DeviceBuffer<Byte> kept(2 * mib);
+    time({{.name = "cudaMalloc and cudaFree",
+           .work = [] { use_from_cuda_malloc(mib); },
+           .on_host = true},
+          {.name = "reuse", .work = [&kept] { use(kept, mib); }, .on_host = true}});
+  });
+  run.claim({"02.1", "allocation is expensive: reuse", "expensive, no figure, the wiki"}, beats(),
+            timed, "cudaMalloc and cudaFree", "reuse");
+}
+
+}  // namespace
+
+void allocation(Run& run) {
+  const size_t largest = run.fitting((run.quick ? 256 : 1024) * mib, 2);
+  run.title("an iteration takes memory, sets up to 4 KiB of it, waits, and gives it back");
+  const std::vector<size_t> sizes = {256, mib, 16 * mib, 64 * mib, largest};
+  compare_sizes(run, sizes);
+  give_back_in_use(run);
+  set_memory(run, sizes);
+  judge_reuse(run);
+}
+
+TEST_CASE("allocation: an iteration sets what it should, and nothing behind it") {
+  if (skip_without_gpu()) return;
+  for (const size_t n : {1, 255, 4095, 4096, 5000}) {
+    CAPTURE(n);
+    const GuardedBuffer<Byte> memory(n);  // 0xff
+    use(memory, n);
+    const size_t set = std::min(n, size_t(4096));
+    CHECK(find_mismatch(memory, [=] __device__(size_t i) { return i < set ? mark : Byte(0xff); }) ==
+          "");
+  }
+}

@@ -1,0 +1,27 @@
+#include "../../common/run.hpp"
+
+void transfer(Run&);
+void allocation(Run&);
+void batching(Run&);
+void keep_on_device(Run&);
+void zero_copy(Run&);
+void pitch(Run&);
+void overlap(Run&);
+void peer(Run&);
+
+int main(int argc, char** argv) {
+  return run_topic(
+      argc, argv,
+      {"02_memory_management",
+       "taking memory, and carrying bytes to the card and back",
+       {
+           {"transfer", transfer, "copies from and to each kind of host memory"},
+           {"allocation", allocation, "taking memory in the loop, reusing it, a pool"},
+           {"batching", batching, "many small copies, one large one, a batch"},
+           {"keep_on_device", keep_on_device, "a step that the host does better, but for the way"},
+           {"zero_copy", zero_copy, "kernels that work in the host's memory"},
+           {"pitch", pitch, "rows that begin on 512 bytes, and rows that do not"},
+           {"overlap", overlap, "copies and kernels at the same time, in streams"},
+           {"peer", peer, "from one card to another"},
+       }});
+}
