@@ -42,15 +42,15 @@ struct Addition {
 };
 
 /// What thread `tid` of a block of n does in the step with stride s.
-inline Addition addition(Order rule, unsigned s, unsigned tid, unsigned n) {
-  if (rule == Order::modulo) return {tid % (2 * s) == 0, tid, tid + s};
-  if (rule == Order::strided) return {2 * s * tid < n, 2 * s * tid, 2 * s * tid + s};
+inline Addition addition(Order order, unsigned s, unsigned tid, unsigned n) {
+  if (order == Order::modulo) return {tid % (2 * s) == 0, tid, tid + s};
+  if (order == Order::strided) return {2 * s * tid < n, 2 * s * tid, 2 * s * tid + s};
   return {tid < s, tid, tid + s};
 }
 
 /// The stride of step k, from 0, of a block of n threads.
-inline unsigned stride_of(Order rule, unsigned k, unsigned n) {
-  return rule == Order::descending ? n >> (k + 1) : 1u << k;
+inline unsigned stride_of(Order order, unsigned k, unsigned n) {
+  return order == Order::descending ? n >> (k + 1) : 1u << k;
 }
 
 /// What a step does to the banks: wavefronts of all warps, and the worst of them ("2-way").
@@ -61,12 +61,12 @@ struct Step {
 /// The step with stride s by a block of n threads: each warp in which a thread adds loads the left
 /// words and the right ones, and stores the left. place(i): where word i lies (elsewhere if padded).
 template <class Place>
-Step step_wavefronts(Order rule, unsigned s, unsigned n, Place place) {
+Step step_wavefronts(Order order, unsigned s, unsigned n, Place place) {
   Step all;
   for (unsigned first = 0; first < n; first += 32) {
     const auto word = [&](unsigned Addition::*side) {
       return wavefronts(4, [&](unsigned lane) {
-        const Addition a = addition(rule, s, first + lane, n);
+        const Addition a = addition(order, s, first + lane, n);
         return first + lane < n && a.active ? long(place(a.*side)) : idle;
       });
     };
@@ -76,6 +76,6 @@ Step step_wavefronts(Order rule, unsigned s, unsigned n, Place place) {
   }
   return all;
 }
-inline Step step_wavefronts(Order rule, unsigned s, unsigned n) {
-  return step_wavefronts(rule, s, n, [](unsigned i) { return i; });
+inline Step step_wavefronts(Order order, unsigned s, unsigned n) {
+  return step_wavefronts(order, s, n, [](unsigned i) { return i; });
 }

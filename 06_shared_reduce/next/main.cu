@@ -3,14 +3,18 @@
 void divergence(Run&);
 void branches(Run&);
 void barriers(Run&);
+void banks(Run&);
+void banks_steps(Run&);
 
 int main(int argc, char** argv) {
-  return run_topic(argc, argv,
-                   {"06_shared_reduce",
-                    "divergence, bank conflicts, and a sum as fast as memory",
-                    {
-                        {"divergence", divergence, "which lanes add in each step"},
-                        {"branches", branches, "1 to 32 long paths, in a warp and by warp"},
-                        {"barriers", barriers, "what __syncthreads() protects, and what it costs"},
-                    }});
+  return run_topic(
+      argc, argv,
+      {"06_shared_reduce",
+       "divergence, bank conflicts, and a sum as fast as memory",
+       {
+           {"divergence", divergence, "which lanes add in each step"},
+           {"branches", branches, "1 to 32 long paths, in a warp and by warp"},
+           {"barriers", barriers, "what __syncthreads() protects, and what it costs"},
+           {"banks", banks, "bank conflicts: of a sum's steps, of strides, of a tile", banks_steps},
+       }});
 }
