@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
            {"barriers", barriers, "what __syncthreads() protects, and what it costs"},
            {"banks", banks, "bank conflicts: of a sum's steps, of strides, of a tile", banks_steps},
            {"shared_size", shared_size,
-            "resident blocks, warps and bandwidth over shared bytes per block"},
+            "resident blocks over the shared memory that each asks for"},
            {"small_matrices", small_matrices,
             "many small matrices inverted in registers, beside the library"},
        }});
