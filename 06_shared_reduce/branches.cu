@@ -1,27 +1,28 @@
-// branches: "If branches such as if-else exist, threads execute all branches", says the guide of a
-// warp [KP]. Its own reductions hardly show that: an `if` around one addition compiles to
-// instructions that some lanes sit out, not to a branch. Here each path is a loop of its own, and
-// an array tells each thread its path. Two things to look at:
-//   - The time when the lanes of a warp take 2, 4 ... 32 paths.
-//   - The time when whole warps are assigned to the same paths, as many threads to each.
+// branches: what do the branches of a warp cost? "If branches such as if-else exist, threads execute
+// all branches", says the guide of a warp; "if all threads can go to the same branch, the efficiency
+// should be improved" [KP]. Its own reductions hardly show that: an `if` around one addition becomes
+// no branch, but instructions that some lanes sit out. Here each path is a long loop of its own, and
+// an array tells each thread its path.
 //
-//   cmake -S 06_shared_reduce -B build/branches -DEXPERIMENTS=branches
-//   cmake --build build/branches && build/branches/06_shared_reduce branches
+// Look at 2, 4 ... 32 paths in a warp, and at the same paths given to whole warps: each path has as
+// many threads as before. In the last row paths are not equally long: their sum decides, too.
 //
-//   1  take_paths  thread i takes path_of[i], one of 32
-#include "../framework/common/checked.cuh"
-#include "../framework/common/experiment.hpp"
+//   build/release/06_shared_reduce/06_shared_reduce branches
+//
+//   1  take_paths  thread i takes path path_of[i], one of 32
+#include <doctest/doctest.h>
 
-using namespace samples;
+#include <list>
+#include <set>
+
+#include "../common/arrays.cuh"
+#include "../common/run.hpp"
 
 namespace {
 
-constexpr unsigned most_paths = 32;      // one for each lane
-constexpr unsigned block_threads = 256;  // divides what any multiprocessor has room for
+constexpr unsigned most_paths = 32;  // one for each lane
+constexpr unsigned block_threads = 256;
 
-// ---- kernel ----
-
-// [path]
 // A path is a loop with numbers of its own, so that no two paths share an instruction.
 template <unsigned number>
 __device__ unsigned path(unsigned x, unsigned turns) {
@@ -29,9 +30,7 @@ __device__ unsigned path(unsigned x, unsigned turns) {
   for (unsigned turn = 0; turn < turns; ++turn) x = x * (8 * number + 5) + (2 * number + 1);
   return x;
 }
-// [/path]
 
-// [take_paths]
 // A warp whose lanes agree jumps over all paths but theirs. One whose lanes do not takes every path
 // that any of them takes, one after the other; the other lanes sit it out.
 __global__ void take_paths(unsigned* out, const unsigned* in, const unsigned* path_of,
@@ -75,213 +74,154 @@ __global__ void take_paths(unsigned* out, const unsigned* in, const unsigned* pa
   if (number == 31) x = path<31>(x, turns);
   out[i] = x;  // here the lanes are together again
 }
-// [/take_paths]
 
-// ---- the rows: how paths are assigned ----
-
-/// To neighbouring threads in turn, or to neighbouring warps. Either way each path has as many
-/// threads.
-enum class Assigned { to_threads, to_warps };
-
-/// The path of thread i.
-struct PathAt {
-  Assigned assigned;
+/// How paths are given to threads: to neighbouring threads in turn, or to neighbouring warps. Either
+/// way each path has as many threads.
+struct Row {
   unsigned paths;
+  bool by_warp = false;
+  bool longer = false;  ///< path p has p + 1 quarters of a path's turns, instead of all of them
 
-  __host__ __device__ unsigned operator()(size_t i) const {
-    return unsigned(assigned == Assigned::to_threads ? i : i / 32) % paths;
+  std::string name() const {
+    if (paths == 1) return "one path";
+    return std::to_string(paths) + (by_warp ? " by warp" : " in a warp") +
+           (longer ? ", ever longer" : "");
+  }
+  __host__ __device__ unsigned path_of(size_t thread) const {
+    return unsigned(by_warp ? thread / 32 : thread) % paths;
+  }
+  unsigned turns_of(unsigned path, unsigned whole) const {
+    return longer ? whole / 4 * (path + 1) : whole;
   }
 };
+constexpr Row one_path{1};
+constexpr Row rows[] = {one_path,  {2},       {4},       {8},        {16},       {32},
+                        {2, true}, {4, true}, {8, true}, {16, true}, {32, true}, {8, false, true}};
 
-struct Kind {
-  const char *key, *words;
-  Assigned assigned;
-  bool longer = false;  ///< path p has p + 1 quarters of a path's turns, instead of all of them
-};
-constexpr Kind kinds[] = {
-    {"one_path", "path", Assigned::to_threads},
-    {"in_a_warp", "in a warp", Assigned::to_threads},
-    {"aligned_to_warps", "aligned to warps", Assigned::to_warps},
-    {"longer_in_a_warp", "in a warp, ever longer", Assigned::to_threads, true}};
-const Ref one_path{"one_path", 1};
-constexpr unsigned widths[] = {2, 4, 8, 16, 32};  // paths
-
-std::vector<Ref> all_rows() {
-  std::vector<Ref> all{one_path};
-  for (const Kind& kind : kinds)
-    for (const unsigned paths : widths)
-      if (kind.key != one_path.key && !(kind.longer && paths > 8))
-        all.push_back({kind.key, double(paths)});
-  return all;
-}
-
-PathAt path_at(const Ref& row) { return {with_key(kinds, row)->assigned, unsigned(row.at)}; }
-
-/// Turns of each path of a row, where a whole path has so many.
-std::vector<unsigned> turns_of(const Ref& row, unsigned whole) {
-  std::vector<unsigned> turns(most_paths);
-  for (unsigned p = 0; p < most_paths; ++p)
-    turns[p] = with_key(kinds, row)->longer ? whole / 4 * (p + 1) : whole;
+/// The prediction: a warp makes the turns of each path that any of its lanes takes, one path after
+/// the other. (All warps of a row make as many.)
+unsigned turns_of_warp(const Row& row, unsigned whole) {
+  std::set<unsigned> taken;
+  for (unsigned lane = 0; lane < 32; ++lane) taken.insert(row.path_of(lane));
+  unsigned turns = 0;
+  for (const unsigned p : taken) turns += row.turns_of(p, whole);
   return turns;
 }
 
-// ---- what is right ----
-
-/// x -> factor * x + addend, modulo 2^32.
-struct Step {
-  unsigned factor, addend;
-
-  __host__ __device__ unsigned of(unsigned x) const { return factor * x + addend; }
-  /// This step, then the other.
-  Step then(Step next) const { return {next.factor * factor, next.of(addend)}; }
-};
-
-/// Many turns of a path are one step, found by doubling: not by making them.
-Step steps_of(unsigned number, unsigned turns) {
-  Step all{1, 0};
-  for (Step some{8 * number + 5, 2 * number + 1}; turns; turns /= 2, some = some.then(some))
-    if (turns % 2) all = all.then(some);
-  return all;
+/// What a thread finds at the end of its path.
+__host__ __device__ unsigned end_of_path(unsigned x, unsigned number, unsigned turns) {
+  for (unsigned turn = 0; turn < turns; ++turn) x = x * (8 * number + 5) + (2 * number + 1);
+  return x;
 }
 
-struct WordAt {
-  __host__ __device__ unsigned operator()(size_t i) const { return scrambled(i); }
-};
-
-/// What thread i must find at the end of its path.
-struct IsEndOfPath {
-  PathAt path;
-  Step whole_path[most_paths];
-
-  __device__ bool operator()(size_t i, unsigned found) const {
-    return found == whole_path[path(i)].of(WordAt{}(i));
-  }
-};
-
-/// Threads, their words and their paths.
+/// Threads with their words, their paths, and the turns of each path.
 struct Work {
-  DeviceBuffer<unsigned> in, path_of, turns;
-  Output<unsigned> out;
-  IsEndOfPath right;
-
-  Work(const Ref& row, size_t threads, unsigned whole)
-      : in(filled<unsigned>(threads, WordAt{})),
-        path_of(filled<unsigned>(threads, path_at(row))),
-        turns(turns_of(row, whole)),
-        out(threads),
-        right{path_at(row), {}} {
-    for (unsigned p = 0; p < most_paths; ++p)
-      right.whole_path[p] = steps_of(p, turns_of(row, whole)[p]);
-  }
+  Row row;
+  DeviceBuffer<unsigned> in, path_of, turns_of;
+  GuardedBuffer<unsigned> out;
 };
 
-Task task_of(const Shared<Work>& work, const Ref& row) {
-  const unsigned n = unsigned(work->out.size());
-  const auto launch = [work, n] {
-    take_paths<<<(n + block_threads - 1) / block_threads, block_threads>>>(
-        work->out.data(), work->in.data(), work->path_of.data(), work->turns.data(), n);
+Work work_of(const Row& row, size_t threads, unsigned whole) {
+  std::vector<unsigned> turns;
+  for (unsigned p = 0; p < most_paths; ++p) turns.push_back(row.turns_of(p, whole));
+  const auto word = [] __device__(size_t i) { return hash(i); };
+  const auto number = [row] __device__(size_t i) { return row.path_of(i); };
+  return {row, filled<unsigned>(threads, word), filled<unsigned>(threads, number),
+          DeviceBuffer<unsigned>(turns), GuardedBuffer<unsigned>(threads)};
+}
+
+Benchmark benchmark_of(const Work& w) {
+  const auto work = [&w] {
+    const unsigned n = unsigned(w.out.size());
+    take_paths<<<(n + block_threads - 1) / block_threads, block_threads>>>(w.out, w.in, w.path_of,
+                                                                           w.turns_of, n);
   };
-  return {text(row), launch, work->out.check(work->right)};
-}
-
-// ---- prediction ----
-
-/// Turns that a warp makes: those of each path that any of its lanes takes, added up.
-double turns_of_warp(const Ref& row, const std::vector<unsigned>& turns, unsigned warp) {
-  bool taken[most_paths] = {};
-  for (unsigned lane = 0; lane < 32; ++lane) taken[path_at(row)(32 * warp + lane)] = true;
-  double sum = 0;
-  for (unsigned p = 0; p < most_paths; ++p) sum += taken[p] ? turns[p] : 0;
-  return sum;
-}
-
-/// Time over that of one path: the turns that warps make, on average, since all of them issue their
-/// instructions to the same multiprocessors. Every 32 warps are like the 32 before them.
-double predicted_paths(const Ref& row, unsigned whole) {
-  double sum = 0;
-  for (unsigned warp = 0; warp < 32; ++warp) sum += turns_of_warp(row, turns_of(row, whole), warp);
-  return sum / 32 / whole;
-}
-
-// ---- the experiment ----
-
-/// As many as are resident. Without a GPU: the paths that warps take are the same for any number.
-size_t threads_of(const Run& run) {
-  if (!run.device) return 2048;
-  const cudaDeviceProp& prop = run.device->prop;
-  return size_t(prop.multiProcessorCount) * size_t(prop.maxThreadsPerMultiProcessor);
-}
-
-void run_branches(const Run& run) {
-  const size_t threads = threads_of(run);
-  const unsigned turns = run.quick ? 1024 : 4096;
-  run.report.begin("branches", std::to_string(threads) +
-                                   " threads, all resident, each on a path of " +
-                                   std::to_string(turns) + " turns");
-  Sheet sheet(run, "paths",
-              {number(predicted("sum of the paths", "paths a warp takes", "paths", 2),
-                      [=](const Row& row) { return predicted_paths(row.ref, turns); }),
-               milliseconds(3),
-               spread(),
-               {shown("of one"), {}, {}, [&run](const Row&, const Statistics& ms) {
-                  return factor_text(ms.median / (*run.results)(one_path).time.ms.median);
-                }}});
-  for (const Ref& ref : all_rows())
-    sheet.add({.ref = ref,
-               .words = at_text(ref) + " " + with_key(kinds, ref)->words,
-               .calibrates = same(ref, one_path)});
-  sheet.measure(Timing::in_turn, [&](const Row& row) {
-    return task_of(Shared{Work(row.ref, threads, turns)}, row.ref);
-  });
-  const double one_ms = sheet.ms(one_path);
-  sheet.predict([&](const Row& row) { return predicted_paths(row.ref, turns) * one_ms; });
-  sheet.print({"ever longer: path p has p + 1 quarters of a path"});
-}
-
-// ---- what it declares ----
-
-/// (Aligned paths take up to 8% longer than one, though their loops have as many instructions. Why
-/// was not found out.)
-std::vector<Claim> claims(const Run& run) {
-  Claim sum{.part = {"06.4a", "a warp executes all branches: k paths in it take as long as k",
-                     "no figure", "vendor's guide"},
-            .rule = about(1)};
-  Claim aligned{.part = {"06.4b", "paths that are aligned to warps take as long as one",
-                         "no figure", "vendor's guide"},
-                .rule = costs_as_much()};
-  for (const unsigned paths : widths) {
-    sum.pairs.push_back({.slow = {"in_a_warp", double(paths)},
-                         .fast = one_path,
-                         .works = 1.0 / paths,
-                         .per = "path"});
-    aligned.pairs.push_back({.slow = {"aligned_to_warps", double(paths)}, .fast = one_path});
-  }
-  const Interval most = ratio_of(run, {.slow = {"in_a_warp", most_paths}, .fast = one_path});
-  if (most.measured())
-    sum.here = "per path; 32 take " + factor_text(most.value) + " the time of one";
-  return {sum, aligned};
-}
-
-Needs needs(const Run& run) {
-  return {.allocated = 3.0 * 4 * double(threads_of(run) * all_rows().size())};
-}
-
-std::vector<Checked> tasks(size_t n) {
-  std::vector<Checked> all;
-  for (const Ref& row : all_rows()) {
-    const Shared work{Work(row, n, 20)};
-    all.push_back(
-        {.task = task_of(work, row), .elements = n, .change_one = [work] { work->out.change(0); }});
-  }
-  return all;
+  const auto right = [row = w.row, turns = w.turns_of.data()] __device__(size_t i) {
+    const unsigned number = row.path_of(i);
+    return end_of_path(hash(i), number, turns[number]);
+  };
+  return {w.row.name(), work, equals(w.out, right)};
 }
 
 }  // namespace
 
-extern const Experiment branches_experiment{
-    .name = "branches",
-    .about = "1 to 32 paths of real work, in a warp and aligned to warps",
-    .run = run_branches,
-    .claims = claims,
-    .needs = needs,
-    .tasks = tasks};
+void branches(Run& run) {
+  const size_t threads = size_t(run.resident_blocks(block_threads)) * block_threads;
+  const unsigned turns = run.quick ? 1024 : 4096;
+  run.title(std::to_string(threads) + " threads, all resident, each on a path of " +
+            std::to_string(turns) + " turns");
+  std::list<Work> works;
+  std::vector<Benchmark> benchmarks;
+  for (const Row& row : rows) {
+    works.push_back(work_of(row, threads, turns));
+    benchmarks.push_back(benchmark_of(works.back()));
+  }
+  const Timings timed = run.timer.interleaved(benchmarks);
+
+  const Times& one = timed[one_path.name()];
+  Table table("paths", {"predicted ms", "ms", "spread", "times one path"});
+  for (const Row& row : rows) {
+    const Times& times = timed[row.name()];
+    const double predicted = one.median() * turns_of_warp(row, turns) / turns;
+    table.row(row.name(), {row.paths == 1 ? Cell("") : Cell(predicted), times.ms_interval(),
+                           percent(times.spread()), times.median() / one.median()});
+  }
+  run.print(table);
+  run.note(
+      "predicted: the sum of the paths that a warp takes; ever longer: 1/4, 2/4 ... 8/4 of a path");
+  run.note("not explained: paths by warp take a little longer than one path, with as many turns");
+
+  std::vector<Interval> of_one, of_aligned;
+  for (const unsigned paths : {2, 4, 8, 16, 32}) {
+    const Times& in_a_warp = timed[Row{paths}.name()];
+    const Interval all = ratio(in_a_warp, one);
+    of_one.push_back({all.value / paths, all.low / paths, all.high / paths});
+    of_aligned.push_back(ratio(in_a_warp, timed[Row{paths, true}.name()]));
+  }
+  run.claim_each({.id = "06.4a",
+                  .statement = "a warp executes all branches: k paths take k times as long",
+                  .source = "the guide, no figure"},
+                 about(1), of_one, "time of k paths / k times that of one");
+  run.claim_each({.id = "06.4b",
+                  .statement = "it is faster if all threads of a warp go to the same branch",
+                  .source = "the guide, no figure"},
+                 beats(), of_aligned, "2 to 32 paths in a warp / by warp");
+}
+
+TEST_CASE("branches: each path has as many threads, in a warp and by warp") {
+  for (const Row& row : rows) {
+    CAPTURE(row.name());
+    std::vector<unsigned> threads(row.paths, 0);
+    for (unsigned i = 0; i < 32 * most_paths; ++i) ++threads.at(row.path_of(i));
+    CHECK(threads == std::vector<unsigned>(row.paths, 32 * most_paths / row.paths));
+  }
+  CHECK(Row{4}.path_of(38) == 2);
+  CHECK(Row{4, true}.path_of(38) == 1);  // of warp 1
+}
+
+TEST_CASE("branches: turns of a warp, by hand") {
+  CHECK(turns_of_warp({1}, 1024) == 1024);
+  CHECK(turns_of_warp({2}, 1024) == 2048);
+  CHECK(turns_of_warp({32}, 1024) == 32768);
+  CHECK(turns_of_warp({32, true}, 1024) == 1024);
+  CHECK(turns_of_warp({8, false, true}, 1024) == 9 * 1024);  // (1 + 2 + ... + 8) / 4
+  CHECK(end_of_path(7, 1, 2) == 13 * (13 * 7 + 3) + 3);
+  CHECK(end_of_path(7, 31, 0) == 7);
+}
+
+TEST_CASE("branches: all paths are right at awkward sizes, and a thread on another's is noticed") {
+  if (skip_without_gpu()) return;
+  for (const unsigned threads : {1, 31, 33, 257, 1009, 65537})
+    for (const Row& row : rows) {
+      CAPTURE(threads);
+      CAPTURE(row.name());
+      const Work work = work_of(row, threads, 20);
+      CHECK_NOTHROW(require_right(benchmark_of(work)));
+      std::vector<unsigned> paths = work.path_of.to_host();
+      unsigned& changed = paths[threads / 2];
+      changed = (changed + 1) % most_paths;
+      CUDA_CHECK(
+          cudaMemcpy(work.path_of, paths.data(), work.path_of.bytes(), cudaMemcpyHostToDevice));
+      CHECK_THROWS_AS(require_right(benchmark_of(work)), WrongResult);
+    }
+}

@@ -15,8 +15,8 @@
 
 #include <numeric>
 
-#include "../../common/arrays.cuh"
-#include "../../common/run.hpp"
+#include "../common/arrays.cuh"
+#include "../common/run.hpp"
 #include "banks.hpp"
 
 namespace {
