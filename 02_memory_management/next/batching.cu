@@ -3,8 +3,8 @@
 // thread of the host packs them. Since CUDA 12.8 the runtime also takes a list of copies in one
 // call.
 //
-// The bytes take their time once, and each further copy adds its own cost, whatever it carries. Look
-// at how small arrays must be before packing them pays.
+// The bytes take their time once, and each further copy adds its own cost, whatever it carries.
+// Look at how small arrays must be before packing them pays.
 //
 //   build/release/02_memory_management/02_memory_management batching
 #include <doctest/doctest.h>

@@ -1,0 +1,362 @@
+// keep_on_device: what is worth carrying? The guide leaves a step with little parallelism on the
+// GPU, if its data would have to travel to the host and back [KP]. The study finds that work of few
+// operations per word is not worth carrying to the card: the way there and back costs what the
+// fast memory gains [BW].
+//
+// Look at the step's smallest size: a way there and back costs more than a kernel. Then compare the
+// parts of the carried addition: nearly all of it is the way.
+//
+//   build/release/02_memory_management/02_memory_management keep_on_device
+//
+//   1  step_by_block  1024 chains, in each of which a word needs the one before
+//   2  add_to_each    one operation per word
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <memory>
+#include <numeric>
+#include <thread>
+
+#include "../../common/arrays.cuh"
+#include "../../common/run.hpp"
+
+namespace {
+
+constexpr size_t kib = 1024, mib = 1024 * kib;
+constexpr unsigned chains = 1024;     // as many as a block has threads
+constexpr unsigned factor = 1664525;  // of a step: x = factor * (x before) + x, modulo 2^32
+
+// ---- kernels ----
+
+// One block: thread t has the chain of the words t, t + 1024, t + 2048 ... A warp reads and writes
+// 32 neighbours. Only the multiplication waits for the word before; eight loads are in flight.
+__global__ void __launch_bounds__(chains) step_by_block(unsigned* x, size_t n) {
+  unsigned last = 0;
+  size_t i = threadIdx.x;
+  for (; i + 7 * chains < n; i += 8 * chains) {
+    unsigned b[8];
+#pragma unroll
+    for (int k = 0; k < 8; ++k) b[k] = x[i + k * chains];  // load eight
+#pragma unroll
+    for (int k = 0; k < 8; ++k) {  // step eight times
+      last = factor * last + b[k];
+      x[i + k * chains] = last;
+    }
+  }
+  for (; i < n; i += chains) {  // what is left, one at a time
+    last = factor * last + x[i];
+    x[i] = last;
+  }
+}
+
+// Each warp reads 32 neighbouring words and writes 32: one operation for eight bytes.
+__global__ void add_to_each(unsigned* out, const unsigned* in, size_t n) {
+  const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  if (i < n) out[i] = in[i] + 1;
+}
+
+// ---- the host ----
+
+/// Pinned memory, which copy engines reach by themselves.
+class Pinned {
+ public:
+  explicit Pinned(size_t words) { CUDA_CHECK(cudaMallocHost(&data_, 4 * words)); }
+  Pinned(const Pinned&) = delete;
+  ~Pinned() { cudaFreeHost(data_); }
+  operator unsigned*() const { return data_; }
+
+ private:
+  unsigned* data_ = nullptr;
+};
+
+/// All chains side by side, in the order of the words.
+void step_on_host(unsigned* x, size_t n) {
+  for (size_t i = chains; i < n; ++i) x[i] += factor * x[i - chains];
+}
+
+void add_on_host(unsigned* out, const unsigned* in, size_t begin, size_t end) {
+  for (size_t i = begin; i < end; ++i) out[i] = in[i] + 1;
+}
+
+/// A thread for each core of the host. They exist before a clock starts, and wait for work.
+class Crew {
+ public:
+  Crew() {
+    for (size_t t = 0; t < size_; ++t)
+      threads_.emplace_back([this, t] {
+        for (;;) {
+          begin_.arrive_and_wait();
+          if (!work_) return;
+          work_(n_ * t / size_, n_ * (t + 1) / size_);
+          end_.arrive_and_wait();
+        }
+      });
+  }
+  ~Crew() {
+    work_ = {};  // none: the threads return
+    begin_.arrive_and_wait();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  size_t size() const { return size_; }
+
+  /// Calls work(begin, end) for parts of n, one in each thread, and waits.
+  void share_out(size_t n, const std::function<void(size_t begin, size_t end)>& work) {
+    n_ = n;
+    work_ = work;
+    begin_.arrive_and_wait();
+    end_.arrive_and_wait();
+  }
+
+ private:
+  const size_t size_ = std::max(1u, std::thread::hardware_concurrency());
+  size_t n_ = 0;
+  std::function<void(size_t, size_t)> work_;
+  std::barrier<> begin_{long(size_ + 1)}, end_{long(size_ + 1)};  // the threads, and who shares out
+  std::vector<std::thread> threads_;
+};
+
+// ---- a step over words that are on the GPU and stay there ----
+
+DeviceBuffer<unsigned> input(size_t n) {
+  return filled<unsigned>(n, [] __device__(size_t i) { return hash(i); });
+}
+
+struct Words {
+  size_t n;
+  DeviceBuffer<unsigned> in = input(n);
+  GuardedBuffer<unsigned> x{n};
+  Pinned host{n};
+};
+
+void by_block(const Words& w) { step_by_block<<<1, chains>>>(w.x, w.n); }
+void by_host(const Words& w) {
+  CUDA_CHECK(cudaMemcpy(w.host, w.x, 4 * w.n, cudaMemcpyDeviceToHost));
+  step_on_host(w.host, w.n);
+  CUDA_CHECK(cudaMemcpyAsync(w.x, w.host, 4 * w.n, cudaMemcpyHostToDevice));
+}
+
+/// Each chain by itself, from its first word to its last.
+std::vector<unsigned> expected(size_t n) {
+  std::vector<unsigned> x(n);
+  for (size_t chain = 0; chain < std::min<size_t>(n, chains); ++chain) {
+    unsigned last = 0;
+    for (size_t i = chain; i < n; i += chains) x[i] = last = last * factor + hash(i);
+  }
+  return x;
+}
+
+/// The step, and the host's wait for its end. Each run steps on from where the last one ended.
+Benchmark stepping(const char* name, const Words& w, void (*step)(const Words&),
+                   const DeviceBuffer<unsigned>& right) {
+  const auto work = [&w, step] {
+    step(w);
+    CUDA_CHECK(cudaDeviceSynchronize());
+  };
+  const auto poison = [&w] {
+    w.x.poison();
+    CUDA_CHECK(cudaMemcpy(w.x, w.in, 4 * w.n, cudaMemcpyDeviceToDevice));
+  };
+  const auto value = [right = right.data()] __device__(size_t i) { return right[i]; };
+  return {.name = name,
+          .work = work,
+          .check = {poison, equals(w.x, value).find_error},
+          .on_host = true};
+}
+
+/// The largest size up to which all factors say "faster"; 0 if the first does not.
+size_t faster_up_to(const std::vector<size_t>& sizes, const std::vector<Interval>& factors) {
+  size_t up_to = 0;
+  for (size_t k = 0; k < sizes.size() && judge(beats(), factors[k]) == Verdict::holds; ++k)
+    up_to = sizes[k];
+  return up_to;
+}
+
+void judge_step(Run& run) {
+  std::vector<size_t> sizes = {4, 4 * kib, 64 * kib, mib};
+  if (!run.quick) sizes.push_back(16 * mib);
+  std::vector<Interval> factors;
+  Table table("us, a step over", {"one block", "host and back", "host's step"});
+  for (const size_t bytes : sizes) {
+    const size_t n = bytes / 4;
+    const DeviceBuffer<unsigned> right(expected(n));
+    const auto group = [&](const Timer::Measure& measure) {
+      const Words w{n};
+      std::fill_n(+w.host, n, 1u);
+      const auto host_step = [&w] { step_on_host(w.host, w.n); };
+      measure({stepping("one block", w, by_block, right),
+               stepping("host and back", w, by_host, right),
+               {.name = "host's step", .work = host_step, .on_host = true}});
+    };
+    const Timings timed = run.timer.with_fresh_memory(group, 2);
+    const auto us = [&](const char* name) { return Cell(timed[name].us_interval()); };
+    table.row(bytes_text(double(bytes)),
+              {us("one block"), us("host and back"), n > chains ? us("host's step") : "-"});
+    factors.push_back(ratio(timed["host and back"], timed["one block"]));
+  }
+  run.print(table);
+  run.note("host and back: the words are fetched, a core of the host steps, they are sent back");
+  run.note("host's step: that core's part alone; -: the first word of each chain stays as it is");
+  const size_t up_to = faster_up_to(sizes, factors);
+  run.claim_each({"02.8", "a step with little parallelism is better left on the GPU than fetched",
+                  "better, no figure, the guide"},
+                 beats(), factors,
+                 "host and back / one block; faster " +
+                     (up_to ? "up to " + bytes_text(double(up_to)) : "at no size"));
+}
+
+// ---- one operation per word, carried there and back ----
+
+struct Arrays {
+  size_t n;
+  Pinned in{n}, out{n};
+  GuardedBuffer<unsigned> device_in{n}, device_out{n};
+
+  explicit Arrays(size_t words) : n(words) {
+    CUDA_CHECK(cudaMemcpy(in, input(n), 4 * n, cudaMemcpyDeviceToHost));
+  }
+  void there() const { CUDA_CHECK(cudaMemcpy(device_in, in, 4 * n, cudaMemcpyHostToDevice)); }
+  void add() const { add_to_each<<<unsigned((n + 255) / 256), 256>>>(device_out, device_in, n); }
+  void back() const { CUDA_CHECK(cudaMemcpy(out, device_out, 4 * n, cudaMemcpyDeviceToHost)); }
+
+  void poison() const {
+    device_in.poison();
+    device_out.poison();
+    back();
+  }
+  std::string find_error() const {  // the device looks at what the host has
+    CUDA_CHECK(cudaMemcpy(device_out, out, 4 * n, cudaMemcpyHostToDevice));
+    return find_mismatch(device_out, [] __device__(size_t i) { return hash(i) + 1; });
+  }
+};
+
+/// Work that leaves the sums in the host's memory.
+Benchmark adding(const char* name, const Arrays& a, const std::function<void()>& work,
+                 const std::function<void()>& before = {}) {
+  return {.name = name,
+          .work = work,
+          .check = {[&a] { a.poison(); }, [&a] { return a.find_error(); }},
+          .on_host = true,
+          .before = before};
+}
+
+void carry(const Arrays& a) {
+  a.there();
+  a.add();
+  a.back();
+}
+
+void add_on_all_cores(const Arrays& a, Crew& crew) {
+  crew.share_out(a.n, [&a](size_t begin, size_t end) { add_on_host(a.out, a.in, begin, end); });
+}
+
+void judge_carried(Run& run) {
+  const size_t n = run.fitting_on_host(run.fitting((run.quick ? 4 : 8) * mib, 8), 8);
+  const double bytes = 4.0 * double(n);
+  Crew crew;
+  // Before the host adds, it reads as much as its caches hold: then the words come from memory.
+  const size_t cache = size_t(std::max(0l, sysconf(_SC_LEVEL3_CACHE_SIZE)));
+  const size_t other_words = std::clamp(cache, 128 * mib, 512 * mib) / 4;
+  const std::unique_ptr<unsigned[]> other(new unsigned[other_words]);
+  std::atomic<unsigned> sum = 0;
+  crew.share_out(other_words,
+                 [&](size_t begin, size_t end) { std::fill(&other[begin], &other[end], 1u); });
+  const auto fill_caches = [&] {
+    crew.share_out(other_words, [&](size_t begin, size_t end) {
+      sum += std::accumulate(&other[begin], &other[end], 0u);
+    });
+  };
+  const auto group = [&](const Timer::Measure& measure) {
+    const Arrays a(n);
+    const auto add_and_wait = [&a] {
+      a.add();
+      CUDA_CHECK(cudaDeviceSynchronize());
+    };
+    const auto one_core = [&a] { add_on_host(a.out, a.in, 0, a.n); };
+    const auto all_cores = [&] { add_on_all_cores(a, crew); };
+    // The parts are not checked: the whole is.
+    measure({{.name = "there", .work = [&a] { a.there(); }, .on_host = true},
+             {.name = "addition on the GPU", .work = add_and_wait, .on_host = true},
+             {.name = "back", .work = [&a] { a.back(); }, .on_host = true},
+             adding("carried there and back", a, [&a] { carry(a); }),
+             adding("host, all cores", a, all_cores, fill_caches),
+             adding("host, one core", a, one_core, fill_caches)});
+  };
+  const Timings timed = run.timer.with_fresh_memory(group, 2);
+
+  Table table("one addition per word", {"ms", "predicted", "GB/s", "spread"});
+  double parts_ms = 0;
+  for (const char* part : {"there", "addition on the GPU", "back"}) {
+    parts_ms += timed[part].median();
+    table.row(part, {timed[part].ms_interval(), "", "", percent(timed[part].spread())});
+  }
+  for (const char* whole : {"carried there and back", "host, all cores", "host, one core"})
+    table.row(whole, {timed[whole].ms_interval(), whole[0] == 'c' ? Cell(parts_ms) : "",
+                      timed[whole].gbs(2 * bytes), percent(timed[whole].spread())});
+  run.print(table);
+  run.note(bytes_text(bytes) + " in, as many out, pinned; predicted: the sum of the three parts");
+  run.note("GB/s of words read and written; the host has " + std::to_string(crew.size()) +
+           " threads, which wait for work");
+  run.claim({"02.10", "work of one operation per word is not worth carrying to the card",
+             "not much sense, no figure, the study"},
+            beats(), timed, "carried there and back", "host, all cores");
+}
+
+}  // namespace
+
+void keep_on_device(Run& run) {
+  run.title("a step that needs the word before; then one operation per word, carried");
+  judge_step(run);
+  judge_carried(run);
+}
+
+TEST_CASE("keep_on_device: the host steps each chain as if it were alone") {
+  for (const size_t n : {1, 2, 1023, 1024, 1025, 5000}) {
+    std::vector<unsigned> x(n);
+    for (size_t i = 0; i < n; ++i) x[i] = hash(i);
+    step_on_host(x.data(), n);
+    CHECK(x == expected(n));
+  }
+}
+
+TEST_CASE("keep_on_device: up to which size a block is faster, by hand") {
+  const Interval faster{2, 1.8, 2.2}, unclear{1.1, 0.9, 1.3};
+  CHECK(faster_up_to({4, 8, 16}, {faster, faster, unclear}) == 8);
+  CHECK(faster_up_to({4, 8, 16}, {unclear, faster, faster}) == 0);
+}
+
+TEST_CASE("keep_on_device: the crew adds to every word once, again and again") {
+  Crew crew;
+  for (const size_t n : {1, 15, 17, 65537}) {
+    std::vector<unsigned> x(n + 1, 7);
+    const auto part = [&x](size_t begin, size_t end) { add_on_host(&x[0], &x[0], begin, end); };
+    for (int k = 0; k < 3; ++k) crew.share_out(n, part);
+    CHECK(std::count(x.begin(), x.end(), 10u) == long(n));
+    CHECK(x[n] == 7);
+  }
+}
+
+TEST_CASE("keep_on_device: every way is right at awkward sizes, and nothing is written behind") {
+  if (skip_without_gpu()) return;
+  Crew crew;
+  for (const size_t n : {1, 31, 1025, 8195, 300007}) {
+    const DeviceBuffer<unsigned> right(expected(n));
+    const Words w{n};
+    const Arrays a(n);
+    const std::vector<Benchmark> benchmarks{
+        stepping("one block", w, by_block, right), stepping("host and back", w, by_host, right),
+        adding("carried", a, [&a] { carry(a); }),
+        adding("all cores", a, [&] { add_on_all_cores(a, crew); })};
+    for (const Benchmark& benchmark : benchmarks) {
+      CAPTURE(n);
+      CAPTURE(benchmark.name);
+      benchmark.check.poison();
+      if (n > chains) CHECK(benchmark.check.find_error() != "");  // a chain's first word stays
+      benchmark.check.poison();
+      benchmark.work();
+      CHECK(benchmark.check.find_error() == "");
+    }
+  }
+}
