@@ -236,8 +236,8 @@ void judge_passes(Run& run, const Arrays& a) {
   const double link = link_gbs(run.gpu), copy_gbs = timed["copy alone"].gbs(bytes);
   if (std::max(copy_gbs, gbs("read in place", 1, bytes).value) > 1.01 * link)
     throw WrongResult("faster than the link: something was not waited for");
-  Table table("GB/s of threads, passes", {"read in place", "copied, read", "predicted",
-                                          "read on device", "write in place", "write on device"});
+  Table table("passes, GB/s", {"read in place", "of a copy", "predicted", "on device",
+                               "written in place", "written on device"});
   for (const unsigned p : counts) {
     const Interval device = gbs("read on device", p, device_bytes);
     table.row(std::to_string(p),
@@ -246,9 +246,11 @@ void judge_passes(Run& run, const Arrays& a) {
                gbs("write in place", p, bytes), gbs("write on device", p, device_bytes)});
   }
   run.print(table);
-  run.note("predicted: the copy once, and each read at the rate of device memory");
+  run.note(
+      "of a copy: with the copy. Predicted: its time, and each read at the rate of device memory");
   run.note("read once, through a buffer of " + bytes_text(bytes / parts) +
-           " where device memory is too small: " + digits(timed["copied in parts"].gbs(bytes)));
+           " where device memory is too small: " + digits(timed["copied in parts"].gbs(bytes)) +
+           " GB/s");
   run.note("on device: an array of " + bytes_text(device_bytes) +
            (run.beyond_l2(device_bytes) ? ", four times the L2" : ", partly from the L2"));
   const auto judge = [&](const Claim& claim, const char* in_place, const char* on_device) {

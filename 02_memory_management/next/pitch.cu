@@ -1,0 +1,328 @@
+// pitch: where should the rows of an array begin? Packed rows follow each other without a gap.
+// cudaMallocPitch leaves gaps, so that each row begins on a segment. The guide advises this for
+// arrays of several dimensions: rows of a multiple of 256 bytes, since accesses that are not
+// aligned are split [KP].
+//
+// A request that begins off a sector of 32 bytes takes one sector more. Look at long rows: there
+// this sector shows in the time. Then look at short rows. Packed, they share the sectors at their
+// ends with their neighbours. Pitched, they do not: more bytes move, and the pitch loses.
+//
+//   build/release/02_memory_management/02_memory_management pitch
+//
+//   1  add_one       out = in + 1, a warp per row, in words of 1 or 4 bytes
+//   2  cudaMemcpy2D  packed rows of the host, and rows on the device
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "../../common/arrays.cuh"
+#include "../../common/run.hpp"
+#include "../../common/sectors.hpp"
+
+namespace {
+
+/// Rows of elements; all counts are in elements.
+struct Rows {
+  size_t pitch;  ///< from the start of one row to the next; `width` where they are packed
+  unsigned width, height;
+};
+
+constexpr unsigned block_threads = 256;
+constexpr unsigned block_rows = block_threads / 32;
+
+// A warp takes a row and walks along it, 32 neighbouring elements in a step, four steps in flight:
+// aligned in a pitched row, anywhere in a packed one. What lies between rows it leaves alone.
+template <class Word>
+__global__ void add_one(Word* __restrict__ out, const Word* __restrict__ in, Rows rows) {
+  const unsigned row = blockIdx.x * block_rows + threadIdx.x / 32;
+  if (row >= rows.height) return;
+  for (unsigned x = threadIdx.x % 32; x < rows.width; x += 4 * 32) {
+    Word word[4];
+    for (unsigned k = 0; k < 4; ++k)  // load
+      if (x + k * 32 < rows.width) word[k] = in[row * rows.pitch + x + k * 32];
+    for (unsigned k = 0; k < 4; ++k)  // add and store
+      if (x + k * 32 < rows.width) out[row * rows.pitch + x + k * 32] = Word(word[k] + 1);
+  }
+}
+
+using Byte = unsigned char;
+constexpr size_t mib = 1 << 20;
+constexpr size_t guard = 64;  // elements behind the last row
+
+/// The pitch that cudaMallocPitch gives rows of `width` bytes, and where its first row begins.
+struct Pitched {
+  void* data = nullptr;
+  size_t pitch = 0;
+  explicit Pitched(size_t width) { CUDA_CHECK(cudaMallocPitch(&data, &pitch, width, 2)); }
+  Pitched(const Pitched&) = delete;
+  ~Pitched() { cudaFree(data); }
+  size_t alignment() const { return std::gcd(reinterpret_cast<size_t>(data), pitch); }
+};
+
+// ---- the kernel's work ----
+
+unsigned word_of(size_t width) { return width % 4 ? 1 : 4; }  // bytes
+Rows rows_of(size_t width, size_t pitch, size_t height) {
+  const unsigned word = word_of(width);
+  return {pitch / word, unsigned(width / word), unsigned(height)};
+}
+
+/// A byte of the input is at most 250: one more is never 0xff, the poison.
+DeviceBuffer<Byte> input(size_t bytes) {
+  return filled<Byte>(bytes, [] __device__(size_t i) { return Byte(hash(i) % 251); });
+}
+
+/// Elements of rows are one more than those of `in`. Between rows, and behind them, is poison.
+template <class Word>
+std::string row_error(const Word* out, const Word* in, const Rows& rows) {
+  const size_t n = rows.height * rows.pitch + guard;
+  return find_mismatch(out, n, [in, rows] __device__(size_t i) {
+    const bool of_row = i % rows.pitch < rows.width && i / rows.pitch < rows.height;
+    return of_row ? Word(in[i] + 1) : Word(-1);
+  });
+}
+
+template <class Word>
+Benchmark adding(const std::string& name, Byte* to, const Byte* from, const Rows& rows) {
+  auto* const out = reinterpret_cast<Word*>(to);
+  const auto* const in = reinterpret_cast<const Word*>(from);
+  const auto work = [out, in, rows] {
+    const unsigned blocks = (rows.height + block_rows - 1) / block_rows;
+    add_one<<<blocks, block_threads>>>(out, in, rows);
+  };
+  const auto poison = [out, rows] {
+    CUDA_CHECK(cudaMemset(out, 0xff, (rows.height * rows.pitch + guard) * sizeof(Word)));
+  };
+  return {name, work, {poison, [out, in, rows] { return row_error(out, in, rows); }}};
+}
+
+/// `width` and `pitch` are in bytes. Both arrays take height * pitch and 256 bytes more.
+Benchmark adding(const std::string& name, Byte* out, const Byte* in, size_t width, size_t pitch,
+                 size_t height) {
+  const Rows rows = rows_of(width, pitch, height);
+  return word_of(width) == 4 ? adding<unsigned>(name, out, in, rows)
+                             : adding<Byte>(name, out, in, rows);
+}
+
+// ---- prediction ----
+
+/// Sectors of a request, on average over 32 rows: then the starts repeat.
+double sectors_per_request(const Rows& rows, unsigned word) {
+  size_t sum = 0, requests = 0;
+  for (size_t row = 0; row < 32; ++row)
+    for (unsigned x = 0; x < rows.width; x += 32, ++requests) {
+      const size_t last = std::min(31u, rows.width - x - 1);  // the last lane that is in the row
+      sum +=
+          sectors(word, [&](size_t lane) { return row * rows.pitch + x + std::min(lane, last); });
+    }
+  return double(sum) / double(requests);
+}
+
+// ---- the experiment ----
+
+/// Small steps, one after the other: the checks between them keep the GPU warm.
+Timer timer_of(const Run& run) {
+  Timer timer = run.timer;
+  timer.rounds = 12;
+  timer.warm_up_ms = 5;
+  return timer;
+}
+
+void compare_rows(Run& run) {
+  std::vector<size_t> widths = {33,  100,  127,  128,  129,  132,  255,  257,  511,
+                                513, 1000, 1025, 1028, 2049, 4092, 4095, 4096, 4097};
+  if (run.quick) widths = {100, 129, 1025, 4092, 4096, 4097};
+  double most = 1;  // bytes of a pitched row over those of a packed one
+  for (const size_t width : widths)
+    most = std::max(most, double(Pitched(width).pitch) / double(width));
+  const size_t bytes = run.fitting(128 * mib, 2.1 * most);  // of packed rows
+  const size_t all = size_t(most * double(bytes)) + 1024;
+  const DeviceBuffer<Byte> in = input(all), out(all);
+
+  Table table("bytes per row", {"word", "pitch", "sectors packed", "pitched", "GB/s packed",
+                                "GB/s pitched", "packed / pitched"});
+  Table counted("add_one", {"load", "store"});  // for tools/profile.py
+  std::vector<Interval> gains;
+  for (const size_t width : widths) {
+    const size_t height = bytes / width, pitch = Pitched(width).pitch;
+    const std::string packed = "packed, " + std::to_string(width);
+    const std::string pitched = "pitched, " + std::to_string(width);
+    const Timings timed =
+        timer_of(run).interleaved({adding(packed, out, in, width, width, height),
+                                   adding(pitched, out, in, width, pitch, height)});
+    const unsigned word = word_of(width);
+    const double sectors_packed = sectors_per_request(rows_of(width, width, height), word);
+    const double sectors_pitched = sectors_per_request(rows_of(width, pitch, height), word);
+    const double moved = 2.0 * double(width * height);  // read and written
+    const Interval gain = ratio(timed[packed], timed[pitched]);
+    table.row(std::to_string(width), {word, pitch, sectors_packed, sectors_pitched,
+                                      timed[packed].gbs(moved), timed[pitched].gbs(moved), gain});
+    counted.row(packed, {sectors_packed, sectors_packed});
+    counted.row(pitched, {sectors_pitched, sectors_pitched});
+    if (width % sector_bytes) gains.push_back(gain);
+  }
+  run.print(table);
+  run.save(counted);
+  run.note("sectors: of 32 bytes, per request of a warp, predicted. GB/s: of the rows' own bytes");
+  run.note("packed / pitched: the ratio of their times; above 1 the pitch gains");
+  const Claim claim{"02.7", "pitched rows beat rows whose starts are not aligned",
+                    "no figure, the guide"};
+  if (run.beyond_l2(2.0 * double(bytes)))
+    run.claim_each(claim, beats(), gains, "rows that begin off a sector");
+  else
+    run.claim_skipped(claim, "the rows are less than four times the L2");
+}
+
+// ---- cudaMemcpy2D ----
+
+struct FreeHost {
+  void operator()(void* memory) const { cudaFreeHost(memory); }
+};
+
+/// Packed rows of pinned memory, and rows on the device: of bytes.
+struct Ends {
+  Rows rows;
+  size_t host_bytes = size_t(rows.width) * rows.height;
+  size_t device_bytes = rows.pitch * rows.height + guard;
+  std::unique_ptr<Byte[], FreeHost> host;
+  DeviceBuffer<Byte> device{device_bytes};
+
+  explicit Ends(const Rows& of) : rows(of) {
+    Byte* memory = nullptr;
+    CUDA_CHECK(cudaMallocHost(&memory, host_bytes));
+    host.reset(memory);
+  }
+  void copy(bool up) const {
+    if (up)
+      CUDA_CHECK(cudaMemcpy2DAsync(device, rows.pitch, host.get(), rows.width, rows.width,
+                                   rows.height, cudaMemcpyHostToDevice));
+    else
+      CUDA_CHECK(cudaMemcpy2DAsync(host.get(), rows.width, device, rows.pitch, rows.width,
+                                   rows.height, cudaMemcpyDeviceToHost));
+  }
+  /// The source holds rows of a pattern. The target is poison.
+  void prepare(bool up) const {
+    CUDA_CHECK(cudaMemset(device, 0xff, device_bytes));
+    CUDA_CHECK(cudaMemset(host.get(), 0xff, host_bytes));
+    Byte* const source = up ? host.get() : device.data();
+    const size_t pitch = up ? rows.width : rows.pitch, width = rows.width;
+    for_each_index<<<1024, 256>>>(host_bytes, [=] __device__(size_t i) {
+      source[i / width * pitch + i % width] = Byte(hash(i) % 251);
+    });
+    CUDA_CHECK_LAUNCH();
+    CUDA_CHECK(cudaDeviceSynchronize());
+  }
+  std::string find_error(bool up) const {
+    const Rows r = rows;
+    if (!up)
+      return find_mismatch(host.get(), host_bytes,
+                           [] __device__(size_t i) { return Byte(hash(i) % 251); });
+    return find_mismatch(device.data(), device_bytes, [r] __device__(size_t i) {
+      const size_t row = i / r.pitch, x = i % r.pitch;
+      return row < r.height && x < r.width ? Byte(hash(row * r.width + x) % 251) : Byte(0xff);
+    });
+  }
+};
+
+Benchmark copying(const std::string& name, const Ends& ends, bool up) {
+  const auto prepare = [&ends, up] { ends.prepare(up); };
+  const auto find_error = [&ends, up] { return ends.find_error(up); };
+  return {name, [&ends, up] { ends.copy(up); }, {prepare, find_error}};
+}
+
+void compare_copies(Run& run) {
+  const size_t bytes = run.fitting_on_host((run.quick ? 1 : 4) * mib, 2);
+  Table table("cudaMemcpy2D, GB/s, bytes per row",
+              {"up, packed", "up, pitched", "down, packed", "down, pitched"});
+  for (const size_t width : {33, 129, 513, 1025, 4096}) {
+    const unsigned height = unsigned(bytes / width);
+    const Ends packed({width, unsigned(width), height});
+    const Ends pitched({Pitched(width).pitch, unsigned(width), height});
+    const Timings timed = timer_of(run).interleaved(
+        {copying("up, packed", packed, true), copying("up, pitched", pitched, true),
+         copying("down, packed", packed, false), copying("down, pitched", pitched, false)});
+    const auto gbs = [&](const char* way) {
+      return timed[way].gbs_interval(double(width) * height);
+    };
+    table.row(std::to_string(width),
+              {gbs("up, packed"), gbs("up, pitched"), gbs("down, packed"), gbs("down, pitched")});
+  }
+  run.print(table);
+  run.note("up: from packed rows of " + bytes_text(double(bytes)) +
+           " in pinned memory to rows on the device, packed or pitched");
+}
+
+void judge_pitch(Run& run) {
+  size_t step = 0, alignment = 0;
+  for (size_t width = 1; width <= 4097; width += 32) {
+    const Pitched rows(width);
+    step = std::gcd(step, rows.pitch);
+    alignment = std::gcd(alignment, rows.alignment());
+  }
+  run.claim_fact({"02.12", "a pitch is a multiple of 256 bytes", "256 bytes, the guide"},
+                 step % 256 == 0,
+                 "multiples of " + std::to_string(step) + " bytes; rows begin on multiples of " +
+                     std::to_string(alignment) + "; textures need " +
+                     std::to_string(run.gpu.texturePitchAlignment));
+}
+
+}  // namespace
+
+void pitch(Run& run) {
+  run.title("out = in + 1 by rows, packed and pitched");
+  compare_rows(run);
+  compare_copies(run);
+  judge_pitch(run);
+}
+
+TEST_CASE("pitch: sectors of aligned and unaligned rows, by hand") {
+  CHECK(sectors_per_request({512, 32, 100}, 4) == 4);
+  CHECK(sectors_per_request({512, 32, 100}, 1) == 1);
+  // 33 words a row, two requests, of 32 lanes and of one; a start in eight is aligned
+  CHECK(sectors_per_request({33, 33, 100}, 4) == (5 * 7 + 4 + 8) / 16.0);
+  // 31 whole requests and one of 31 lanes
+  CHECK(sectors_per_request({1023, 1023, 100}, 4) == (31 * (5 * 7 + 4) + 5 * 6 + 4 * 2) / 256.0);
+}
+
+TEST_CASE("pitch: every row is one more, and what lies between and behind them is left alone") {
+  if (skip_without_gpu()) return;
+  for (const size_t height : {1, 7, 9, 1000})
+    for (const size_t width : {1, 3, 31, 129, 1025, 4097, 4, 100, 132, 4096})
+      for (const size_t pitch : {width, Pitched(width).pitch}) {
+        CAPTURE(height);
+        CAPTURE(width);
+        CAPTURE(pitch);
+        const size_t bytes = height * pitch + 256;
+        const DeviceBuffer<Byte> in = input(bytes), out(bytes);
+        const Benchmark add = adding("add_one", out, in, width, pitch, height);
+        add.check.poison();
+        CHECK(add.check.find_error() != "");  // nothing is added yet
+        CHECK_NOTHROW(require_right(add));
+        std::vector<Byte> before = in.to_host(), after = out.to_host();
+        size_t wrong = 0;
+        for (size_t row = 0; row < height; ++row)
+          for (size_t x = 0; x < width; x += word_of(width))  // a word's low byte stands first
+            wrong += after[row * pitch + x] != before[row * pitch + x] + 1;
+        CHECK(wrong == 0);
+        CUDA_CHECK(cudaMemset(out + height * pitch, 0, 1));
+        CHECK(add.check.find_error() != "");
+      }
+}
+
+TEST_CASE("pitch: cudaMemcpy2D there and back, and rows begin on sectors") {
+  if (skip_without_gpu()) return;
+  for (const size_t width : {1, 3, 31, 129, 1025, 4097}) {
+    const Pitched rows(width);
+    CHECK(rows.alignment() % sector_bytes == 0);  // predictions rest on it
+    for (const size_t pitch : {width, rows.pitch}) {
+      const Ends ends({pitch, unsigned(width), 7});
+      for (const bool up : {true, false}) {
+        ends.prepare(up);
+        CHECK(ends.find_error(up) != "");
+        CHECK_NOTHROW(require_right(copying("cudaMemcpy2D", ends, up)));
+      }
+    }
+  }
+}
