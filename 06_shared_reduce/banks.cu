@@ -227,7 +227,7 @@ void judge(Run& run, const Memory& memory) {
   }
   run.claim_each({"06.3a", "reads at strides 2, 4, 8 and 16 take 2, 4, 8 and 16 times as long",
                   "the guide: 2-, 4-, 8- and 16-way conflicts"},
-                 about(1), shares, "of 2, 4, 8 and 16 times the time of stride 1");
+                 about(1), shares, "of 2, 4, 8, 16 times that of stride 1");
 
   const int of_256 = all_steps(Order::strided, 256).degree;
   run.claim_fact({"06.3b", "the reduction of 256 threads reaches 16-way conflicts",

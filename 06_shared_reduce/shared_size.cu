@@ -104,7 +104,7 @@ void shared_size(Run& run) {
   const double bytes = 4.0 * double(n);
   const auto in = filled<unsigned>(n, [] __device__(size_t i) { return hash(i); });
   const GuardedBuffer<unsigned> out(n);
-  run.title("a copy of " + bytes_text(bytes) + ", 256 threads a block; a multiprocessor has " +
+  run.title("a copy of " + bytes_text(bytes) + " by blocks of 256 threads; an SM has " +
             bytes_text(double(run.gpu.sharedMemPerMultiprocessor)) + " of shared memory");
 
   std::vector<size_t> sizes;

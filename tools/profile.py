@@ -28,21 +28,20 @@ def lines_of(output):
 
 
 def counted(rows):
-    """{(work, "ld" or "st"): sectors per request, (work, "shared"): wavefronts per block}, of all launches with that name."""
-    sums = {}
+    """{(work, "ld" or "st"): sectors per request} of all launches with that name, {(work, "shared"): wavefronts per block}.
 
-    def add(work, what, count, of):
-        sum = sums.setdefault((work, what), [0, 0])
-        sum[0] += count
-        sum[1] += of
-
+    Where blocks share a multiprocessor the counter adds a few percent that come from no address: the launch with the fewest."""
+    sums, shared = {}, {}
     for row in rows:
         value = lambda name: float(row[name].replace(",", ""))
         work = row["Kernel Name"].rpartition("/")[0]  # "stride 1/read_stride(unsigned int *, ...)"
         for op in ("ld", "st"):
-            add(work, op, value(COUNTER % ("sectors", op)), value(COUNTER % ("requests", op)))
-        add(work, "shared", value(WAVEFRONTS % "ld") + value(WAVEFRONTS % "st"), value("launch__grid_size"))
-    return {key: count / of for key, (count, of) in sums.items() if of}
+            sums.setdefault((work, op), [0, 0])
+            for i, what in enumerate(("sectors", "requests")):
+                sums[work, op][i] += value(COUNTER % (what, op))
+        wavefronts = (value(WAVEFRONTS % "ld") + value(WAVEFRONTS % "st")) / value("launch__grid_size")
+        shared[work, "shared"] = min(wavefronts, shared.get((work, "shared"), wavefronts))
+    return shared | {key: sectors / requests for key, (sectors, requests) in sums.items() if requests}
 
 
 def compared(experiment, saved, counts):

@@ -83,7 +83,7 @@ class Profile(unittest.TestCase):
         head = ",".join('"%s"' % name for name in ["ID", "Kernel Name", *names])
         ncu = "==PROF== x\n%s\n%s\n" % (head, ",".join('""' for _ in range(9)))
         ncu += '"0","stride 1/read(int *)","1,024","0","256","0","64","32","16"\n'
-        ncu += '"1","stride 1/read(int *)","1024","32","256","1","64","32","16"\n"2","other/x(int)","3","0","1","0","0","0","1"\n'
+        ncu += '"1","stride 1/read(int *)","1024","32","256","1","72","32","16"\n"2","other/x(int)","3","0","1","0","0","0","1"\n'
         counts = profile_tool.counted(profile_tool.lines_of(ncu))
         self.assertEqual(counts, {("stride 1", "ld"): 4, ("stride 1", "st"): 32, ("other", "ld"): 3,
                                   ("stride 1", "shared"): 6, ("other", "shared"): 0})
