@@ -1,0 +1,405 @@
+// sampling: what does a texture make of a coordinate? The lectures name two address modes for what
+// lies outside, clamp and wrap, and two filters: point takes a texel, linear interpolates [PR].
+// There are two more address modes, mirror and border.
+//
+// The first table reads the row 1 4 2 3, inside and outside. Texel i reaches from i to i + 1, so its
+// centre is at i + 0.5: there linear gives the texel itself, and at an edge the mean of two. Then
+// all modes read images of several sizes, and each value is compared with the rules below.
+//
+//   build/release/07_texture_readonly/07_texture_readonly sampling
+//
+//   1  read_image  thread i reads an image at its own place
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <set>
+
+#include "../../common/arrays.cuh"
+#include "../../common/run.hpp"
+#include "texture.cuh"
+
+// The kernel hands the texture unit two coordinates. What they mean stands in the texture's
+// description.
+static __global__ void read_image(float* out, cudaTextureObject_t image, const float2* at,
+                                  unsigned n) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = tex2D<float>(image, at[i].x, at[i].y);
+}
+
+namespace {
+
+// ---- the description ----
+
+constexpr auto wrap = cudaAddressModeWrap, clamp = cudaAddressModeClamp,
+               mirror = cudaAddressModeMirror, border = cudaAddressModeBorder;
+constexpr auto point = cudaFilterModePoint, linear = cudaFilterModeLinear;
+
+/// How a texture is read, the same along both dimensions.
+struct Sampling {
+  cudaTextureAddressMode address;
+  cudaTextureFilterMode filter;
+  bool normalized;  ///< coordinates are counted in widths and heights, not in texels
+};
+
+/// The lectures write `tex.addressMode = ...` of an object, too. But an object has no members: the
+/// modes stand in the description that it is made of.
+Texture texture_of(const CudaArray& array, const Sampling& s) {
+  cudaTextureDesc desc{};
+  desc.addressMode[0] = desc.addressMode[1] = s.address;
+  desc.filterMode = s.filter;
+  desc.readMode = cudaReadModeElementType;
+  desc.normalizedCoords = s.normalized;
+  return Texture(array_resource(array), desc);  // desc.borderColor stays 0
+}
+
+std::vector<Sampling> all_modes(bool normalized) {
+  std::vector<Sampling> all;
+  for (const auto address : {wrap, clamp, mirror, border})
+    for (const auto filter : {point, linear}) all.push_back({address, filter, normalized});
+  return all;
+}
+
+std::string name_of(const Sampling& s) {
+  const char* const names[] = {"wrap", "clamp", "mirror", "border"};  // as the header counts them
+  return names[s.address] + std::string(s.filter == point ? ", point" : ", linear");
+}
+
+// ---- the rules ----
+
+// Address modes: texel i of n, where i may lie outside. A row of 1 4 2 3 goes on as
+
+/// ... 1 1 1 | 1 4 2 3 | 3 3 3 ... : its ends for ever
+int clamped(int i, int n) { return i < 0 ? 0 : i < n ? i : n - 1; }
+
+/// ... 4 2 3 | 1 4 2 3 | 1 4 2 ... : from the beginning
+int wrapped(int i, int n) { return (i % n + n) % n; }
+
+/// ... 2 4 1 | 1 4 2 3 | 3 2 4 ... : every second time backwards
+int mirrored(int i, int n) {
+  const int j = wrapped(i, 2 * n);
+  return j < n ? j : 2 * n - 1 - j;
+}
+
+/// ... B B B | 1 4 2 3 | B B B ... : the border's value, here 0
+constexpr int border_texel = -1;
+int bordered(int i, int n) { return i < 0 || i >= n ? border_texel : i; }
+
+/// Wrap and mirror exist for widths alone. If texels are counted, CUDA takes clamp for them.
+cudaTextureAddressMode address_in_force(const Sampling& s) {
+  return s.normalized || s.address == border ? s.address : clamp;
+}
+
+int addressed(const Sampling& s, int i, int n) {
+  const cudaTextureAddressMode address = address_in_force(s);
+  if (address == border) return bordered(i, n);
+  if (address == wrap) return wrapped(i, n);
+  return address == mirror ? mirrored(i, n) : clamped(i, n);
+}
+
+/// Two neighbours, and the weight of the second.
+struct Pick {
+  int first, second;
+  double alpha;
+};
+
+/// Filters: a place u counts texels. Point takes the texel in which it lies, linear the two between
+/// whose centres it lies.
+Pick pick(const Sampling& s, double u) {
+  if (s.filter == point) return {int(std::floor(u)), int(std::floor(u)), 0};
+  const int left = int(std::floor(u - 0.5));
+  return {left, left + 1, u - 0.5 - left};
+}
+
+struct Image {
+  int width, height;
+  std::vector<float> texels;  ///< x fastest
+};
+
+double texel(const Image& image, const Sampling& s, int i, int j) {
+  const int x = addressed(s, i, image.width), y = addressed(s, j, image.height);
+  return x == border_texel || y == border_texel ? 0 : image.texels[y * image.width + x];
+}
+
+/// What is read by these rules at a place in texels, in exact numbers.
+double by_the_rules(const Image& image, const Sampling& s, const double2& u) {
+  const Pick x = pick(s, u.x), y = pick(s, u.y);
+  const auto along_x = [&](int j) {
+    return (1 - x.alpha) * texel(image, s, x.first, j) + x.alpha * texel(image, s, x.second, j);
+  };
+  return (1 - y.alpha) * along_x(y.first) + y.alpha * along_x(y.second);
+}
+
+/// The guide: weights are "9-bit fixed point with 8 bits of fractional value".
+constexpr double unit = 1 / 256.;
+
+/// Point: one of the texels in which the place lies, give or take a unit. Linear: interpolated, and
+/// the weight along each dimension may be a unit off.
+bool is_as_documented(const Image& image, const Sampling& s, const double2& u, double read) {
+  double least = INFINITY, most = -INFINITY;  // of the texels that it may be made of
+  bool is_texel = false;
+  for (int j = pick(s, u.y - unit).first; j <= pick(s, u.y + unit).second; ++j)
+    for (int i = pick(s, u.x - unit).first; i <= pick(s, u.x + unit).second; ++i) {
+      const double value = texel(image, s, i, j);
+      least = std::min(least, value);
+      most = std::max(most, value);
+      is_texel = is_texel || value == read;
+    }
+  if (s.filter == point) return is_texel;
+  constexpr double float_rounding = 1e-6;  // texels lie between 0 and 1
+  const double allowed = (image.height > 1 ? 2 : 1) * unit * (most - least) + float_rounding;
+  return std::abs(by_the_rules(image, s, u) - read) <= allowed;
+}
+
+// ---- reading on the GPU ----
+
+CudaArray array_of(const Image& image) {
+  CudaArray array = CudaArray::of<float>(make_cudaExtent(image.width, image.height, 0));
+  array.copy_from(image.texels);
+  return array;
+}
+
+std::vector<float> read(const CudaArray& array, const Sampling& s, const std::vector<float2>& at) {
+  const Texture texture = texture_of(array, s);
+  const DeviceBuffer<float2> places(at);
+  const GuardedBuffer<float> out(at.size());
+  const unsigned n = unsigned(at.size());
+  read_image<<<(n + 127) / 128, 128>>>(out, texture, places, n);
+  CUDA_CHECK_LAUNCH();
+  const std::string error = guard_error(out);
+  if (!error.empty()) throw WrongResult("sampling: " + error);
+  return out.to_host();
+}
+
+/// Rows are images one texel high. In texels and in heights 0.5 is the middle.
+std::vector<float2> on_a_row(const std::vector<float>& x) {
+  std::vector<float2> places;
+  for (const float each : x) places.push_back({each, 0.5f});
+  return places;
+}
+
+/// No neighbours alike, and no symmetry.
+const Image shown_row{4, 1, {1, 4, 2, 3}};
+
+/// "   1    4  2.5"
+std::string in_a_line(const std::vector<float>& values) {
+  std::string line;
+  char text[16];
+  for (const float value : values) {
+    std::snprintf(text, sizeof text, " %4g", value);
+    line += text;
+  }
+  return line;
+}
+
+void show_row(Run& run) {
+  const std::vector<float> x{-1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2.5, 3.5, 4, 4.5, 5, 5.5};
+  const std::vector<float> special{INFINITY, -INFINITY, NAN};
+  std::vector<float> widths;
+  for (const float texels : x) widths.push_back(texels / 4);
+  const CudaArray row = array_of(shown_row);
+  Table table("x, in texels", {in_a_line(x), in_a_line(special)});
+  for (const Sampling& s : all_modes(true))
+    table.row(name_of(s), {in_a_line(read(row, s, on_a_row(widths))),
+                           in_a_line(read(row, s, on_a_row(special)))});
+  run.print(table);
+  run.note("to the right what nobody documents: on a GPU of 9.0 NaN is 0, and infinity is a whole");
+  run.note("number of widths, far outside");
+}
+
+// ---- all modes, on several sizes ----
+
+/// From 0 to 1.
+float random_of(size_t i) { return float(hash(i) >> 8) * 0x1p-24f; }
+
+Image random_image(int width, int height) {
+  Image image{width, height, std::vector<float>(width * height)};
+  for (size_t i = 0; i < image.texels.size(); ++i) image.texels[i] = random_of(i);
+  return image;
+}
+
+/// Edges, centres, quarters, and any part of a texel, or a float next to these; inside, a few
+/// widths and a thousand widths outside.
+float random_coordinate(size_t i, int size, bool normalized) {
+  const unsigned k = hash(3 * i), texel = hash(3 * i + 1) % unsigned(size);
+  const double widths[] = {0, 0, -1, 1, -2, 3, -1000, 1000};
+  const double parts[] = {0, 0.25, 0.5, 1 / 512., 0.999, random_of(3 * i + 2)};
+  const double place = widths[k % 8] * size + texel + parts[k / 8 % 6];
+  const float x = float(normalized ? place / size : place);
+  const float near[] = {x, x, std::nextafter(x, -INFINITY), std::nextafter(x, INFINITY)};
+  return near[k / 48 % 4];
+}
+
+constexpr size_t places_of_an_image = 1009;
+
+std::vector<float2> random_places(const Image& image, bool normalized) {
+  std::vector<float2> places;
+  for (size_t i = 0; i < places_of_an_image; ++i)
+    places.push_back({random_coordinate(2 * i, image.width, normalized),
+                      random_coordinate(2 * i + 1, image.height, normalized)});
+  return places;
+}
+
+double2 in_texels(const Image& image, const Sampling& s, float2 at) {
+  return s.normalized ? double2{double(at.x) * image.width, double(at.y) * image.height}
+                      : double2{at.x, at.y};
+}
+
+/// How many are not as documented.
+size_t compare(const Image& image, const Sampling& s, const std::vector<float2>& at,
+               const std::vector<float>& values) {
+  size_t wrong = 0;
+  for (size_t i = 0; i < at.size(); ++i)
+    wrong += !is_as_documented(image, s, in_texels(image, s, at[i]), values[i]);
+  return wrong;
+}
+
+constexpr int sizes[][2] = {{1, 1}, {2, 1}, {3, 1}, {7, 1}, {1000, 1}, {5, 3}, {2, 9}, {40, 129}};
+constexpr size_t readings_of_a_mode = 2 * std::size(sizes) * places_of_an_image;
+
+/// Reads images of all sizes in a mode, in texels and in widths. How many are not as documented?
+size_t count_wrong(Sampling s) {
+  size_t wrong = 0;
+  for (const auto& [width, height] : sizes)
+    for (const bool normalized : {false, true}) {
+      s.normalized = normalized;
+      const Image image = random_image(width, height);
+      const std::vector<float2> at = random_places(image, normalized);
+      wrong += compare(image, s, at, read(array_of(image), s, at));
+    }
+  return wrong;
+}
+
+/// How many different values are read on the way from the centre of a texel 0 to that of a texel 1?
+size_t values_from_centre_to_centre() {
+  constexpr int steps = 1 << 14;
+  std::vector<float> walk;
+  for (int k = 0; k <= steps; ++k) walk.push_back(0.5f + float(k) / steps);
+  const CudaArray edge = array_of({2, 1, {0, 1}});
+  const std::vector<float> values = read(edge, {clamp, linear, false}, on_a_row(walk));
+  return std::set<float>(values.begin(), values.end()).size();
+}
+
+}  // namespace
+
+void sampling(Run& run) {
+  run.title("a row of 4 texels, 1 4 2 3; then random ones, 1 to 1000 in a row, in all modes");
+  show_row(run);
+
+  size_t linear_wrong = 0, outside_wrong = 0;
+  Table table("in texels and in widths", {"readings", "not as documented"});
+  for (const Sampling& s : all_modes(true)) {
+    const size_t wrong = count_wrong(s);
+    table.row(name_of(s), {readings_of_a_mode, wrong});
+    if (s.filter == linear)
+      linear_wrong += wrong;
+    else if (s.address == clamp || s.address == wrap)
+      outside_wrong += wrong;
+  }
+  run.print(table);
+  run.note("wrap and mirror need widths: if texels are counted, CUDA takes clamp for them");
+
+  const auto text = [](size_t wrong, size_t modes) {
+    return std::to_string(wrong) + " of " + std::to_string(modes * readings_of_a_mode) + " are not";
+  };
+  const size_t values = values_from_centre_to_centre();
+  run.claim_fact({"07.4a", "linear filtering interpolates, with 8 bits of fraction",
+                  "the lectures, no figure; the guide has the bits"},
+                 linear_wrong == 0 && values == 257,
+                 text(linear_wrong, 4) + "; " + std::to_string(values) + " values between texels");
+  run.claim_fact(
+      {"07.4b", "clamp and wrap treat what lies outside as documented", "the lectures, no figure"},
+      outside_wrong == 0, text(outside_wrong, 2));
+}
+
+TEST_CASE("sampling: the address modes by hand") {
+  const auto goes_on = [](int (*address)(int, int)) {
+    std::vector<float> values;
+    for (int i = -6; i < 10; ++i) {
+      const int texel = address(i, 4);
+      values.push_back(texel == border_texel ? 0 : shown_row.texels[texel]);
+    }
+    return values;
+  };
+  CHECK(goes_on(clamped) == std::vector<float>{1, 1, 1, 1, 1, 1, 1, 4, 2, 3, 3, 3, 3, 3, 3, 3});
+  CHECK(goes_on(wrapped) == std::vector<float>{2, 3, 1, 4, 2, 3, 1, 4, 2, 3, 1, 4, 2, 3, 1, 4});
+  CHECK(goes_on(mirrored) == std::vector<float>{2, 3, 3, 2, 4, 1, 1, 4, 2, 3, 3, 2, 4, 1, 1, 4});
+  CHECK(goes_on(bordered) == std::vector<float>{0, 0, 0, 0, 0, 0, 1, 4, 2, 3, 0, 0, 0, 0, 0, 0});
+}
+
+TEST_CASE("sampling: the filters by hand") {
+  const auto at = [](const Sampling& s, double x) { return by_the_rules(shown_row, s, {x, 0.5}); };
+  CHECK(at({clamp, point, false}, 1.99) == 4);
+  CHECK(at({clamp, linear, false}, 1.5) == 4);     // a centre
+  CHECK(at({clamp, linear, false}, 1.75) == 3.5);  // a quarter of the way to 2
+  CHECK(at({wrap, linear, true}, 0) == 2);         // of 3 and 1
+  CHECK(at({wrap, linear, false}, 0) == 1);        // in texels: clamp
+  CHECK(at({border, linear, true}, 4) == 1.5);
+  CHECK(at({border, point, true}, -0.01) == 0);
+  const Image square{2, 2, {0, 1, 2, 3}};
+  CHECK(by_the_rules(square, {clamp, linear, false}, {1.25, 0.75}) == 1.25);
+}
+
+TEST_CASE("sampling: the check takes 8 bits of fraction, and no other mode or coarser weight") {
+  for (const Image& image : {random_image(64, 1), random_image(33, 17)})
+    for (const bool normalized : {false, true})
+      for (const Sampling& s : all_modes(normalized)) {
+        const std::vector<float2> at = random_places(image, normalized);
+        // in mode `t`, with places rounded to multiples of `step` where weights come of them
+        const auto wrong = [&](const Sampling& t, double step) {
+          std::vector<float> values;
+          for (const float2& each : at) {
+            double2 u = in_texels(image, t, each);
+            if (t.filter == linear)
+              u = {std::round(u.x / step) * step, std::round(u.y / step) * step};
+            values.push_back(float(by_the_rules(image, t, u)));
+          }
+          return compare(image, s, at, values);
+        };
+        CAPTURE(name_of(s));
+        CAPTURE(normalized);
+        CHECK(wrong(s, unit) == 0);
+        CHECK((wrong(s, 1 / 16.) > 0) == (s.filter == linear));
+        for (const Sampling& t : all_modes(normalized)) {
+          const bool same = t.filter == s.filter && address_in_force(t) == address_in_force(s);
+          CHECK((wrong(t, unit) > 0) == !same);
+        }
+        CHECK(!is_as_documented(image, s, {0.5, 0.5}, NAN));
+      }
+}
+
+TEST_CASE("sampling: every mode on every size is as documented") {
+  if (skip_without_gpu()) return;
+  for (const Sampling& s : all_modes(true)) {
+    CAPTURE(name_of(s));
+    CHECK(count_wrong(s) == 0);
+  }
+  CHECK(values_from_centre_to_centre() == 257);
+}
+
+TEST_CASE("sampling: all places are read, and nothing is written behind the end") {
+  if (skip_without_gpu()) return;
+  const CudaArray row = array_of(shown_row);
+  for (const size_t n : {1, 127, 129, 1009}) {
+    std::vector<float> x(n), right(n);
+    for (size_t i = 0; i < n; ++i) x[i] = i % 4 + 0.5f, right[i] = shown_row.texels[i % 4];
+    CHECK(read(row, {clamp, point, false}, on_a_row(x)) == right);
+  }
+}
+
+// Nobody documents what these give.
+TEST_CASE("sampling: coordinates that are no ordinary numbers") {
+  if (skip_without_gpu()) return;
+  if (current_gpu().major != 9) return skip("this was found on compute capability 9.0");
+  const std::pair<float, double> as_widths[] = {{-0.0f, 0},    {1e-40f, 0},     {-1e-40f, 0},
+                                                {1e9f, 8},     {-1e9f, -8},     {3e38f, 8},
+                                                {INFINITY, 8}, {-INFINITY, -8}, {NAN, 0}};
+  const CudaArray row = array_of(shown_row);
+  for (const Sampling& s : all_modes(true))
+    for (const auto& [x, widths] : as_widths) {
+      CAPTURE(name_of(s));
+      CAPTURE(x);
+      CHECK(read(row, s, on_a_row({x}))[0] == by_the_rules(shown_row, s, {4 * widths, 0.5}));
+    }
+}
