@@ -1,48 +1,36 @@
-// keep_on_device: what is not worth a journey. The guide leaves a step with little parallelism on
-// the GPU rather than fetch its data to the host. Two things to look at:
-//   - A step that one block can do, between two parallel kernels, over its bytes.
-//   - The same where no parallelism is left at all: a single chain.
-// The study's half, work of one operation per word, stands in keep_on_device_carried.cu.
+// keep_on_device: what is worth carrying? The guide leaves a step with little parallelism on the
+// GPU, if its data would have to travel to the host and back [KP]. The study finds that work of few
+// operations per word is not worth carrying to the card: the way there and back costs what the
+// fast memory gains [BW].
 //
-//   cmake -S 02_memory_management -B build/keep_on_device -DEXPERIMENTS=keep_on_device
-//   cmake --build build/keep_on_device && build/keep_on_device/02_memory_management
+// Look at the step's smallest size: a way there and back costs more than a kernel. Then compare the
+// parts of the carried addition: nearly all of it is the way.
 //
-//   1  prepare         parallel, before the step
-//   2  step_by_block   the step: 1024 chains, in each of which a word needs the one before
-//   3  finish          parallel, behind the step
-//   4  step_by_thread  a step of one chain only, by one thread
-//   5  scan_by_block   the same, by a block that finds the parallelism in it after all
+//   build/release/02_memory_management/02_memory_management keep_on_device
+//
+//   1  step_by_block  1024 chains, in each of which a word needs the one before
+//   2  add_to_each    one operation per word
+#include <doctest/doctest.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <cstdint>
+#include <atomic>
+#include <barrier>
+#include <memory>
 #include <numeric>
+#include <thread>
 
-#include "host_memory.hpp"
-#include "keep_on_device.hpp"
-
-using namespace samples;
+#include "../common/arrays.cuh"
+#include "../common/run.hpp"
 
 namespace {
 
-// ---- kernels: arithmetic modulo 2^32, so that every way must give the same bits ----
-
+constexpr size_t kib = 1024, mib = 1024 * kib;
 constexpr unsigned chains = 1024;     // as many as a block has threads
-constexpr unsigned factor = 1664525;  // of a step: x = factor * (x before) + b
+constexpr unsigned factor = 1664525;  // of a step: x = factor * (x before) + x, modulo 2^32
 
-// Each warp writes 32 neighbouring words.
-__global__ void prepare(unsigned* x, size_t n) {
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
-    x[i] = 0x9e3779b1u * unsigned(i + 1);
-}
+// ---- kernels ----
 
-// Each warp reads and writes 32 neighbouring words.
-__global__ void finish(unsigned* out, const unsigned* x, size_t n) {
-  const size_t threads = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
-    out[i] = x[i] ^ x[i] >> 15;
-}
-
-// [step_by_block]
 // One block: thread t has the chain of the words t, t + 1024, t + 2048 ... A warp reads and writes
 // 32 neighbours. Only the multiplication waits for the word before; eight loads are in flight.
 __global__ void __launch_bounds__(chains) step_by_block(unsigned* x, size_t n) {
@@ -63,313 +51,312 @@ __global__ void __launch_bounds__(chains) step_by_block(unsigned* x, size_t n) {
     x[i] = last;
   }
 }
-// [/step_by_block]
 
-// One chain, one thread: 31 lanes of its warp idle, and it waits for memory every few steps.
-__global__ void step_by_thread(unsigned* x, size_t n) {
-  unsigned last = 0;
-  for (size_t i = 0; i < n; ++i) {
-    last = factor * last + x[i];
-    x[i] = last;
+// Each warp reads 32 neighbouring words and writes 32: one operation for eight bytes.
+__global__ void add_to_each(unsigned* out, const unsigned* in, size_t n) {
+  const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  if (i < n) out[i] = in[i] + 1;
+}
+
+// ---- the host ----
+
+/// Pinned memory, which copy engines reach by themselves.
+class Pinned {
+ public:
+  explicit Pinned(size_t words) { CUDA_CHECK(cudaMallocHost(&data_, 4 * words)); }
+  Pinned(const Pinned&) = delete;
+  ~Pinned() { cudaFreeHost(data_); }
+  operator unsigned*() const { return data_; }
+
+ private:
+  unsigned* data_ = nullptr;
+};
+
+/// All chains side by side, in the order of the words.
+void step_on_host(unsigned* x, size_t n) {
+  for (size_t i = chains; i < n; ++i) x[i] += factor * x[i - chains];
+}
+
+void add_on_host(unsigned* out, const unsigned* in, size_t begin, size_t end) {
+  for (size_t i = begin; i < end; ++i) out[i] = in[i] + 1;
+}
+
+/// A thread for each core of the host. They exist before a clock starts, and wait for work.
+class Crew {
+ public:
+  Crew() {
+    for (size_t t = 0; t < size_; ++t)
+      threads_.emplace_back([this, t] {
+        for (;;) {
+          begin_.arrive_and_wait();
+          if (!work_) return;
+          work_(n_ * t / size_, n_ * (t + 1) / size_);
+          end_.arrive_and_wait();
+        }
+      });
   }
-}
-
-/// factor^k: by this k steps multiply what was there before them.
-__host__ __device__ unsigned power(unsigned k) {
-  unsigned result = 1;
-  for (unsigned m = factor; k > 0; k /= 2, m *= m)
-    if (k % 2) result *= m;
-  return result;
-}
-
-/// Joins the results of 32 lanes, each of so many steps that `multiplier` is their power: a lane
-/// gets what all up to it give. The multiplier becomes that of the whole warp.
-__device__ unsigned join(unsigned result, unsigned lane, unsigned& multiplier) {
-  for (unsigned lanes = 1; lanes < 32; lanes *= 2) {
-    const unsigned before = __shfl_up_sync(0xffffffffu, result, lanes);
-    if (lane >= lanes) result += multiplier * before;
-    multiplier *= multiplier;
+  ~Crew() {
+    work_ = {};  // none: the threads return
+    begin_.arrive_and_wait();
+    for (std::thread& thread : threads_) thread.join();
   }
-  return result;
-}
+  size_t size() const { return size_; }
 
-// One chain, one block: k steps multiply by a known number and add one, so that runs of steps can
-// be joined over lanes, warps and tiles of 1024. A warp takes 32 neighbouring words.
-__global__ void __launch_bounds__(chains) scan_by_block(unsigned* x, size_t n) {
-  __shared__ unsigned warp_end[32];
-  const unsigned lane = threadIdx.x % 32;
-  const unsigned warp = threadIdx.x / 32;
-  const unsigned to_lane = power(lane + 1);
-  const unsigned to_thread = power(threadIdx.x + 1);
-  const unsigned to_tile = power(chains);
-  unsigned tile_start = 0;  // what the tile before ended with
-  for (size_t first = 0; first < n; first += chains) {
-    const size_t i = first + threadIdx.x;
-    unsigned multiplier = factor;
-    unsigned result = join(i < n ? x[i] : 0, lane, multiplier);  // runs of a warp
-    if (lane == 31) warp_end[warp] = result;
-    __syncthreads();
-    if (warp == 0) warp_end[lane] = join(warp_end[lane], lane, multiplier);  // of all warps
-    __syncthreads();
-    if (warp > 0) result += to_lane * warp_end[warp - 1];
-    if (i < n) x[i] = result + to_thread * tile_start;
-    tile_start = to_tile * tile_start + warp_end[31];
-    __syncthreads();  // the next tile writes warp_end again
+  /// Calls work(begin, end) for parts of n, one in each thread, and waits.
+  void share_out(size_t n, const std::function<void(size_t begin, size_t end)>& work) {
+    n_ = n;
+    work_ = work;
+    begin_.arrive_and_wait();
+    end_.arrive_and_wait();
   }
+
+ private:
+  const size_t size_ = std::max(1u, std::thread::hardware_concurrency());
+  size_t n_ = 0;
+  std::function<void(size_t, size_t)> work_;
+  std::barrier<> begin_{long(size_ + 1)}, end_{long(size_ + 1)};  // the threads, and who shares out
+  std::vector<std::thread> threads_;
+};
+
+// ---- a step over words that are on the GPU and stay there ----
+
+DeviceBuffer<unsigned> input(size_t n) {
+  return filled<unsigned>(n, [] __device__(size_t i) { return hash(i); });
 }
 
-// ---- what is right, and the host's own way ----
+struct Words {
+  size_t n;
+  DeviceBuffer<unsigned> in = input(n);
+  GuardedBuffer<unsigned> x{n};
+  Pinned host{n};
+};
+
+void by_block(const Words& w) { step_by_block<<<1, chains>>>(w.x, w.n); }
+void by_host(const Words& w) {
+  CUDA_CHECK(cudaMemcpy(w.host, w.x, 4 * w.n, cudaMemcpyDeviceToHost));
+  step_on_host(w.host, w.n);
+  CUDA_CHECK(cudaMemcpyAsync(w.x, w.host, 4 * w.n, cudaMemcpyHostToDevice));
+}
 
 /// Each chain by itself, from its first word to its last.
-std::vector<unsigned> expected(size_t n, size_t chain_count) {
+std::vector<unsigned> expected(size_t n) {
   std::vector<unsigned> x(n);
-  for (size_t chain = 0; chain < std::min(n, chain_count); ++chain) {
+  for (size_t chain = 0; chain < std::min<size_t>(n, chains); ++chain) {
     unsigned last = 0;
-    for (size_t i = chain; i < n; i += chain_count) {
-      last = last * factor + 0x9e3779b1u * unsigned(i + 1);
-      x[i] = last ^ last >> 15;
-    }
+    for (size_t i = chain; i < n; i += chains) x[i] = last = last * factor + hash(i);
   }
   return x;
 }
 
-/// What the host does with what it has fetched: all chains side by side, in the order of the words.
-void step_on_host(unsigned* x, size_t n, size_t chain_count) {
-  for (size_t i = chain_count; i < n; ++i) x[i] += factor * x[i - chain_count];
-}
-
-// ---- the work ----
-
-/// The words of the step, on the GPU and on the host.
-struct Words {
-  static constexpr size_t canaries = 64;
-
-  size_t n;
-  DeviceBuffer<unsigned> x, out;
-  PinnedBuffer<unsigned> host;
-
-  explicit Words(size_t n) : n(n), x(n + canaries), out(n + canaries), host(n) {}
-
-  unsigned blocks() const { return unsigned(std::min<size_t>((n + 255) / 256, 1024)); }
-  void poison() {
-    x.poison();
-    out.poison();
-  }
-  size_t wrong(size_t chain_count) const {
-    const std::vector<unsigned> right = expected(n, chain_count), found = out.to_host();
-    size_t wrong = 0;
-    for (size_t i = 0; i < found.size(); ++i) wrong += found[i] != (i < n ? right[i] : ~0u);
-    return wrong;
-  }
-};
-
-// [round_trip]
-void round_trip(const Words& w, size_t chain_count) {
-  CUDA_CHECK(cudaMemcpy(w.host.data(), w.x.data(), 4 * w.n, cudaMemcpyDeviceToHost));
-  step_on_host(w.host.data(), w.n, chain_count);
-  CUDA_CHECK(cudaMemcpyAsync(w.x.data(), w.host.data(), 4 * w.n, cudaMemcpyHostToDevice));
-}
-// [/round_trip]
-
-/// A way to do the step.
-struct Way {
-  std::string_view key;
-  const char* words = "";
-  size_t chain_count = chains;
-  void (*step)(const Words&) = nullptr;
-  size_t most_bytes = SIZE_MAX;
-};
-const Way ways[] = {
-    {.key = name_of<step_by_block>(),
-     .words = "one block",
-     .step = [](const Words& w) { step_by_block<<<1, chains>>>(w.x.data(), w.n); }},
-    {.key = "round_trip",
-     .words = "round trip",
-     .step = [](const Words& w) { round_trip(w, chains); }},
-    {.key = name_of<step_by_thread>(),
-     .words = "one chain: one thread",
-     .chain_count = 1,
-     .step = [](const Words& w) { step_by_thread<<<1, 1>>>(w.x.data(), w.n); },
-     .most_bytes = 64 << 10},  // half a millisecond at its pace
-    {.key = name_of<scan_by_block>(),
-     .words = "one chain: scan by a block",
-     .chain_count = 1,
-     .step = [](const Words& w) { scan_by_block<<<1, chains>>>(w.x.data(), w.n); }},
-    {.key = "chain_round_trip",
-     .words = "one chain: round trip",
-     .chain_count = 1,
-     .step = [](const Words& w) { round_trip(w, 1); }},
-};
-
-/// The kernel before, the step, the kernel behind, and the host's wait for the end.
-Task task_of(const Ref& ref, const Shared<Words>& words, const Way& way) {
-  const auto all_three = [words, &way] {
-    const Words& w = *words;
-    prepare<<<w.blocks(), 256>>>(w.x.data(), w.n);
-    way.step(w);
-    finish<<<w.blocks(), 256>>>(w.out.data(), w.x.data(), w.n);
-    CUDA_CHECK_LAUNCH();
+/// The step, and the host's wait for its end. Each run steps on from where the last one ended.
+Benchmark stepping(const char* name, const Words& w, void (*step)(const Words&),
+                   const DeviceBuffer<unsigned>& right) {
+  const auto work = [&w, step] {
+    step(w);
     CUDA_CHECK(cudaDeviceSynchronize());
   };
-  return {
-      text(ref),
-      all_three,
-      {[words] { words->poison(); }, [words, &way] { return words->wrong(way.chain_count); }, ""},
-      true};
-}
-
-/// The host's part alone, over words of its own.
-Task host_step(const Ref& ref, const Shared<Words>& words) {
-  const auto wrong = [words] {
-    size_t wrong = 0;  // the first of each chain stays, the second is stepped once
-    for (size_t i = 0; i < std::min<size_t>(words->n, 2 * chains); ++i) {
-      const unsigned b = unsigned(i) + 1;
-      wrong += words->host[i] != (i < chains ? b : b + factor * (b - chains));
-    }
-    return wrong;
+  const auto poison = [&w] {
+    w.x.poison();
+    CUDA_CHECK(cudaMemcpy(w.x, w.in, 4 * w.n, cudaMemcpyDeviceToDevice));
   };
-  unsigned* const x = words->host.data();
-  return {text(ref),
-          [words, x] { step_on_host(x, words->n, chains); },
-          {[words, x] { std::iota(x, x + words->n, 1u); }, wrong, ""},
-          true};
+  const auto value = [right = right.data()] __device__(size_t i) { return right[i]; };
+  return {.name = name,
+          .work = work,
+          .check = {poison, equals(w.x, value).find_error},
+          .on_host = true};
 }
 
-// ---- prediction ----
+/// The largest size up to which all factors say "faster"; 0 if the first does not.
+size_t faster_up_to(const std::vector<size_t>& sizes, const std::vector<Interval>& factors) {
+  size_t up_to = 0;
+  for (size_t k = 0; k < sizes.size() && judge(beats(), factors[k]) == Verdict::holds; ++k)
+    up_to = sizes[k];
+  return up_to;
+}
 
-/// A way takes its time for next to nothing, and a rate's time for its bytes. Two rows give both:
-/// the smallest size and the largest.
-struct Line {
-  double at_nothing_ms, ms_per_byte;
-  Line(double small_ms, double small_bytes, double large_ms, double large_bytes)
-      : at_nothing_ms(small_ms), ms_per_byte((large_ms - small_ms) / (large_bytes - small_bytes)) {}
-  double ms(double bytes) const { return at_nothing_ms + bytes * ms_per_byte; }
+void judge_step(Run& run) {
+  std::vector<size_t> sizes = {4, 4 * kib, 64 * kib, mib};
+  if (!run.quick) sizes.push_back(16 * mib);
+  std::vector<Interval> factors;
+  Table table("us, a step over", {"one block", "host and back", "host's step"});
+  for (const size_t bytes : sizes) {
+    const size_t n = bytes / 4;
+    const DeviceBuffer<unsigned> right(expected(n));
+    const auto group = [&](const Timer::Measure& measure) {
+      const Words w{n};
+      std::fill_n(+w.host, n, 1u);
+      const auto host_step = [&w] { step_on_host(w.host, w.n); };
+      measure({stepping("one block", w, by_block, right),
+               stepping("host and back", w, by_host, right),
+               {.name = "host's step", .work = host_step, .on_host = true}});
+    };
+    const Timings timed = run.timer.with_fresh_memory(group, 2);
+    const auto us = [&](const char* name) { return Cell(timed[name].us_interval()); };
+    table.row(bytes_text(double(bytes)),
+              {us("one block"), us("host and back"), n > chains ? us("host's step") : "-"});
+    factors.push_back(ratio(timed["host and back"], timed["one block"]));
+  }
+  run.print(table);
+  run.note("host and back: the words are fetched, a core of the host steps, they are sent back");
+  run.note("host's step: that core's part alone; -: the first word of each chain stays as it is");
+  const size_t up_to = faster_up_to(sizes, factors);
+  run.claim_each(
+      {"02.8", "a step with little parallelism is better left on the GPU than fetched",
+       "better, no figure, the guide"},
+      beats(), factors,
+      "host / one block; faster " + (up_to ? "up to " + bytes_text(double(up_to)) : "at no size"));
+}
+
+// ---- one operation per word, carried there and back ----
+
+struct Arrays {
+  size_t n;
+  Pinned in{n}, out{n};
+  GuardedBuffer<unsigned> device_in{n}, device_out{n};
+
+  explicit Arrays(size_t words) : n(words) {
+    CUDA_CHECK(cudaMemcpy(in, input(n), 4 * n, cudaMemcpyDeviceToHost));
+  }
+  void there() const { CUDA_CHECK(cudaMemcpy(device_in, in, 4 * n, cudaMemcpyHostToDevice)); }
+  void add() const { add_to_each<<<unsigned((n + 255) / 256), 256>>>(device_out, device_in, n); }
+  void back() const { CUDA_CHECK(cudaMemcpy(out, device_out, 4 * n, cudaMemcpyDeviceToHost)); }
+
+  void poison() const {
+    device_in.poison();
+    device_out.poison();
+    back();
+  }
+  std::string find_error() const {  // the device looks at what the host has
+    CUDA_CHECK(cudaMemcpy(device_out, out, 4 * n, cudaMemcpyHostToDevice));
+    return find_mismatch(device_out, [] __device__(size_t i) { return hash(i) + 1; });
+  }
 };
 
-// ---- the experiment ----
-
-/// Bytes: those of which two arrays fit on the GPU, and one in what the host may pin.
-std::vector<size_t> sizes_of(const Run& run) {
-  std::vector<size_t> sizes{4, 4 << 10, 64 << 10, 1 << 20};
-  if (run.full) sizes = {4, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20};
-  if (!run.quick) sizes.push_back(16 << 20);
-  const double room = std::min(pinnable_bytes(run), run.memory_there() / 4);
-  while (sizes.size() > 2 && double(sizes.back()) > room) sizes.pop_back();
-  return sizes;
+/// Work that leaves the sums in the host's memory.
+Benchmark adding(const char* name, const Arrays& a, const std::function<void()>& work,
+                 const std::function<void()>& before = {}) {
+  return {.name = name,
+          .work = work,
+          .check = {[&a] { a.poison(); }, [&a] { return a.find_error(); }},
+          .on_host = true,
+          .before = before};
 }
 
-std::vector<Shown> columns() {
-  const auto us = [](const Row&, double ms) { return 1e3 * ms; };
-  return {in_unit(compared("us", "duration", "us", 1), us), spread()};
+void carry(const Arrays& a) {
+  a.there();
+  a.add();
+  a.back();
 }
 
-/// The host's step alone. Bytes alone do not explain its time on every host: on one, a byte of
-/// 16 MiB took two thirds as long as one of 64 KiB. There is no model.
-void measure_host_step(const Run& run, const std::vector<size_t>& sizes) {
-  Sheet sheet(run, "the host's step alone, bytes", columns(), "bytes");
-  for (const size_t bytes : sizes)
-    if (bytes > 4 * chains)  // the first word of each chain stays
-      sheet.add({.ref = {"host_step", double(bytes)}, .words = bytes_text(double(bytes))});
-  sheet.measure(Timing::alone, [](const Row& row) {
-    return host_step(row.ref, Shared(Words(size_t(row.ref.at) / 4)));
-  });
-  sheet.print();
+void add_on_all_cores(const Arrays& a, Crew& crew) {
+  crew.share_out(a.n, [&a](size_t begin, size_t end) { add_on_host(a.out, a.in, begin, end); });
 }
 
-/// All ways, in turn at each size.
-void measure_ways(const Run& run, const std::vector<size_t>& sizes) {
-  const auto last_of = [&](const Way& way) {
-    return *std::find_if(sizes.rbegin(), sizes.rend(),
-                         [&](size_t bytes) { return bytes <= way.most_bytes; });
-  };
-  std::vector<Sheet> sheets;
-  for (const size_t bytes : sizes) {
-    Sheet& sheet = sheets.emplace_back(run, bytes_text(double(bytes)), columns(), "bytes");
-    for (const Way& way : ways)
-      if (bytes <= way.most_bytes)
-        sheet.add({.ref = {way.key, double(bytes)},
-                   .words = way.words,
-                   .calibrates = bytes == sizes.front() || bytes == last_of(way),
-                   .model = Model::latency});
-    SharedByTasks words([bytes] { return Words(bytes / 4); });
-    sheet.measure(Timing::regrouped, [&](const Row& row) {
-      return task_of(row.ref, words(), *with_key(ways, row.ref));
+void judge_carried(Run& run) {
+  const size_t n = run.fitting_on_host(run.fitting((run.quick ? 4 : 16) * mib, 8), 8);
+  const double bytes = 4.0 * double(n);
+  Crew crew;
+  // Before the host adds, it reads as much as its caches hold: then the words come from memory.
+  const size_t cache = size_t(std::max(0l, sysconf(_SC_LEVEL3_CACHE_SIZE)));
+  const size_t other_words = std::clamp(cache, 128 * mib, 512 * mib) / 4;
+  const std::unique_ptr<unsigned[]> other(new unsigned[other_words]);
+  std::atomic<unsigned> sum = 0;
+  crew.share_out(other_words,
+                 [&](size_t begin, size_t end) { std::fill(&other[begin], &other[end], 1u); });
+  const auto fill_caches = [&] {
+    crew.share_out(other_words, [&](size_t begin, size_t end) {
+      sum += std::accumulate(&other[begin], &other[end], 0u);
     });
-  }
-  for (Sheet& sheet : sheets) {
-    sheet.predict([&](const Row& row) {
-      const double small = double(sizes.front());
-      const double large = double(last_of(*with_key(ways, row.ref)));
-      const Line line(sheet.ms({row.ref.key, small}), small, sheet.ms({row.ref.key, large}), large);
-      return line.ms(row.ref.at);
-    });
-    sheet.print();
-  }
-  run.report.note(
-      "each: kernel, step, kernel, wait; the model: the time of 4 B, and the largest "
-      "size's time per byte");
-}
-
-void run_keep_on_device(const Run& run) {
-  const std::vector<size_t> sizes = sizes_of(run);
-  run.report.begin("keep_on_device", "a step over 4 B to " + bytes_text(double(sizes.back())) +
-                                         " between two kernels; then one operation per word");
-  measure_ways(run, sizes);
-  measure_host_step(run, sizes);
-  run_carried(run);
-}
-
-// ---- claims ----
-
-std::vector<Claim> claims(const Run& run) {
-  const std::vector<size_t> sizes = sizes_of(run);
-  Claim step{
-      .part = {"02.8", "a step with little parallelism is better left on the GPU than fetched",
-               "better, no figure", "the guide"},
-      .rule = beats(),
-      .here = "4 B to " + bytes_text(double(sizes.back()))};
-  for (const size_t bytes : sizes)
-    step.pairs.push_back(
-        {.slow = {"round_trip", double(bytes)}, .fast = {name_of<step_by_block>(), double(bytes)}});
-  const auto chain = [&](std::string_view way, size_t bytes) {
-    return Comparison{.slow = {"chain_round_trip", double(bytes)}, .fast = {way, double(bytes)}};
   };
-  step.found = {chain(name_of<step_by_thread>(), sizes.front()),
-                chain(name_of<step_by_thread>(), 64 << 10),
-                chain(name_of<scan_by_block>(), sizes.front()),
-                chain(name_of<scan_by_block>(), sizes.back())};
-  return {step, carried_claim(run)};
-}
+  const auto group = [&](const Timer::Measure& measure) {
+    const Arrays a(n);
+    const auto add_and_wait = [&a] {
+      a.add();
+      CUDA_CHECK(cudaDeviceSynchronize());
+    };
+    const auto one_core = [&a] { add_on_host(a.out, a.in, 0, a.n); };
+    const auto all_cores = [&] { add_on_all_cores(a, crew); };
+    // The parts are not checked: the whole is.
+    measure({{.name = "there", .work = [&a] { a.there(); }, .on_host = true},
+             {.name = "addition on the GPU", .work = add_and_wait, .on_host = true},
+             {.name = "back", .work = [&a] { a.back(); }, .on_host = true},
+             adding("carried there and back", a, [&a] { carry(a); }),
+             adding("host, all cores", a, all_cores, fill_caches),
+             adding("host, one core", a, one_core, fill_caches)});
+  };
+  const Timings timed = run.timer.with_fresh_memory(group, 2);
 
-// ---- what it declares ----
-
-Needs needs(const Run& run) {
-  const double words = double(sizes_of(run).back()) / 4 + Words::canaries;
-  return {.allocated = std::max(4 * 2 * words, carried_bytes(run))};
-}
-
-std::vector<Checked> tasks(size_t n) {
-  std::vector<Checked> all;
-  for (const Way& way : ways) {
-    const Shared words(Words{n});
-    all.push_back({.task = task_of(way.key, words, way), .elements = n, .change_one = [words, n] {
-                     unsigned word;
-                     device_memory::to_host(&word, words->out.data() + n - 1, 4);
-                     ++word;
-                     device_memory::to_device(words->out.data() + n - 1, &word, 4);
-                   }});
+  Table table("one addition per word", {"ms", "predicted", "GB/s", "spread"});
+  double parts_ms = 0;
+  for (const char* part : {"there", "addition on the GPU", "back"}) {
+    parts_ms += timed[part].median();
+    table.row(part, {timed[part].ms_interval(), "", "", percent(timed[part].spread())});
   }
-  add_carried_tasks(all, n);
-  return all;
+  for (const char* whole : {"carried there and back", "host, all cores", "host, one core"})
+    table.row(whole, {timed[whole].ms_interval(), whole[0] == 'c' ? Cell(parts_ms) : "",
+                      timed[whole].gbs(2 * bytes), percent(timed[whole].spread())});
+  run.print(table);
+  run.note(bytes_text(bytes) + " in, as many out, pinned; predicted: the sum of the three parts");
+  run.note("GB/s of words read and written; the host has " + std::to_string(crew.size()) +
+           " threads, which wait for work");
+  run.claim({"02.10", "work of one operation per word is not worth carrying to the card",
+             "not much sense, no figure, the study"},
+            beats(), timed, "carried there and back", "host, all cores");
 }
 
 }  // namespace
 
-extern const Experiment keep_on_device_experiment{
-    .name = "keep_on_device",
-    .about = "a step of 1024 chains, and an addition: on the GPU, or fetched to the host",
-    .run = run_keep_on_device,
-    .claims = claims,
-    .needs = needs,
-    .tasks = tasks,
-};
+void keep_on_device(Run& run) {
+  run.title("a step that needs the word before; then one operation per word, carried");
+  judge_step(run);
+  judge_carried(run);
+}
+
+TEST_CASE("keep_on_device: the host steps each chain as if it were alone") {
+  for (const size_t n : {1, 2, 1023, 1024, 1025, 5000}) {
+    std::vector<unsigned> x(n);
+    for (size_t i = 0; i < n; ++i) x[i] = hash(i);
+    step_on_host(x.data(), n);
+    CHECK(x == expected(n));
+  }
+}
+
+TEST_CASE("keep_on_device: up to which size a block is faster, by hand") {
+  const Interval faster{2, 1.8, 2.2}, unclear{1.1, 0.9, 1.3};
+  CHECK(faster_up_to({4, 8, 16}, {faster, faster, unclear}) == 8);
+  CHECK(faster_up_to({4, 8, 16}, {unclear, faster, faster}) == 0);
+}
+
+TEST_CASE("keep_on_device: the crew adds to every word once, again and again") {
+  Crew crew;
+  for (const size_t n : {1, 15, 17, 65537}) {
+    std::vector<unsigned> x(n + 1, 7);
+    const auto part = [&x](size_t begin, size_t end) { add_on_host(&x[0], &x[0], begin, end); };
+    for (int k = 0; k < 3; ++k) crew.share_out(n, part);
+    CHECK(std::count(x.begin(), x.end(), 10u) == long(n));
+    CHECK(x[n] == 7);
+  }
+}
+
+TEST_CASE("keep_on_device: every way is right at awkward sizes, and nothing is written behind") {
+  if (skip_without_gpu()) return;
+  Crew crew;
+  for (const size_t n : {1, 31, 1026, 8195, 300007}) {
+    const DeviceBuffer<unsigned> right(expected(n));
+    const Words w{n};
+    const Arrays a(n);
+    const std::vector<Benchmark> benchmarks{
+        stepping("one block", w, by_block, right), stepping("host and back", w, by_host, right),
+        adding("carried", a, [&a] { carry(a); }),
+        adding("all cores", a, [&] { add_on_all_cores(a, crew); })};
+    for (const Benchmark& benchmark : benchmarks) {
+      CAPTURE(n);
+      CAPTURE(benchmark.name);
+      benchmark.check.poison();
+      if (n > chains) CHECK(benchmark.check.find_error() != "");  // a chain's first word stays
+      benchmark.check.poison();
+      benchmark.work();
+      CHECK(benchmark.check.find_error() == "");
+    }
+  }
+}

@@ -1,44 +1,27 @@
-// Memory management: what it costs to allocate memory and to carry data to the GPU and back.
-// Options and the list of experiments; each stands in its own file.
-#include "../framework/common/command_line.hpp"
-#include "options.hpp"
+#include "../common/run.hpp"
 
-// weak: a build with -DEXPERIMENTS=... leaves the others out
-[[gnu::weak]] extern const samples::Experiment allocation_experiment;
-[[gnu::weak]] extern const samples::Experiment transfer_experiment;
-[[gnu::weak]] extern const samples::Experiment batching_experiment;
-[[gnu::weak]] extern const samples::Experiment keep_on_device_experiment;
-[[gnu::weak]] extern const samples::Experiment zero_copy_experiment;
-[[gnu::weak]] extern const samples::Experiment pitch_experiment;
-[[gnu::weak]] extern const samples::Experiment overlap_experiment;
-[[gnu::weak]] extern const samples::Experiment peer_experiment;
+void transfer(Run&);
+void allocation(Run&);
+void batching(Run&);
+void keep_on_device(Run&);
+void zero_copy(Run&);
+void pitch(Run&);
+void overlap(Run&);
+void peer(Run&);
 
 int main(int argc, char** argv) {
-  Options& options = typed_options();
-  return run_sample(
-      {.topic = "02_memory_management",
-       .about = "What it costs to allocate memory, and to carry data to the GPU and back",
-       .experiments =
-           {
-               listed(&allocation_experiment),
-               listed(&transfer_experiment),
-               listed(&batching_experiment),
-               listed(&keep_on_device_experiment),
-               listed(&zero_copy_experiment),
-               listed(&pitch_experiment),
-               listed(&overlap_experiment),
-               listed(&peer_experiment),
-           },
-       .options =
-           {
-               {"size",
-                "bytes that are moved: transfer's largest copy, batching's total, overlap's array",
-                "each experiment's own",
-                {"transfer", "batching", "overlap"},
-                [&](const std::string& text) {
-                  options.size =
-                      size_t(parse_number("--size", text, 1, (long long)Options::largest_size));
-                }},
-           }},
-      argc, argv);
+  return run_topic(
+      argc, argv,
+      {"02_memory_management",
+       "taking memory, and carrying bytes to the card and back",
+       {
+           {"transfer", transfer, "copies from and to each kind of host memory"},
+           {"allocation", allocation, "taking memory in the loop, reusing it, a pool"},
+           {"batching", batching, "many small copies, one large one, a batch"},
+           {"keep_on_device", keep_on_device, "a step that the host does better, but for the way"},
+           {"zero_copy", zero_copy, "kernels that work in the host's memory"},
+           {"pitch", pitch, "rows that begin on 512 bytes, and rows that do not"},
+           {"overlap", overlap, "copies and kernels at the same time, in streams"},
+           {"peer", peer, "from one card to another"},
+       }});
 }

@@ -1,30 +1,27 @@
-// pitch: rows of any width, packed one behind the other, or pitched so that each begins where the
-// allocation is aligned. The guide pitches rows to multiples of 256 bytes, since accesses that are
-// not aligned are split [KP]: a request that begins off a sector of 32 bytes takes one more. Two
-// things to look at:
-//   - How much of that sector shows in the time, and at which widths the padding costs more.
-//   - cudaMemcpy2D: it does not mind the pitch, but it does mind short rows.
+// pitch: where should the rows of an array begin? Packed rows follow each other without a gap.
+// cudaMallocPitch leaves gaps, so that each row begins on a segment. The guide advises this for
+// arrays of several dimensions: rows of a multiple of 256 bytes, since accesses that are not
+// aligned are split [KP].
 //
-//   cmake -S 02_memory_management -B build/pitch -DEXPERIMENTS=pitch
-//   cmake --build build/pitch && build/pitch/02_memory_management
+// A request that begins off a sector of 32 bytes takes one sector more. Look at long rows: there
+// this sector shows in the time. Then look at short rows. Packed, they share the sectors at their
+// ends with their neighbours. Pitched, they do not: more bytes move, and the pitch loses.
 //
-//   1  add_one       out = in + 1, a warp a row, in words of 1 or 4 bytes
+//   build/release/02_memory_management/02_memory_management pitch
+//
+//   1  add_one       out = in + 1, a warp per row, in words of 1 or 4 bytes
 //   2  cudaMemcpy2D  packed rows of the host, and rows on the device
+#include <doctest/doctest.h>
+
 #include <algorithm>
+#include <memory>
 #include <numeric>
 
-#include "../framework/common/checked.cuh"
-#include "../framework/common/experiment.hpp"
-#include "host_memory.hpp"
-
-using namespace samples;
+#include "../common/arrays.cuh"
+#include "../common/run.hpp"
+#include "../common/sectors.hpp"
 
 namespace {
-
-using Byte = unsigned char;
-constexpr size_t mib = 1 << 20;
-
-// ---- kernel ----
 
 /// Rows of elements; all counts are in elements.
 struct Rows {
@@ -35,7 +32,6 @@ struct Rows {
 constexpr unsigned block_threads = 256;
 constexpr unsigned block_rows = block_threads / 32;
 
-// [add_one]
 // A warp takes a row and walks along it, 32 neighbouring elements in a step, four steps in flight:
 // aligned in a pitched row, anywhere in a packed one. What lies between rows it leaves alone.
 template <class Word>
@@ -50,441 +46,284 @@ __global__ void add_one(Word* __restrict__ out, const Word* __restrict__ in, Row
       if (x + k * 32 < rows.width) out[row * rows.pitch + x + k * 32] = Word(word[k] + 1);
   }
 }
-// [/add_one]
 
-// ---- rows in memory ----
+using Byte = unsigned char;
+constexpr size_t mib = 1 << 20;
+constexpr size_t guard = 64;  // elements behind the last row
 
-/// Owns two rows of `width` bytes.
+/// The pitch that cudaMallocPitch gives rows of `width` bytes, and where its first row begins.
 struct Pitched {
   void* data = nullptr;
   size_t pitch = 0;
-  explicit Pitched(unsigned width) { CUDA_CHECK(cudaMallocPitch(&data, &pitch, width, 2)); }
-  Pitched(Pitched&& other) noexcept
-      : data(std::exchange(other.data, nullptr)), pitch(other.pitch) {}
+  explicit Pitched(size_t width) { CUDA_CHECK(cudaMallocPitch(&data, &pitch, width, 2)); }
+  Pitched(const Pitched&) = delete;
   ~Pitched() { cudaFree(data); }
+  size_t alignment() const { return std::gcd(reinterpret_cast<size_t>(data), pitch); }
 };
 
-/// Where no GPU is asked; sectors and predictions are those of any multiple of 32.
-size_t expected_pitch(double width) { return (size_t(width) + 511) / 512 * 512; }
+// ---- the kernel's work ----
 
-/// Bytes from one row to the next: what cudaMallocPitch says, if the row's key says pitched.
-bool is_pitched(const Ref& ref) { return ref.key.ends_with("_pitched"); }
-size_t pitch_of(const Ref& ref) {
-  if (!is_pitched(ref)) return size_t(ref.at);
-  return device_memory::Pretence::stands() ? expected_pitch(ref.at)
-                                           : Pitched(unsigned(ref.at)).pitch;
-}
-
-unsigned word_of(double width) { return unsigned(width) % 4 ? 1 : 4; }  // bytes
-Rows rows_of(double width, size_t pitch, size_t height) {
+unsigned word_of(size_t width) { return width % 4 ? 1 : 4; }  // bytes
+Rows rows_of(size_t width, size_t pitch, size_t height) {
   const unsigned word = word_of(width);
-  return {pitch / word, unsigned(width) / word, unsigned(height)};
+  return {pitch / word, unsigned(width / word), unsigned(height)};
 }
 
-// ---- what is right: rows of a pattern, and poison between them ----
+/// A byte of the input is at most 250: one more is never 0xff, the poison.
+DeviceBuffer<Byte> input(size_t bytes) {
+  return filled<Byte>(bytes, [] __device__(size_t i) { return Byte(hash(i) % 251); });
+}
 
-constexpr Byte poison = 0xff;
-
-/// Byte i of rows in which each element is below 252, whatever its size; what lies between rows and
-/// a row behind the last is poison. One more is never the poison.
-struct Pattern {
-  Rows rows;
-  unsigned word;
-  unsigned more = 0;  ///< 1: what add_one leaves
-
-  __host__ __device__ unsigned value(size_t row, size_t x) const {
-    return (unsigned(row) * 40503u + unsigned(x)) * 2654435761u % 251 + more;
-  }
-  __host__ __device__ Byte operator()(size_t i) const {
-    const size_t row = i / word / rows.pitch, x = i / word % rows.pitch;
-    if (row >= rows.height || x >= rows.width) return poison;
-    return i % word == 0 ? Byte(value(row, x)) : 0;  // a word's low byte stands first
-  }
-  __device__ bool operator()(size_t i, Byte found) const { return found == (*this)(i); }
-  size_t bytes() const { return (rows.height + size_t(1)) * rows.pitch * word; }
-
-  void put_on(const DeviceBuffer<Byte>& device) const {
-    fill_kernel<<<1024, 256>>>(device.data(), bytes(), *this);
-    CUDA_CHECK_LAUNCH();
-  }
-  size_t wrong_on(const DeviceBuffer<Byte>& device) const {
-    const DeviceBuffer<unsigned long long> count(std::vector<unsigned long long>{0});
-    count_wrong_kernel<<<1024, 256>>>(device.data(), bytes(), *this, count.data());
-    CUDA_CHECK_LAUNCH();
-    return count.to_host()[0];
-  }
-  void require_room(const DeviceBuffer<Byte>& device) const {
-    if (bytes() > device.size()) throw std::runtime_error("rows are pitched too far apart");
-  }
-};
-
-/// An input and an output for any rows whose pattern takes at most `bytes`.
-struct Arrays {
-  DeviceBuffer<Byte> in, out;
-  explicit Arrays(size_t bytes) : in(bytes), out(bytes) {}
-};
+/// Elements of rows are one more than those of `in`. Between rows, and behind them, is poison.
+template <class Word>
+std::string row_error(const Word* out, const Word* in, const Rows& rows) {
+  const size_t n = rows.height * rows.pitch + guard;
+  return find_mismatch(out, n, [in, rows] __device__(size_t i) {
+    const bool of_row = i % rows.pitch < rows.width && i / rows.pitch < rows.height;
+    return of_row ? Word(in[i] + 1) : Word(-1);
+  });
+}
 
 template <class Word>
-void launch_add_one(const Arrays& arrays, const Rows& rows) {
-  const unsigned blocks = (rows.height + block_rows - 1) / block_rows;
-  add_one<<<blocks, block_threads>>>((Word*)arrays.out.data(), (const Word*)arrays.in.data(), rows);
+Benchmark adding(const std::string& name, Byte* to, const Byte* from, const Rows& rows) {
+  auto* const out = reinterpret_cast<Word*>(to);
+  const auto* const in = reinterpret_cast<const Word*>(from);
+  const auto work = [out, in, rows] {
+    const unsigned blocks = (rows.height + block_rows - 1) / block_rows;
+    add_one<<<blocks, block_threads>>>(out, in, rows);
+  };
+  const auto poison = [out, rows] {
+    CUDA_CHECK(cudaMemset(out, 0xff, (rows.height * rows.pitch + guard) * sizeof(Word)));
+  };
+  return {name, work, {poison, [out, in, rows] { return row_error(out, in, rows); }}};
 }
 
-/// In words of 4 bytes where the width is a multiple of them.
-Task add_task(const Ref& ref, const Shared<Arrays>& arrays, size_t pitch, size_t height) {
-  const unsigned word = word_of(ref.at);
-  const Rows rows = rows_of(ref.at, pitch, height);
-  const Pattern before{rows, word}, after{rows, word, 1};
-  before.require_room(arrays->in);
-  const auto launch = [arrays, rows, word] {
-    word == 4 ? launch_add_one<unsigned>(*arrays, rows) : launch_add_one<Byte>(*arrays, rows);
-  };
-  const auto begin = [arrays, before] {
-    CUDA_CHECK(cudaMemset(arrays->out.data(), poison, before.bytes()));
-    before.put_on(arrays->in);
-  };
-  return {text(ref), launch, {begin, [arrays, after] { return after.wrong_on(arrays->out); }, ""}};
-}
-
-// ---- cudaMemcpy2D ----
-
-/// Packed rows of pinned memory, and the same rows on the device.
-struct Ends {
-  PinnedBuffer<Byte> host;
-  DeviceBuffer<Byte> device;
-};
-
-bool goes_up(const Ref& ref) { return ref.key.starts_with("memcpy2d_to_device"); }
-
-Task copy_task(const Ref& ref, const Shared<Ends>& ends, size_t pitch, size_t height) {
-  const size_t width = size_t(ref.at);
-  const Pattern pattern{{pitch, unsigned(width), unsigned(height)}, 1};
-  pattern.require_room(ends->device);
-  const auto up = [=] {
-    CUDA_CHECK(cudaMemcpy2DAsync(ends->device.data(), pitch, ends->host.data(), width, width,
-                                 height, cudaMemcpyHostToDevice));
-  };
-  const auto down = [=] {
-    CUDA_CHECK(cudaMemcpy2DAsync(ends->host.data(), width, ends->device.data(), pitch, width,
-                                 height, cudaMemcpyDeviceToHost));
-  };
-  // what(byte of the host, what it is to be)
-  const auto each_on_host = [=](const auto& what) {
-    CUDA_CHECK(cudaDeviceSynchronize());
-    for (size_t row = 0; row < height; ++row)
-      for (size_t x = 0; x < width; ++x)
-        what(ends->host[row * width + x], Byte(pattern.value(row, x)));
-  };
-  if (goes_up(ref))
-    return {text(ref),
-            up,
-            {[=] {
-               CUDA_CHECK(cudaMemset(ends->device.data(), poison, pattern.bytes()));
-               each_on_host([](Byte& at, Byte right) { at = right; });
-             },
-             [=] { return pattern.wrong_on(ends->device); }, ""}};
-  return {text(ref),
-          down,
-          {[=] {
-             pattern.put_on(ends->device);
-             each_on_host([](Byte& at, Byte) { at = poison; });
-           },
-           [=] {
-             size_t wrong = 0;
-             each_on_host([&wrong](Byte found, Byte right) { wrong += found != right; });
-             return wrong;
-           },
-           ""}};
+/// `width` and `pitch` are in bytes. Both arrays take height * pitch and 256 bytes more.
+Benchmark adding(const std::string& name, Byte* out, const Byte* in, size_t width, size_t pitch,
+                 size_t height) {
+  const Rows rows = rows_of(width, pitch, height);
+  return word_of(width) == 4 ? adding<unsigned>(name, out, in, rows)
+                             : adding<Byte>(name, out, in, rows);
 }
 
 // ---- prediction ----
 
-/// Sectors of 32 bytes in all requests of a row, on average over 32 rows: then the starts repeat.
-double sectors_of_row(const Rows& rows, unsigned word) {
-  const unsigned counted = std::min(rows.height, 32u);
-  double sectors = 0;
-  for (size_t row = 0; row < counted; ++row)
-    for (unsigned x = 0; x < rows.width; x += 32) {
-      const size_t first = (row * rows.pitch + x) * word;
-      const size_t last = (row * rows.pitch + std::min(x + 32, rows.width)) * word - 1;
-      sectors += double(last / 32 - first / 32 + 1);
+/// Sectors of a request, on average over 32 rows: then the starts repeat.
+double sectors_per_request(const Rows& rows, unsigned word) {
+  size_t sum = 0, requests = 0;
+  for (size_t row = 0; row < 32; ++row)
+    for (unsigned x = 0; x < rows.width; x += 32, ++requests) {
+      const size_t last = std::min(31u, rows.width - x - 1);  // the last lane that is in the row
+      sum +=
+          sectors(word, [&](size_t lane) { return row * rows.pitch + x + std::min(lane, last); });
     }
-  return sectors / counted;
-}
-unsigned requests_of_row(const Rows& rows) { return (rows.width + 31) / 32; }
-
-/// Bytes that a row moves through memory: packed rows share the sectors at their ends.
-double bytes_of_row(const Rows& rows, unsigned word) {
-  if (rows.pitch == rows.width) return 2.0 * rows.width * word;
-  return 2.0 * 32 * std::ceil(rows.width * word / 32.0);
-}
-
-/// Nanoseconds, from three rows of this run.
-struct Calibrated {
-  double row = NAN;      ///< a warp begins, waits for its loads and ends
-  double request = NAN;  ///< of 32 elements, whatever their size
-  double byte = NAN;     ///< of the memory
-};
-
-/// Nanoseconds of a row: it cannot take less than a warp's time, than its requests' or than its
-/// bytes'. Warps overlap, but not wholly: the root of the squares, which fits an H200.
-double ns_of_row(const Rows& rows, unsigned word, const Calibrated& c) {
-  const double issued = std::max(c.row, requests_of_row(rows) * c.request);
-  return std::hypot(issued, bytes_of_row(rows, word) * c.byte);
-}
-
-/// The part of `ns` that bytes do not explain.
-double beside_bytes(double ns, double bytes_ns) {
-  return std::sqrt(std::max(ns * ns - bytes_ns * bytes_ns, 0.01 * ns * ns));
+  return double(sum) / double(requests);
 }
 
 // ---- the experiment ----
 
-constexpr double row_width = 31;       // bytes: a row that is one request
-constexpr double request_width = 511;  // 16 requests, of bytes
-constexpr double byte_width = 4096;    // words: the memory limits it
-
-constexpr double padded = 17;  // narrow rows take up to 512 times their bytes: there are fewer
-constexpr size_t guard_bytes = mib;  // behind either array
-
-Ref packed(double width) { return {"add_one_packed", width}; }
-Ref pitched(double width) { return {"add_one_pitched", width}; }
-
-std::vector<double> widths_of(const Run& run) {
-  std::vector<double> widths{row_width, 129, request_width, 4092, byte_width};
-  if (!run.quick)
-    widths.insert(widths.end(), {1, 3, 33, 100, 127, 128, 132, 255, 257, 513, 1000, 1025, 1028,
-                                 2049, 4095, 4097});
-  for (double width = 64; run.full && width < 4096; width += 64)
-    widths.insert(widths.end(), {width - 1, width, width + 4});
-  std::sort(widths.begin(), widths.end());
-  widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
-  return widths;
+/// Small steps, one after the other: the checks between them keep the GPU warm.
+Timer timer_of(const Run& run) {
+  Timer timer = run.timer;
+  timer.rounds = 12;
+  timer.warm_up_ms = 5;
+  return timer;
 }
 
-/// Bytes of packed rows: read and written, they are beyond the L2, or all that fits.
-double packed_bytes(const Run& run) {
-  double bytes = double((run.full ? 512 : 128) * mib);
-  while (run.device && !beyond_l2(*run.device, 2 * bytes)) bytes *= 2;
-  while (run.device && 2 * padded * bytes > 0.8 * run.memory_there()) bytes /= 2;
-  return bytes;
-}
-size_t height_of(const Run& run, const Ref& ref) {
-  const double bytes = packed_bytes(run);
-  return size_t(std::min(bytes / ref.at, padded * bytes / double(expected_pitch(ref.at))));
-}
-Rows rows_of(const Run& run, const Ref& ref) {
-  const size_t pitch = is_pitched(ref) ? expected_pitch(ref.at) : size_t(ref.at);
-  return rows_of(ref.at, pitch, height_of(run, ref));
-}
-/// Read and written.
-double bytes_of(const Run& run, const Ref& ref) { return 2 * ref.at * double(height_of(run, ref)); }
+void compare_rows(Run& run) {
+  std::vector<size_t> widths = {33,  100,  127,  128,  129,  132,  255,  257,  511,
+                                513, 1000, 1025, 1028, 2049, 4092, 4095, 4096, 4097};
+  if (run.quick) widths = {100, 129, 1025, 4092, 4096, 4097};
+  double most = 1;  // bytes of a pitched row over those of a packed one
+  for (const size_t width : widths)
+    most = std::max(most, double(Pitched(width).pitch) / double(width));
+  const size_t bytes = run.fitting(128 * mib, 2.1 * most);  // of packed rows
+  const size_t all = size_t(most * double(bytes)) + 1024;
+  const DeviceBuffer<Byte> in = input(all), out(all);
 
-Row row_of(const Run& run, const Ref& ref) {
-  const double width = ref.at;
-  const bool by_words = word_of(width) == 4;
-  // that warps and requests limit short rows was found on compute capability 9.0
-  const bool known = (by_words && width >= 1000) || (run.device && run.device->prop.major == 9);
-  const bool calibrates = width == byte_width || width == row_width || width == request_width;
-  return {
-      .ref = ref,
-      .words = at_text(ref) + (by_words ? ", words" : "") + (is_pitched(ref) ? ", pitched" : ""),
-      .bytes = bytes_of(run, ref),
-      .calibrates = calibrates && !is_pitched(ref),
-      .model = known ? Model::traffic : Model::host};
-}
-
-/// All widths, packed and pitched, in turn.
-void measure_rows(const Run& run) {
-  const auto sectors_a_request = [&run](const Row& row) {
-    const Rows rows = rows_of(run, row.ref);
-    return sectors_of_row(rows, word_of(row.ref.at)) / requests_of_row(rows);
-  };
-  const auto gain = [&run](const Row& row, const Statistics& ms) {
-    if (!is_pitched(row.ref) || ms.repeats == 0) return std::string();
-    return times((*run.results)(packed(row.ref.at)).time.ms.median / ms.median);
-  };
-  Sheet sheet(run, "rows, bytes a row",
-              {gigabytes_per_second(),
-               spread(),
-               {shown("pitched gains"), {}, {}, gain},
-               number(predicted("sectors/request", "sectors/request", "", 2), sectors_a_request)},
-              "row bytes");
-  for (const double width : widths_of(run))
-    for (const Ref& ref : {packed(width), pitched(width)}) sheet.add(row_of(run, ref));
-  SharedByTasks arrays([&run] { return Arrays(size_t(padded * packed_bytes(run)) + guard_bytes); });
-  sheet.measure(Timing::in_turn, [&](const Row& row) {
-    return add_task(row.ref, arrays(), pitch_of(row.ref), height_of(run, row.ref));
-  });
-  const auto ns = [&](double width) {  // of a packed row
-    return sheet.ms(packed(width)) * 1e6 / double(height_of(run, packed(width)));
-  };
-  Calibrated c;
-  c.byte = ns(byte_width) / (2 * byte_width);
-  c.row = ns(row_width);  // its bytes are few
-  c.request = beside_bytes(ns(request_width), 2 * request_width * c.byte) /
-              requests_of_row(rows_of(run, packed(request_width)));
-  sheet.predict(
-      [&](const Row& row) {
-        const Rows rows = rows_of(run, row.ref);
-        return ns_of_row(rows, word_of(row.ref.at), c) * rows.height * 1e-6;
-      },
-      Basis::fitted);
-  sheet.print();
-}
-
-/// cudaMemcpy2D between packed rows of pinned memory and rows on the device: its rows, and its
-/// bytes over the link.
-void measure_copies(const Run& run) {
-  const double most = std::min(double((run.quick ? 4 : 8) * mib), pinnable_bytes(run) / 2);
-  const auto height = [most](double width) { return std::min(std::floor(most / width), 32768.0); };
-  Sheet sheet(run, "cudaMemcpy2D, bytes a row", {gigabytes_per_second(1), spread()}, "row bytes");
-  for (const std::string way : {"to_device", "to_host"})
-    for (const double width : {byte_width, row_width, 129.0, 513.0, 1025.0, 4097.0}) {
-      if (run.quick && width > 129 && width != byte_width) continue;
-      for (const char* layout : {"packed", "pitched"}) {
-        const Ref ref("memcpy2d_" + way + "_" + layout, width);
-        sheet.add({.ref = ref,
-                   .words = (goes_up(ref) ? "to the device, " : "to the host, ") + at_text(ref) +
-                            ", " + layout,
-                   .bytes = width * height(width),
-                   .calibrates = !is_pitched(ref) && (width == byte_width || width == row_width),
-                   .model = Model::host});
-      }
-    }
-  SharedByTasks ends([most] {
-    return Ends{PinnedBuffer<Byte>(size_t(most)), DeviceBuffer<Byte>(32 * mib)};
-  });
-  sheet.measure(Timing::alone, [&](const Row& row) {
-    return copy_task(row.ref, ends(), pitch_of(row.ref), size_t(height(row.ref.at)));
-  });
-  sheet.predict([&](const Row& row) {
-    const std::string key =
-        goes_up(row.ref) ? "memcpy2d_to_device_packed" : "memcpy2d_to_host_packed";
-    const Measured &wide = (*run.results)({key, byte_width}),
-                   &narrow = (*run.results)({key, row_width});
-    const double byte_ms = wide.time.ms.median / wide.bytes;
-    const double row_ms = (narrow.time.ms.median - narrow.bytes * byte_ms) / height(row_width);
-    return row.bytes * byte_ms + (row.ref.at == byte_width ? 0 : height(row.ref.at) * row_ms);
-  });
-  sheet.print({"the time of a row from rows of 31 bytes, that of a byte from rows of 4096"});
-}
-
-/// What cudaMallocPitch gives at widths from 1 to 4097 bytes: all pitches are multiples of the
-/// first number, all starts of the second.
-std::pair<size_t, size_t> try_pitches(unsigned step) {
-  std::vector<Pitched> all;  // all stay allocated, so that the starts differ
-  size_t granularity = 0, starts = 0;
-  for (unsigned width = 1; width <= 4097; width += step) {
-    all.emplace_back(width);
-    granularity = std::gcd(granularity, all.back().pitch);
-    starts |= reinterpret_cast<size_t>(all.back().data);
+  Table table("bytes per row", {"word", "pitch", "sectors packed", "pitched", "GB/s packed",
+                                "GB/s pitched", "packed / pitched"});
+  Table counted("add_one", {"load", "store"});  // for tools/profile.py
+  std::vector<Interval> gains;
+  for (const size_t width : widths) {
+    const size_t height = bytes / width, pitch = Pitched(width).pitch;
+    const std::string packed = "packed, " + std::to_string(width);
+    const std::string pitched = "pitched, " + std::to_string(width);
+    const Timings timed =
+        timer_of(run).interleaved({adding(packed, out, in, width, width, height),
+                                   adding(pitched, out, in, width, pitch, height)});
+    const unsigned word = word_of(width);
+    const double sectors_packed = sectors_per_request(rows_of(width, width, height), word);
+    const double sectors_pitched = sectors_per_request(rows_of(width, pitch, height), word);
+    const double moved = 2.0 * double(width * height);  // read and written
+    const Interval gain = ratio(timed[packed], timed[pitched]);
+    table.row(std::to_string(width), {word, pitch, sectors_packed, sectors_pitched,
+                                      timed[packed].gbs(moved), timed[pitched].gbs(moved), gain});
+    counted.row(packed, {sectors_packed, sectors_packed});
+    counted.row(pitched, {sectors_pitched, sectors_pitched});
+    if (width % sector_bytes) gains.push_back(gain);
   }
-  return {granularity, starts & (~starts + 1)};  // the lowest bit of any start
+  run.print(table);
+  run.save(counted);
+  run.note("sectors: of 32 bytes, per request of a warp, predicted. GB/s: of the rows' own bytes");
+  run.note("packed / pitched: the ratio of their times; above 1 the pitch gains");
+  const Claim claim{"02.7", "pitched rows beat rows whose starts are not aligned",
+                    "no figure, the guide"};
+  if (run.beyond_l2(2.0 * double(bytes)))
+    run.claim_each(claim, beats(), gains, "rows that begin off a sector");
+  else
+    run.claim_skipped(claim, "the rows are less than four times the L2");
 }
 
-constexpr double guides_granularity = 256;
+// ---- cudaMemcpy2D ----
 
-void show_pitches(const Run& run) {
-  const Ref ref = "cuda_malloc_pitch";
-  const unsigned step = run.quick ? 32 : 1;
-  const auto asked = [&](const char* metric, const Function<double()>& how) {
-    return ask_for_table(run, ref, metric, "bytes", [&how] { return single(how()); }).median;
-  };
-  Table table(run.report, "multiples of bytes",
-              {counted("pitches", "granularity", "bytes", 0),
-               counted("starts", "alignment of starts", "bytes", 0),
-               counted("textures need", "texture pitch", "bytes", 0),
-               then("guide", "granularity", "bytes", 0)});
-  table.row(
-      {ref.key, "", "", "cudaMallocPitch"},
-      {asked("granularity", [step] { return double(try_pitches(step).first); }),
-       asked("alignment of starts", [step] { return double(try_pitches(step).second); }),
-       asked("texture pitch", [&run] { return double(run.device->prop.texturePitchAlignment); }),
-       guides_granularity});
-  table.print();
+struct FreeHost {
+  void operator()(void* memory) const { cudaFreeHost(memory); }
+};
+
+/// Packed rows of pinned memory, and rows on the device: of bytes.
+struct Ends {
+  Rows rows;
+  size_t host_bytes = size_t(rows.width) * rows.height;
+  size_t device_bytes = rows.pitch * rows.height + guard;
+  std::unique_ptr<Byte[], FreeHost> host;
+  DeviceBuffer<Byte> device{device_bytes};
+
+  explicit Ends(const Rows& of) : rows(of) {
+    Byte* memory = nullptr;
+    CUDA_CHECK(cudaMallocHost(&memory, host_bytes));
+    host.reset(memory);
+  }
+  void copy(bool up) const {
+    if (up)
+      CUDA_CHECK(cudaMemcpy2DAsync(device, rows.pitch, host.get(), rows.width, rows.width,
+                                   rows.height, cudaMemcpyHostToDevice));
+    else
+      CUDA_CHECK(cudaMemcpy2DAsync(host.get(), rows.width, device, rows.pitch, rows.width,
+                                   rows.height, cudaMemcpyDeviceToHost));
+  }
+  /// The source holds rows of a pattern. The target is poison.
+  void prepare(bool up) const {
+    CUDA_CHECK(cudaMemset(device, 0xff, device_bytes));
+    CUDA_CHECK(cudaMemset(host.get(), 0xff, host_bytes));
+    Byte* const source = up ? host.get() : device.data();
+    const size_t pitch = up ? rows.width : rows.pitch, width = rows.width;
+    for_each_index<<<1024, 256>>>(host_bytes, [=] __device__(size_t i) {
+      source[i / width * pitch + i % width] = Byte(hash(i) % 251);
+    });
+    CUDA_CHECK_LAUNCH();
+    CUDA_CHECK(cudaDeviceSynchronize());
+  }
+  std::string find_error(bool up) const {
+    const Rows r = rows;
+    if (!up)
+      return find_mismatch(host.get(), host_bytes,
+                           [] __device__(size_t i) { return Byte(hash(i) % 251); });
+    return find_mismatch(device.data(), device_bytes, [r] __device__(size_t i) {
+      const size_t row = i / r.pitch, x = i % r.pitch;
+      return row < r.height && x < r.width ? Byte(hash(row * r.width + x) % 251) : Byte(0xff);
+    });
+  }
+};
+
+Benchmark copying(const std::string& name, const Ends& ends, bool up) {
+  const auto prepare = [&ends, up] { ends.prepare(up); };
+  const auto find_error = [&ends, up] { return ends.find_error(up); };
+  return {name, [&ends, up] { ends.copy(up); }, {prepare, find_error}};
 }
 
-void run_pitch(const Run& run) {
-  const double bytes = packed_bytes(run);
-  run.report.begin("pitch", "out = in + 1 by rows of 1 to 4097 bytes, packed " + bytes_text(bytes) +
-                                " each, or what is pitched to " + bytes_text(padded * bytes));
-  measure_rows(run);
-  measure_copies(run);
-  show_pitches(run);
+void compare_copies(Run& run) {
+  const size_t bytes = run.fitting_on_host((run.quick ? 1 : 4) * mib, 2);
+  Table table("cudaMemcpy2D, GB/s, bytes per row",
+              {"up, packed", "up, pitched", "down, packed", "down, pitched"});
+  for (const size_t width : {33, 129, 513, 1025, 4096}) {
+    const unsigned height = unsigned(bytes / width);
+    const Ends packed({width, unsigned(width), height});
+    const Ends pitched({Pitched(width).pitch, unsigned(width), height});
+    const Timings timed = timer_of(run).interleaved(
+        {copying("up, packed", packed, true), copying("up, pitched", pitched, true),
+         copying("down, packed", packed, false), copying("down, pitched", pitched, false)});
+    const auto gbs = [&](const char* way) {
+      return timed[way].gbs_interval(double(width) * height);
+    };
+    table.row(std::to_string(width),
+              {gbs("up, packed"), gbs("up, pitched"), gbs("down, packed"), gbs("down, pitched")});
+  }
+  run.print(table);
+  run.note("up: from packed rows of " + bytes_text(double(bytes)) +
+           " in pinned memory to rows on the device, packed or pitched");
 }
 
-std::vector<Claim> claims(const Run& run) {
-  std::vector<Comparison> unaligned;
-  for (const double width : widths_of(run))
-    if (int(width) % 32 != 0 &&
-        (!run.device || beyond_l2(*run.device, bytes_of(run, packed(width)))))
-      unaligned.push_back({.slow = packed(width), .fast = pitched(width)});
-  const double granularity = run.results->value("cuda_malloc_pitch", "granularity").value.median;
-  const bool multiple = std::fmod(granularity, guides_granularity) == 0;
-  return {
-      {.part = {"02.7", "pitched rows beat rows that begin off a sector",
-                "rows of multiples of 256 bytes", "the guide"},
-       .rule = beats(),
-       .pairs = unaligned,
-       .unless = unaligned.empty() ? "the rows are less than four times the L2" : ""},
-      {.part = {"02.12", "a pitch is a multiple of 256 bytes", "256 bytes", "the guide"},
-       .fact = multiple ? Fact::so : Fact::not_so,
-       .here = "multiples of " + fixed(granularity, 0) + " bytes",
-       .unless = std::isnan(granularity) ? "no GPU" : ""},
-  };
-}
-
-// ---- what it declares ----
-
-Needs needs(const Run& run) {
-  const double bytes = packed_bytes(run);
-  return {.allocated = 2 * (padded * bytes + guard_bytes), .touched = 2 * bytes};
-}
-
-std::vector<Checked> tasks(size_t n) {
-  constexpr size_t height = block_rows + 1;
-  std::vector<Checked> all;
-  for (const size_t width : {n, 4 * n})  // in bytes and in words
-    for (const Ref& ref : {packed(double(width)), pitched(double(width))}) {
-      const size_t pitch = is_pitched(ref) ? expected_pitch(ref.at) : width;
-      const Shared arrays(Arrays((height + 1) * pitch));
-      all.push_back({.task = add_task(ref, arrays, pitch, height),
-                     .elements = width * height,
-                     .change_one = [arrays, last = (height - 1) * pitch + width - 1] {
-                       std::vector<Byte> bytes = arrays->out.to_host();
-                       bytes[last] = Byte(bytes[last] + 1);
-                       arrays->out.copy_from(bytes);
-                     }});
-    }
-  return all;
-}
-
-/// No requests: a load of which no lane is left in the row may be one.
-std::vector<CountedLaunch> counted() {
-  constexpr size_t height = 1024;
-  std::vector<CountedLaunch> all;
-  for (const double width : {1, 31, 33, 257, 4097, 100, 132, 1028, 4092})
-    for (const Ref& ref : {packed(width), pitched(width)}) {
-      const size_t pitch = is_pitched(ref) ? expected_pitch(width) : size_t(width);
-      const double sectors = height * sectors_of_row(rows_of(width, pitch, height), word_of(width));
-      all.push_back({"add_one",
-                     "row bytes " + at_text(ref) + " pitch " + std::to_string(pitch),
-                     {expected_sectors(true, sectors), expected_sectors(false, sectors)},
-                     [=] {
-                       const Shared arrays(Arrays((height + 1) * pitch));
-                       return wrong_after(add_task(ref, arrays, pitch, height)) == 0;
-                     }});
-    }
-  return all;
+void judge_pitch(Run& run) {
+  size_t step = 0, alignment = 0;
+  for (size_t width = 1; width <= 4097; width += 32) {
+    const Pitched rows(width);
+    step = std::gcd(step, rows.pitch);
+    alignment = std::gcd(alignment, rows.alignment());
+  }
+  run.claim_fact({"02.12", "a pitch is a multiple of 256 bytes", "256 bytes, the guide"},
+                 step % 256 == 0,
+                 "multiples of " + std::to_string(step) + " bytes; rows begin on multiples of " +
+                     std::to_string(alignment) + "; textures need " +
+                     std::to_string(run.gpu.texturePitchAlignment));
 }
 
 }  // namespace
 
-extern const Experiment pitch_experiment{.name = "pitch",
-                                         .about = "rows of odd widths, packed and pitched",
-                                         .run = run_pitch,
-                                         .claims = claims,
-                                         .needs = needs,
-                                         .tasks = tasks,
-                                         .counted = counted};
+void pitch(Run& run) {
+  run.title("out = in + 1 by rows, packed and pitched");
+  compare_rows(run);
+  compare_copies(run);
+  judge_pitch(run);
+}
+
+TEST_CASE("pitch: sectors of aligned and unaligned rows, by hand") {
+  CHECK(sectors_per_request({512, 32, 100}, 4) == 4);
+  CHECK(sectors_per_request({512, 32, 100}, 1) == 1);
+  // 33 words a row, two requests, of 32 lanes and of one; a start in eight is aligned
+  CHECK(sectors_per_request({33, 33, 100}, 4) == (5 * 7 + 4 + 8) / 16.0);
+  // 31 whole requests and one of 31 lanes
+  CHECK(sectors_per_request({1023, 1023, 100}, 4) == (31 * (5 * 7 + 4) + 5 * 6 + 4 * 2) / 256.0);
+}
+
+TEST_CASE("pitch: every row is one more, and what lies between and behind them is left alone") {
+  if (skip_without_gpu()) return;
+  for (const size_t height : {1, 7, 9, 1000})
+    for (const size_t width : {1, 3, 31, 129, 1025, 4097, 4, 100, 132, 4096})
+      for (const size_t pitch : {width, Pitched(width).pitch}) {
+        CAPTURE(height);
+        CAPTURE(width);
+        CAPTURE(pitch);
+        const size_t bytes = height * pitch + 256;
+        const DeviceBuffer<Byte> in = input(bytes), out(bytes);
+        CUDA_CHECK(cudaMemset(out, 0, bytes));
+        const Benchmark add = adding("add_one", out, in, width, pitch, height);
+        add.check.poison();
+        CHECK(add.check.find_error() != "");  // nothing is added yet
+        CHECK_NOTHROW(require_right(add));
+        std::vector<Byte> before = in.to_host(), after = out.to_host();
+        size_t wrong = 0;
+        for (size_t row = 0; row < height; ++row)
+          for (size_t x = 0; x < width; x += word_of(width))  // a word's low byte stands first
+            wrong += after[row * pitch + x] != before[row * pitch + x] + 1;
+        CHECK(wrong == 0);
+        CUDA_CHECK(cudaMemset(out + height * pitch, 0, 1));
+        CHECK(add.check.find_error() != "");
+      }
+}
+
+TEST_CASE("pitch: cudaMemcpy2D there and back, and rows begin on sectors") {
+  if (skip_without_gpu()) return;
+  for (const size_t width : {1, 3, 31, 129, 1025, 4097}) {
+    const Pitched rows(width);
+    CHECK(rows.alignment() % sector_bytes == 0);  // predictions rest on it
+    for (const size_t pitch : {width, rows.pitch}) {
+      const Ends ends({pitch, unsigned(width), 7});
+      for (const bool up : {true, false}) {
+        ends.prepare(up);
+        CHECK(ends.find_error(up) != "");
+        CHECK_NOTHROW(require_right(copying("cudaMemcpy2D", ends, up)));
+      }
+    }
+  }
+}
