@@ -2,7 +2,7 @@
 // lies outside, clamp and wrap, and two filters: point takes a texel, linear interpolates [PR].
 // There are two more address modes, mirror and border.
 //
-// The first table reads the row 1 4 2 3, inside and outside. Texel i reaches from i to i + 1, so its
+// The first table reads the row 1 4 2 3, inside and outside. Texel i reaches from i to i + 1. Its
 // centre is at i + 0.5: there linear gives the texel itself, and at an edge the mean of two. Then
 // all modes read images of several sizes, and each value is compared with the rules below.
 //
@@ -135,7 +135,7 @@ double by_the_rules(const Image& image, const Sampling& s, const double2& u) {
 constexpr double unit = 1 / 256.;
 
 /// Point: one of the texels in which the place lies, give or take a unit. Linear: interpolated, and
-/// the weight along each dimension may be a unit off.
+/// the weight along each of two dimensions may be a unit off.
 bool is_as_documented(const Image& image, const Sampling& s, const double2& u, double read) {
   double least = INFINITY, most = -INFINITY;  // of the texels that it may be made of
   bool is_texel = false;
@@ -148,7 +148,7 @@ bool is_as_documented(const Image& image, const Sampling& s, const double2& u, d
     }
   if (s.filter == point) return is_texel;
   constexpr double float_rounding = 1e-6;  // texels lie between 0 and 1
-  const double allowed = (image.height > 1 ? 2 : 1) * unit * (most - least) + float_rounding;
+  const double allowed = 2 * unit * (most - least) + float_rounding;
   return std::abs(by_the_rules(image, s, u) - read) <= allowed;
 }
 
@@ -272,6 +272,7 @@ size_t count_wrong(Sampling s) {
 }
 
 /// How many different values are read on the way from the centre of a texel 0 to that of a texel 1?
+/// With 8 bits of fraction 257: the multiples of 1/256.
 size_t values_from_centre_to_centre() {
   constexpr int steps = 1 << 14;
   std::vector<float> walk;
@@ -307,7 +308,7 @@ void sampling(Run& run) {
   run.claim_fact({"07.4a", "linear filtering interpolates, with 8 bits of fraction",
                   "the lectures, no figure; the guide has the bits"},
                  linear_wrong == 0 && values == 257,
-                 text(linear_wrong, 4) + "; " + std::to_string(values) + " values between texels");
+                 text(linear_wrong, 4) + "; " + std::to_string(values) + " values from 0 to 1");
   run.claim_fact(
       {"07.4b", "clamp and wrap treat what lies outside as documented", "the lectures, no figure"},
       outside_wrong == 0, text(outside_wrong, 2));
