@@ -1,0 +1,128 @@
+// device: how large is each memory of a GPU? The lectures have a table of two GPUs of their time,
+// P100 and V100, and a loop that asks each GPU what it is [PR: cache and memory sizes, device
+// query]. Here are the same figures of the GPU in the machine.
+//
+// Look at what grew: L2, device memory. Then at what has not: registers, constant memory. No call
+// reports the constant cache and L1: they come from a table by compute capability.
+//
+//   build/release/01_memory_model/01_memory_model device
+#include <doctest/doctest.h>
+
+#include "../../common/run.hpp"
+
+namespace {
+
+constexpr double KiB = 1024, GiB = 1024.0 * 1024 * 1024;
+
+// ---- the lectures' loop ----
+
+/// What each GPU in the machine is. (The lectures' loop selects a device before it asks. No question
+/// needs that, and afterwards the last one would be selected.)
+std::vector<cudaDeviceProp> all_devices() {
+  int deviceCount = 0;
+  CUDA_CHECK(cudaGetDeviceCount(&deviceCount));
+  std::vector<cudaDeviceProp> all(static_cast<size_t>(deviceCount));
+  for (int i = 0; i < deviceCount; ++i) CUDA_CHECK(cudaGetDeviceProperties(&all[size_t(i)], i));
+  return all;
+}
+
+// ---- what no call reports ----
+
+/// What NVIDIA documents for a compute capability (75 is 7.5), in KiB per multiprocessor. The
+/// runtime reports `shared` too: so a test tells whether a line is right.
+struct Documented {
+  int capability;
+  double constant_cache, data_cache;  ///< the data cache serves as L1, read-only, texture cache
+  bool holds_shared;                  ///< shared memory is cut out of the data cache
+  double shared;                      ///< the most of it
+};
+
+// CUDA Programming Guide, appendix "Compute Capabilities": for 7.5 and later its tables of memory
+// and of shared memory; for 5.x to 7.2 the editions for CUDA 11 and 12.
+constexpr Documented guide[] = {
+    {50, 8, 24, false, 64},   {52, 8, 24, false, 96},   {53, 8, 24, false, 64},
+    {60, 4, 24, false, 64},   {61, 8, 48, false, 96},   {62, 8, 24, false, 64},
+    {70, 8, 128, true, 96},   {72, 8, 128, true, 96},   {75, 8, 96, true, 64},
+    {80, 8, 192, true, 164},  {86, 8, 128, true, 100},  {87, 8, 192, true, 164},
+    {89, 8, 128, true, 100},  {90, 8, 256, true, 228},  {100, 8, 256, true, 228},
+    {101, 8, 256, true, 228}, {103, 8, 256, true, 228}, {110, 8, 256, true, 228},
+    {120, 8, 128, true, 100}, {121, 8, 128, true, 100},
+};
+
+const Documented* documented(const cudaDeviceProp& p) {
+  for (const Documented& line : guide)
+    if (line.capability == 10 * p.major + p.minor) return &line;
+  return nullptr;
+}
+
+int attribute(cudaDeviceAttr which) {
+  int device = 0, value = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
+  return value;
+}
+
+}  // namespace
+
+void device(Run& run) {
+  const cudaDeviceProp& p = run.gpu;
+  const Documented* known = documented(p);
+  const std::string capability = std::to_string(p.major) + "." + std::to_string(p.minor);
+  run.title("the size of every memory; KiB is 1024 bytes, which the lectures call KB");
+
+  Table table("memory", {"P100", "V100", "this GPU", "from"});
+  table.row("compute capability", {"6.0", "7.0", capability, "property"});
+  table.row("multiprocessors (SMs)", {"", "", p.multiProcessorCount, "property"});
+  table.row("threads per SM", {"", "", p.maxThreadsPerMultiProcessor, "property"});
+  table.row("register file, KiB per SM", {256, 256, 4 * p.regsPerMultiprocessor / KiB, "property"});
+  table.row("shared memory, KiB per SM",
+            {64, "up to 96", p.sharedMemPerMultiprocessor / KiB, "property"});
+  table.row("  per block", {"", "", p.sharedMemPerBlock / KiB, "property"});
+  table.row("  per block that opts in", {"", "", p.sharedMemPerBlockOptin / KiB, "property"});
+  table.row("constant memory, KiB", {64, 64, p.totalConstMem / KiB, "property"});
+  table.row("constant cache, KiB per SM",
+            {8, 8, known ? Cell(known->constant_cache) : Cell("-"), "guide"});
+  table.row("L1 and read-only, KiB per SM",
+            {24, "up to 128", known ? Cell(known->data_cache) : Cell("-"), "guide"});
+  table.row("L2, KiB", {4096, 6144, p.l2CacheSize / KiB, "property"});
+  table.row("  that can be set aside", {"", "", p.persistingL2CacheMaxSize / KiB, "property"});
+  table.row("device memory, GiB", {16, 16, double(p.totalGlobalMem) / GiB, "property"});
+  table.row("memory interface, bits", {4096, 4096, p.memoryBusWidth, "property"});
+  const double memory_MHz = attribute(cudaDevAttrMemoryClockRate) * 1e-3;
+  table.row("memory clock, MHz", {"", "", memory_MHz, "attribute"});
+  table.row("SM clock, MHz", {"", "", attribute(cudaDevAttrClockRate) * 1e-3, "attribute"});
+  table.row("memory rate in theory, GB/s",
+            {"", "", 2 * memory_MHz * 1e-3 * p.memoryBusWidth / 8, "computed"});
+  run.print(table);
+  run.note(known ? "guide: no call reports it; it is the CUDA Programming Guide's figure"
+                 : "guide: this compute capability was not known when the table was written");
+  if (known && known->holds_shared)
+    run.note("shared memory is cut out of the cache that L1 has: L1 is what it leaves");
+  run.note("in theory: 2 transfers per clock x memory clock x interface");
+
+  Table devices("device", {"name", "capability", "SMs", "L2 KiB", "memory GiB"});
+  int number = 0;
+  for (const cudaDeviceProp& d : all_devices())
+    devices.row(std::to_string(number++),
+                {d.name, std::to_string(d.major) + "." + std::to_string(d.minor),
+                 d.multiProcessorCount, d.l2CacheSize / KiB, double(d.totalGlobalMem) / GiB});
+  run.print(devices);
+}
+
+TEST_CASE("device: the guide's table agrees with what the runtime reports") {
+  if (skip_without_gpu()) return;
+  const cudaDeviceProp p = current_gpu();
+  const Documented* known = documented(p);
+  if (!known) return skip("this compute capability is not in the table");
+  CHECK(known->shared * KiB == double(p.sharedMemPerMultiprocessor));
+  if (known->holds_shared) CHECK(known->shared < known->data_cache);
+}
+
+TEST_CASE("device: every device is listed, the current one among them") {
+  if (skip_without_gpu()) return;
+  const std::vector<cudaDeviceProp> all = all_devices();
+  int current = -1;
+  CUDA_CHECK(cudaGetDevice(&current));
+  REQUIRE(current < int(all.size()));
+  CHECK(std::string(all[size_t(current)].name) == current_gpu().name);
+}
