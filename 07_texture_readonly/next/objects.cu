@@ -21,6 +21,32 @@
 #include "../../common/run.hpp"
 #include "texture.cuh"
 
+// ---- the lectures' program, whole ----
+
+static __global__ void kernel(float* out, cudaTextureObject_t tex) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = tex1Dfetch<float>(tex, i);
+}
+
+/// What the kernel reads of `words`: a multiple of 256 of them.
+static std::vector<float> texture_program(const std::vector<float>& words) {
+  const DeviceBuffer<float> buffer(words), out(words.size());
+  cudaResourceDesc resDesc{};  // what is read: plain memory of floats
+  resDesc.resType = cudaResourceTypeLinear;
+  resDesc.res.linear.devPtr = buffer.data();
+  resDesc.res.linear.desc = cudaCreateChannelDesc<float>();
+  resDesc.res.linear.sizeInBytes = buffer.bytes();
+  cudaTextureDesc texDesc{};  // how: as it is stored
+  texDesc.readMode = cudaReadModeElementType;
+
+  cudaTextureObject_t tex = 0;
+  CUDA_CHECK(cudaCreateTextureObject(&tex, &resDesc, &texDesc, nullptr));
+  kernel<<<unsigned(words.size() / 256), 256>>>(out, tex);
+  CUDA_CHECK_LAUNCH();
+  CUDA_CHECK(cudaDestroyTextureObject(tex));
+  return out.to_host();
+}
+
 // ---- kernels: one read ----
 
 // The least that a kernel can do with a pointer.
@@ -264,6 +290,13 @@ void objects(Run& run) {
   print_making(run);
   print_reads(run);
   judge_launches(run);
+}
+
+TEST_CASE("objects: the lectures' program reads every word") {
+  if (skip_without_gpu()) return;
+  std::vector<float> words(1024);
+  for (size_t i = 0; i < words.size(); ++i) words[i] = float(hash(i) >> 8);
+  CHECK(texture_program(words) == words);
 }
 
 TEST_CASE("objects: a ring visits every slot once, and the walk through it by hand") {
