@@ -1,6 +1,6 @@
 // dimensions: the lectures list seven types of texture [PR]. Each is made here, and read back texel
-// by texel; 1D and 2D stand on plain memory or on an array. Their listings use texture<>, which CUDA
-// 12 removed: the old lines stand above the function that took their place.
+// by texel; 1D and 2D stand on plain memory or on an array. Their listings use texture<>, which is
+// gone since CUDA 12: the old lines stand above the function that took their place.
 //
 // Look at how a kernel reaches a texel. Plain memory and layers are counted. Other coordinates are
 // measured: texel x reaches from x to x + 1, its centre is at x + 0.5. A cubemap takes a direction.
@@ -10,9 +10,9 @@
 //   build/release/07_texture_readonly/07_texture_readonly dimensions
 //
 //   read_back, whose fetch is one of
-//   1  fetch_linear, fetch_1d       1D: plain memory, array    4  fetch_1d_layered, fetch_2d_layered
-//   2  fetch_2d                     2D: pitched rows, array    5  fetch_cubemap
-//   3  fetch_3d                                                6  fetch_cubemap_layered
+//   1  fetch_linear, fetch_1d    1D: plain memory, array    4  fetch_1d_layered, fetch_2d_layered
+//   2  fetch_2d                  2D: pitched rows, array    5  fetch_cubemap
+//   3  fetch_3d                                             6  fetch_cubemap_layered
 #include <doctest/doctest.h>
 
 #include <cstdio>

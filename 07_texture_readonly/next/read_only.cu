@@ -3,8 +3,8 @@
 // const __restrict__ probably does; but since Maxwell it is one cache with L1 [PR].
 //
 // Look at the rows read_...: other loads, the same times. The rows store_... show what const
-// __restrict__ gains: loads that need not wait for stores. It does not always make a read-only load:
-// not in a struct, and not beside __ldg in the lectures' own kernel.
+// __restrict__ gains: loads that need not wait for stores. But not all loads become read-only by it:
+// not in a struct, and not beside __ldg in the lectures' kernel.
 //
 //   build/release/07_texture_readonly/07_texture_readonly read_only
 //
