@@ -3,7 +3,7 @@
 // const __restrict__ probably does; but since Maxwell it is one cache with L1 [PR].
 //
 // Look at the rows read_...: other loads, the same times. The rows store_... show what const
-// __restrict__ gains: loads that need not wait for stores. But not all loads become read-only by it:
+// __restrict__ gains: loads that need not wait for stores. It does not make all loads read-only:
 // not in a struct, and not beside __ldg in the lectures' kernel.
 //
 //   build/release/07_texture_readonly/07_texture_readonly read_only
