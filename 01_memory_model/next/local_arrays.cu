@@ -1,0 +1,230 @@
+// local_arrays: where does an array of a thread live? "Arrays always go in local memory if they are
+// indexed with non constants", say the lectures [PR: local memory]; the wiki adds large arrays, and
+// what does not fit into registers [LC 1]. Local memory lies in device memory, and is cached in L1.
+//
+// Look at the local bytes that the compiler needs. Small arrays escape: the compiler compares the
+// index with each number. Very large ones do not fit into registers even with constant indices. Then
+// at the time: constant indices have a price, too.
+//
+//   build/release/01_memory_model/01_memory_model local_arrays
+//
+//   1  localMemoryExample  the text's: nothing uses what it reads, so that nothing is left of it
+//   2  count_by_comparing  counts in an array that is indexed by constants alone
+//   3  count_by_index      2 with an index that is known at run time
+//   4  look_up             an array filled by constant indices, then read by run-time ones
+#include <doctest/doctest.h>
+
+#include <iterator>
+
+#include "../../common/arrays.cuh"
+#include "../../common/run.hpp"
+
+namespace {
+
+constexpr int threads = 128;
+
+// The text fills none of its arrays. Here they are filled: to read what nobody wrote is an error.
+__global__ void localMemoryExample(int* input) {
+  [[maybe_unused]] int a, b;
+  int index;
+  int myArray1[4], myArray2[4];
+  [[maybe_unused]] int myArray3[100];
+  for (int k = 0; k < 4; ++k) myArray1[k] = myArray2[k] = input[k];
+  for (int k = 0; k < 100; ++k) myArray3[k] = input[k];
+  index = input[threadIdx.x];
+  a = myArray1[0];
+  b = myArray2[index];
+}
+
+// ---- thread i goes through the `length` words from word i on, and leaves one number in out[i]. A
+// word says which of `size` elements is meant: the share that it has of 2^32, which is the upper
+// half of a product ----
+
+// Constant indices: every element is compared with every word. All of it is registers.
+template <int size>
+__global__ void count_by_comparing(unsigned* out, const unsigned* words, size_t n, int length) {
+  const size_t i = blockIdx.x * size_t(threads) + threadIdx.x;
+  if (i >= n) return;
+  unsigned count[size] = {};
+#pragma unroll 1
+  for (int step = 0; step < length; ++step) {
+    const unsigned found = __umulhi(words[i + step], size);
+#pragma unroll
+    for (int k = 0; k < size; ++k) count[k] += found == unsigned(k);
+  }
+  unsigned all = 0;  // one number that tells the counts apart
+#pragma unroll
+  for (int k = 0; k < size; ++k) all = all * 1000003u + count[k];
+  out[i] = all;
+}
+
+// The same counts by a run-time index: registers cannot be asked that way. In local memory the words
+// of one element lie side by side for a warp's lanes; but the lanes want different elements, up to
+// 32 lines of 128 bytes at a time, and what they write goes on to the L2.
+template <int size>
+__global__ void count_by_index(unsigned* out, const unsigned* words, size_t n, int length) {
+  const size_t i = blockIdx.x * size_t(threads) + threadIdx.x;
+  if (i >= n) return;
+  unsigned count[size] = {};
+#pragma unroll 1
+  for (int step = 0; step < length; ++step) ++count[__umulhi(words[i + step], size)];
+  unsigned all = 0;
+#pragma unroll
+  for (int k = 0; k < size; ++k) all = all * 1000003u + count[k];
+  out[i] = all;
+}
+
+// Filled once with constant indices, then only read, by a run-time index, as the text's second
+// array. What is read stays in L1, as far as that is large enough.
+template <int size>
+__global__ void look_up(unsigned* out, const unsigned* words, size_t n, int length) {
+  const size_t i = blockIdx.x * size_t(threads) + threadIdx.x;
+  if (i >= n) return;
+  unsigned value[size];
+#pragma unroll
+  for (int k = 0; k < size; ++k) value[k] = words[i + k];
+  unsigned all = 0;
+#pragma unroll 1
+  for (int step = 0; step < length; ++step) all = all * 31 + value[__umulhi(words[i + step], size)];
+  out[i] = all;
+}
+
+using Kernel = void (*)(unsigned* out, const unsigned* words, size_t n, int length);
+
+/// The kernels with an array of one size.
+struct Arrays {
+  int size;
+  Kernel kernel[3];  ///< in the order of `ways`
+};
+template <int size>
+constexpr Arrays arrays_of{size, {count_by_comparing<size>, count_by_index<size>, look_up<size>}};
+
+// 300 counts are more than the 255 registers that a thread can have
+constexpr int largest = 300;
+const Arrays all_arrays[] = {arrays_of<4>,  arrays_of<8>,   arrays_of<16>,
+                             arrays_of<32>, arrays_of<100>, arrays_of<largest>};
+
+template <class AnyKernel>
+cudaFuncAttributes compiled(AnyKernel kernel) {
+  cudaFuncAttributes attributes{};
+  CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
+  return attributes;
+}
+
+// ---- what is right ----
+
+__host__ __device__ int element_of(unsigned word, int size) {
+  return int((unsigned long long)word * unsigned(size) >> 32);
+}
+
+/// What thread i finds, from the text of the kernels: by counting an element's words for each
+/// element (whatever the kernel's way), or by looking up.
+__device__ unsigned expected(size_t i, int size, int length, bool only_read) {
+  unsigned all = 0;
+  if (only_read) {
+    for (int step = 0; step < length; ++step)
+      all = all * 31 + hash(i + element_of(hash(i + step), size));
+    return all;
+  }
+  for (int k = 0; k < size; ++k) {
+    unsigned count = 0;
+    for (int step = 0; step < length; ++step) count += element_of(hash(i + step), size) == k;
+    all = all * 1000003u + count;
+  }
+  return all;
+}
+
+struct Threads {
+  size_t n;
+  int length;
+  DeviceBuffer<unsigned> words;
+  GuardedBuffer<unsigned> out;
+};
+Threads threads_of(size_t n, int length) {
+  const size_t most = n + size_t(std::max(length, largest)) - 1;
+  return {n, length, filled<unsigned>(most, [] __device__(size_t i) { return hash(i); }),
+          GuardedBuffer<unsigned>(n)};
+}
+
+Benchmark running(const std::string& name, Kernel kernel, int size, bool only_read,
+                  const Threads& t) {
+  const auto work = [kernel, &t] {
+    kernel<<<unsigned((t.n + threads - 1) / threads), threads>>>(t.out, t.words, t.n, t.length);
+  };
+  const auto right = [size, length = t.length, only_read] __device__(size_t i) {
+    return expected(i, size, length, only_read);
+  };
+  return {.name = name, .work = work, .check = equals(t.out, right)};
+}
+
+enum { constant_index, run_time_index, only_read, way_count };
+constexpr const char* ways[] = {"constant index", "run-time index", "run-time, only read"};
+
+std::string name_of(const Arrays& arrays, int way) {
+  return "int[" + std::to_string(arrays.size) + "], " + ways[way];
+}
+
+std::vector<Benchmark> benchmarks_of(const Threads& t) {
+  std::vector<Benchmark> all;
+  for (const Arrays& arrays : all_arrays)
+    for (int way = 0; way < way_count; ++way)
+      all.push_back(
+          running(name_of(arrays, way), arrays.kernel[way], arrays.size, way == only_read, t));
+  return all;
+}
+
+}  // namespace
+
+void local_arrays(Run& run) {
+  const Threads t = threads_of(size_t(run.resident_blocks(threads)) * threads, run.quick ? 16 : 64);
+  run.title(std::to_string(t.n) + " threads with an array each, " + std::to_string(t.length) +
+            " indices per thread");
+  Timer timer = run.timer;
+  timer.rounds = 12;  // no claim is decided by the time
+  const Timings timed = timer.interleaved(benchmarks_of(t));
+
+  Table table("array, index", {"registers", "local bytes", "ms", "of constant index"});
+  std::string escaped;
+  for (const Arrays& arrays : all_arrays)
+    for (int way = 0; way < way_count; ++way) {
+      const cudaFuncAttributes code = compiled(arrays.kernel[way]);
+      const std::string name = name_of(arrays, way);
+      const bool constant = way == constant_index;
+      table.row(name,
+                {code.numRegs, code.localSizeBytes, timed[name].ms_interval(),
+                 constant ? Cell("") : ratio(timed[name], timed[name_of(arrays, constant_index)])});
+      if (!constant && code.localSizeBytes == 0) escaped += (escaped.empty() ? "" : "; ") + name;
+    }
+  run.print(table);
+  run.note("localMemoryExample: " + std::to_string(compiled(localMemoryExample).localSizeBytes) +
+           " local bytes, for nothing uses what it reads");
+
+  const Claim always{"01.5", "arrays indexed by non-constants always live in local memory",
+                     "always, the lectures"};
+  if (compiled(all_arrays[0].kernel[constant_index]).localSizeBytes > 0)
+    run.claim_skipped(always, "this build does not optimise");
+  else
+    run.claim_fact(always, escaped.empty(),
+                   "in registers: " + (escaped.empty() ? "none" : escaped));
+}
+
+TEST_CASE("local_arrays: which element a word means") {
+  CHECK(element_of(0, 7) == 0);
+  CHECK(element_of(0xffffffff, 7) == 6);
+  CHECK(element_of(0x80000000, 4) == 2);
+  CHECK(element_of(0x7fffffff, 4) == 1);
+}
+
+TEST_CASE("local_arrays: every kernel is right at awkward sizes, and writes nothing behind") {
+  if (skip_without_gpu()) return;
+  for (const size_t n : {1, 31, 129, 1009})
+    for (const int length : {0, 1, 37}) {
+      const Threads t = threads_of(n, length);
+      for (const Benchmark& benchmark : benchmarks_of(t)) {
+        CAPTURE(benchmark.name);
+        CAPTURE(n);
+        CAPTURE(length);
+        CHECK_NOTHROW(require_right(benchmark));
+      }
+    }
+}
