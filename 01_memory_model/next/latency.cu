@@ -1,0 +1,503 @@
+// latency: how long does a load take to answer? The lectures put registers, shared memory, L1 and
+// hits in the constant and read-only caches at about a cycle, global memory at 200-800 [PR: memory
+// latencies]. The study has 200-300 [BW]. The wiki has an order: registers, shared, then local and
+// global memory [LC 1]. Dr. Dobb's has global memory 100-150 times slower than shared memory [DD].
+//
+// One thread follows a ring: the answer of each load is the address of the next. Look at what it
+// waits, beside "about a cycle". Then look where the curve rises: the ring no longer fits L1, then
+// the L2. Last, look at the rates of the whole GPU: they differ by less than the latencies.
+//
+//   build/release/01_memory_model/01_memory_model latency
+//
+//   1  chase_register, chase_shared, chase_local, chase_constant, chase_texture: small rings
+//   2  chase_l1, chase_read_only, chase_l2: rings of any size in global memory
+//   3  read_shared, read_global: all multiprocessors read
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "../../common/run.hpp"
+#include "chase.cuh"
+
+namespace {
+
+// ---- kernels: one thread goes round, and times its loads ----
+
+constexpr unsigned untimed = 2048;  // steps before those that are timed: once round a small ring
+
+// Goes `untimed`, then `timed` steps. Each step needs the answer of the step before, so that no two
+// loads overlap. Each clock is read while the load before it is still in flight: exactly `timed`
+// answers lie between the two. The loop's branch hides behind `unroll` steps.
+template <unsigned unroll = 32, class Address, class Step>
+__device__ void walk(Answer* answer, Address at, Address first, unsigned timed, Step step) {
+  unsigned steps = untimed;
+  long long start = 0;
+#pragma unroll 1
+  for (int pass = 0; pass < 2; ++pass) {  // the second pass is timed
+    start = clock64();
+#pragma unroll 1
+    for (unsigned i = 0; i < steps; i += unroll)
+#pragma unroll
+      for (unsigned u = 0; u < unroll; ++u) step(at);
+    steps = timed;
+  }
+  *answer = {clock64() - start, at - first};
+}
+
+// No memory: each multiply-add needs the register that the one before wrote. threadIdx.x, here and
+// below, is 0, but not to the compiler: what it knows to be the same in all lanes it would move to
+// the uniform registers, which are another path.
+__global__ void chase_register(Answer* answer, unsigned factor, unsigned addend, unsigned timed) {
+  walk<256>(answer, threadIdx.x, 0u, timed, [=](unsigned& x) {
+    asm volatile("mad.lo.u32 %0, %0, %1, %2;" : "+r"(x) : "r"(factor), "r"(addend));
+  });
+}
+
+// The ring holds addresses in shared memory, as the load takes them.
+__global__ void chase_shared(Answer* answer, const unsigned* next, unsigned slots, unsigned timed) {
+  extern __shared__ unsigned ring[];
+  const unsigned first = unsigned(__cvta_generic_to_shared(ring));
+  for (unsigned slot = 0; slot < slots; ++slot) ring[slot] = first + 4 * next[slot];
+  walk(answer, first + 4 * threadIdx.x, first, timed, [](unsigned& address) {
+    asm volatile("ld.shared.u32 %0, [%0];" : "+r"(address)::"memory");
+  });
+}
+
+constexpr unsigned few = 256;  // words: 1 KiB, which the constant cache holds
+
+// The thread's own array, which lies in local memory and is cached in L1. Its words are 128 bytes
+// apart, since other lanes' words lie between: 32 KiB.
+__global__ void chase_local(Answer* answer, const unsigned* next, unsigned slots, unsigned timed) {
+  unsigned ring[few];
+  const unsigned first = unsigned(__cvta_generic_to_local(ring));
+  for (unsigned slot = 0; slot < slots; ++slot) ring[slot] = first + 4 * next[slot];
+  walk(answer, first + 4 * threadIdx.x, first, timed, [](unsigned& address) {
+    asm volatile("ld.local.u32 %0, [%0];" : "+r"(address)::"memory");
+  });
+}
+
+__constant__ unsigned constant_ring[few];
+
+// The ring holds offsets in bytes: the load itself adds where the table begins.
+__global__ void chase_constant(Answer* answer, unsigned timed) {
+  walk(answer, 4 * threadIdx.x, 0u, timed, [](unsigned& offset) {
+    const char* const table = reinterpret_cast<const char*>(constant_ring);
+    offset = *reinterpret_cast<const unsigned*>(table + offset);
+  });
+}
+
+// A texel's value is the index of the next texel, which is what the fetch takes.
+__global__ void chase_texture(Answer* answer, cudaTextureObject_t texels, unsigned timed) {
+  walk(answer, threadIdx.x, 0u, timed, [=](unsigned& index) {
+    asm volatile("{ .reg .b32 y, z, w; tex.1d.v4.u32.s32 {%0, y, z, w}, [%1, {%0}]; }"
+                 : "+r"(index)
+                 : "l"(texels));
+  });
+}
+
+// First the whole block reads the ring twice in the walk's order, and leaves L1, the L2 and the
+// translation of addresses as one finds them who has always gone round. Then its first thread goes
+// round.
+template <class Load>
+__device__ void chase_global(Answer* answer, size_t ring, unsigned slots, unsigned timed,
+                             Load load) {
+  size_t seen = 0;
+#pragma unroll 1
+  for (int pass = 0; pass < 2; ++pass)
+#pragma unroll 1
+    for (unsigned k = threadIdx.x; k < slots; k += blockDim.x) {
+      size_t address = ring + slot_bytes * size_t(slot_at(k, slots));
+      load(address);
+      seen ^= address;
+    }
+  if (__syncthreads_or(seen == 1)) return;  // never: addresses of slots are even
+  if (threadIdx.x != 0) return;
+  walk(answer, ring + slot_bytes * size_t(slot_at(0, slots)), ring, timed, load);
+}
+
+// Through L1; also the curve over the footprint.
+__global__ void chase_l1(Answer* answer, size_t ring, unsigned slots, unsigned timed) {
+  chase_global(answer, ring, slots, timed, [](size_t& address) {
+    asm volatile("ld.global.u64 %0, [%0];" : "+l"(address)::"memory");
+  });
+}
+// By the instruction of __ldg(), which reads through the cache for data that no one writes.
+__global__ void chase_read_only(Answer* answer, size_t ring, unsigned slots, unsigned timed) {
+  chase_global(answer, ring, slots, timed, [](size_t& address) {
+    asm volatile("ld.global.nc.u64 %0, [%0];" : "+l"(address)::"memory");
+  });
+}
+// Past L1: the L2 answers, or memory where the ring is larger.
+__global__ void chase_l2(Answer* answer, size_t ring, unsigned slots, unsigned timed) {
+  chase_global(answer, ring, slots, timed, [](size_t& address) {
+    asm volatile("ld.global.cg.u64 %0, [%0];" : "+l"(address)::"memory");
+  });
+}
+
+// ---- kernels: all multiprocessors read. Thread t leaves the sum of what it read in sums[t] ----
+
+constexpr unsigned block_threads = 1024;
+constexpr unsigned loads_per_turn = 8;  // so that the loop around them hardly counts
+constexpr unsigned tile_quads = block_threads + loads_per_turn;
+
+__device__ unsigned added(uint4 quad) { return quad.x + quad.y + quad.z + quad.w; }
+
+// The block fills shared memory with quads of 16 bytes. Then, over and over, each warp loads 32
+// neighbouring quads, without a bank conflict: 4 passes through 32 banks of 4 bytes.
+__global__ void __launch_bounds__(block_threads)
+    read_shared(unsigned* sums, const uint4* in, unsigned turns) {
+  __shared__ uint4 tile[tile_quads];
+  for (unsigned i = threadIdx.x; i < tile_quads; i += blockDim.x) tile[i] = in[i];
+  __syncthreads();
+
+  unsigned sum = 0;
+#pragma unroll 1
+  for (unsigned turn = 0; turn < turns; ++turn) {
+    __syncwarp();  // another lane could have stored: the same quads have to be loaded again
+#pragma unroll
+    for (unsigned load = 0; load < loads_per_turn; ++load) sum += added(tile[threadIdx.x + load]);
+  }
+  sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+// Each warp reads 32 neighbouring quads, 512 bytes. Four loads of each thread are in flight.
+__global__ void __launch_bounds__(block_threads)
+    read_global(unsigned* sums, const uint4* in, size_t n) {
+  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  unsigned sum = 0;
+  size_t i = tid;
+  for (; i + 3 * threads < n; i += 4 * threads) {
+#pragma unroll
+    for (unsigned k = 0; k < 4; ++k) sum += added(in[i + k * threads]);
+  }
+  for (; i < n; i += threads) sum += added(in[i]);  // what is left, one at a time
+  sums[tid] = sum;
+}
+
+// ---- cycles of a load in each memory: rings whose end the host knows ----
+
+/// For each slot of a small ring the one that comes next.
+std::vector<unsigned> next_slots(unsigned slots) {
+  std::vector<unsigned> next(slots);
+  for (unsigned k = 0; k < slots; ++k) next[slot_at(k, slots)] = slot_at(k + 1, slots);
+  return next;
+}
+
+/// The slot in which a walk that begins in slot 0 stands after all of its steps.
+unsigned last_slot(const std::vector<unsigned>& next, unsigned timed) {
+  unsigned slot = 0;
+  for (unsigned k = (untimed + timed) % unsigned(next.size()); k != 0; --k) slot = next[slot];
+  return slot;
+}
+
+Interval in_register(unsigned timed) {
+  constexpr unsigned factor = 1664525, addend = 1013904223;
+  unsigned end = 0;
+  for (unsigned k = 0; k < untimed + timed; ++k) end = end * factor + addend;
+  const auto launch = [=](Answer* a) { chase_register<<<1, 1>>>(a, factor, addend, timed); };
+  return cycles_per_load("register", launch, timed, end);
+}
+
+using WordKernel = void (*)(Answer*, const unsigned* next, unsigned slots, unsigned timed);
+
+/// A ring that the kernel fills itself: in shared memory, or in its own array.
+Interval in_words(WordKernel kernel, unsigned slots, unsigned shared_bytes, unsigned timed) {
+  const std::vector<unsigned> next = next_slots(slots);
+  const DeviceBuffer<unsigned> on_device(next);
+  const auto launch = [&](Answer* a) {
+    kernel<<<1, 1, shared_bytes>>>(a, on_device, slots, timed);
+  };
+  return cycles_per_load("shared or local", launch, timed, 4 * last_slot(next, timed));
+}
+
+Interval in_constant(unsigned slots, unsigned timed) {
+  const std::vector<unsigned> next = next_slots(slots);
+  std::vector<unsigned> offsets;
+  for (const unsigned slot : next) offsets.push_back(4 * slot);
+  CUDA_CHECK(cudaMemcpyToSymbol(constant_ring, offsets.data(), 4 * offsets.size()));
+  const auto launch = [=](Answer* a) { chase_constant<<<1, 1>>>(a, timed); };
+  return cycles_per_load("constant", launch, timed, 4 * last_slot(next, timed));
+}
+
+/// A texture of linear memory, whose texels are read as they are.
+Interval in_texture(unsigned slots, unsigned timed) {
+  const std::vector<unsigned> next = next_slots(slots);
+  const DeviceBuffer<unsigned> memory(next);
+  cudaResourceDesc resource{};
+  resource.resType = cudaResourceTypeLinear;
+  resource.res.linear = {memory.data(), cudaCreateChannelDesc<unsigned>(), memory.bytes()};
+  const cudaTextureDesc plain{};
+  cudaTextureObject_t texels = 0;
+  CUDA_CHECK(cudaCreateTextureObject(&texels, &resource, &plain, nullptr));
+  const auto launch = [=](Answer* a) { chase_texture<<<1, 1>>>(a, texels, timed); };
+  const Interval cycles = cycles_per_load("texture", launch, timed, last_slot(next, timed));
+  CUDA_CHECK(cudaDestroyTextureObject(texels));
+  return cycles;
+}
+
+using GlobalKernel = void (*)(Answer*, size_t ring, unsigned slots, unsigned timed);
+
+/// A ring in the first `bytes` bytes of memory.
+Interval in_global(GlobalKernel kernel, const DeviceBuffer<char>& memory, size_t bytes,
+                   unsigned timed) {
+  // shared memory and L1 are one array: all that may be L1 shall be
+  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                  cudaSharedmemCarveoutMaxL1));
+  const unsigned slots = unsigned(bytes / slot_bytes);
+  const size_t ring = linked(memory, slots);
+  const auto launch = [=](Answer* a) { kernel<<<1, 1024>>>(a, ring, slots, timed); };
+  return cycles_per_load("a ring of " + bytes_text(double(bytes)), launch, timed,
+                         size_t(slot_bytes) * slot_at(untimed + timed, slots));
+}
+
+/// How many times as long, as wide as the two intervals leave it.
+Interval times_as_long(const Interval& slow, const Interval& fast) {
+  return {slow.value / fast.value, slow.low / fast.high, slow.high / fast.low};
+}
+
+int attribute(cudaDeviceAttr which) {
+  int device = 0, value = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
+  return value;
+}
+
+// ---- the curve over the footprint ----
+
+/// What a ring no longer fits. L1 may take about what shared memory may; before 7.0 no call says.
+std::string larger_than(size_t bytes, const cudaDeviceProp& p) {
+  if (bytes > size_t(p.l2CacheSize)) return "the L2";
+  if (bytes > size_t(p.l2CacheSize) / 2) return "half of the L2";
+  return p.major >= 7 && bytes > p.sharedMemPerMultiprocessor ? "L1" : "";
+}
+
+void print_curve(Run& run, const DeviceBuffer<char>& memory, unsigned timed, double most) {
+  Table curve("a ring of", {"cycles through L1", "", "larger than"});
+  for (size_t bytes = 16 << 10; bytes <= memory.size(); bytes *= run.quick ? 4 : 2) {
+    const Interval cycles = in_global(chase_l1, memory, bytes, timed);
+    curve.row(bytes_text(double(bytes)),
+              {cycles, bar(cycles.value / most), larger_than(bytes, run.gpu)});
+  }
+  run.print(curve);
+  run.note("L1 holds about " + bytes_text(double(run.gpu.sharedMemPerMultiprocessor)) +
+           ", the L2 " + bytes_text(run.gpu.l2CacheSize));
+  if (run.gpu.major != 9) return;
+  run.note("this L2 has two halves: what one multiprocessor loads stays in the one that is near;");
+  run.note("a line that another brought into the far one takes 456 cycles (found on an H200)");
+}
+
+// ---- all multiprocessors read. Word i of what they read is hash(i) ----
+
+__host__ __device__ unsigned sum_of_words(size_t first, size_t count) {
+  unsigned sum = 0;
+  for (size_t i = first; i < first + count; ++i) sum += hash(i);
+  return sum;
+}
+
+/// Both readers of words that are at least a tile. Of n quads, a thread of read_global sums every
+/// quad q with q % threads == thread; of a tile, a thread of read_shared eight quads in each turn.
+std::vector<Benchmark> readers(const DeviceBuffer<unsigned>& words,
+                               const GuardedBuffer<unsigned>& sums, unsigned turns) {
+  const size_t n = words.size() / 4, threads = sums.size();
+  const unsigned blocks = unsigned(threads / block_threads);
+  const auto* in = reinterpret_cast<const uint4*>(words.data());
+  const auto shared = [=, &sums] { read_shared<<<blocks, block_threads>>>(sums, in, turns); };
+  const auto global = [=, &sums] { read_global<<<blocks, block_threads>>>(sums, in, n); };
+  const auto of_tile = [=] __device__(size_t thread) {
+    return turns * sum_of_words(4 * (thread % block_threads), 4 * loads_per_turn);
+  };
+  const auto of_quads = [=] __device__(size_t thread) {
+    unsigned sum = 0;
+    for (size_t quad = thread; quad < n; quad += threads) sum += sum_of_words(4 * quad, 4);
+    return sum;
+  };
+  return {{"shared", shared, equals(sums, of_tile)}, {"global", global, equals(sums, of_quads)}};
+}
+
+DeviceBuffer<unsigned> hashes(size_t n) {
+  return filled<unsigned>(n, [] __device__(size_t i) { return hash(i); });
+}
+
+/// How many times as long does a byte of global memory take?
+Interval print_rates(Run& run, size_t bytes) {
+  constexpr unsigned turns = 512;  // 0.5 ms on 9.0, beside which filling the tile hardly counts
+  const DeviceBuffer<unsigned> words = hashes(bytes / sizeof(unsigned));
+  const GuardedBuffer<unsigned> sums(2 * size_t(run.gpu.multiProcessorCount) * block_threads);
+  const Timings timed = run.timer.interleaved(readers(words, sums, turns));
+  const double shared_bytes = 16.0 * double(sums.size()) * turns * loads_per_turn;
+  const Interval shared = timed["shared"].gbs_interval(shared_bytes);
+  const Interval global = timed["global"].gbs_interval(double(words.bytes()));
+  const double banks = 128e-6 * attribute(cudaDevAttrClockRate) * run.gpu.multiProcessorCount;
+  const double memory = 2e-6 * attribute(cudaDevAttrMemoryClockRate) * run.gpu.memoryBusWidth / 8;
+
+  Table table("all multiprocessors read", {"theory, GB/s", "GB/s", "of theory", ""});
+  table.row("shared", {banks, shared, percent(shared.value / banks), bar(1)});
+  table.row("global",
+            {memory, global, percent(global.value / memory), bar(global.value / shared.value)});
+  run.print(table);
+  run.note("theory: 32 banks of 4 bytes per cycle; 2 transfers per memory clock x width");
+  const double per_byte = shared_bytes / double(words.bytes());
+  const Interval r = ratio(timed["global"], timed["shared"]);
+  return {per_byte * r.value, per_byte * r.low, per_byte * r.high};
+}
+
+}  // namespace
+
+void latency(Run& run) {
+  const unsigned timed = run.quick ? 4096 : 8192;
+  const size_t within = std::min(size_t(run.gpu.l2CacheSize) / 4, size_t(4) << 20);
+  size_t beyond = size_t(256) << 20;  // the ring in memory; the array that the whole GPU reads
+  while (!run.beyond_l2(double(beyond))) beyond *= 2;
+  run.title("one thread; the answer of each load is the address of the next");
+  if (!run.fits(2.0 * double(beyond))) return run.note("left out: too little memory is free");
+  const DeviceBuffer<char> memory(beyond);
+  const DeviceBuffer<Answer> answer(1);
+  const auto busy = [&] { chase_register<<<1, 1>>>(answer, 1, 1, 1 << 16); };
+  run.timer.alone({"warm-up", busy});  // memory's cycles depend on how fast the clock runs
+  const Interval global = in_global(chase_l2, memory, beyond, timed);
+
+  Table table("a load from", {"footprint", "the lectures", "cycles", ""});
+  const auto row = [&](const char* name, size_t bytes, const char* lectures, const Interval& i) {
+    const std::string footprint = bytes > 0 ? bytes_text(double(bytes)) : "-";
+    table.row(name, {footprint, lectures, i, bar(i.value / global.value)});
+    return i;
+  };
+  const Interval reg = row("register: a multiply-add", 0, "1", in_register(timed));
+  const Interval shared = row("shared", 4096, "~1", in_words(chase_shared, 1024, 4096, timed));
+  const Interval local = row("local, in L1", 1024, "", in_words(chase_local, few, 0, timed));
+  const Interval constant = row("constant, hit", 1024, "~1", in_constant(few, timed));
+  const Interval l1 = row("global, in L1", 2048, "1", in_global(chase_l1, memory, 2048, timed));
+  const Interval read_only =
+      row("read-only, hit", 2048, "1", in_global(chase_read_only, memory, 2048, timed));
+  row("texture, hit", 2048, "1", in_texture(512, timed));
+  row("global, in the L2", within, "", in_global(chase_l2, memory, within, timed));
+  row("global, in memory", beyond, "200-800", global);
+  run.print(table);
+  run.note("a multiply-add is no load: what a register takes by itself is not judged");
+  run.note(digits(global.value) + " cycles are " +
+           digits(1e6 * global.value / attribute(cudaDevAttrClockRate)) +
+           " ns at the highest clock; 200-300 of an 8800 GTX were 148-222 ns");
+  print_curve(run, memory, timed, global.value);
+  const Interval per_byte = print_rates(run, beyond);
+
+  const char* const lectures = "the lectures' table";
+  run.claim_each(
+      {"01.1a", "shared memory, L1, constant and read-only hits take about a cycle", lectures},
+      at_most(2), {shared, l1, constant, read_only}, "where 1x is one cycle");
+  run.claim({"01.1b", "global memory takes 200-800 cycles", lectures}, between(200, 800), global,
+            "cycles");
+  run.claim({"01.1c", "global memory takes 200-300 cycles", "the study, 8800 GTX", Era::g80},
+            between(200, 300), global, "cycles");
+  run.claim_each({"01.1d", "on-chip memories have much lower latency than global", lectures},
+                 much_beats(),
+                 {times_as_long(global, shared), times_as_long(global, l1),
+                  times_as_long(global, constant), times_as_long(global, read_only)},
+                 "cycles of global / each");
+  // a multiply-add's latency contains a register's; local and global memory at their fastest
+  run.claim_each(
+      {"01.2", "registers are fastest, then shared memory, then local and global",
+       "the wiki, no figure"},
+      beats(),
+      {times_as_long(shared, reg), times_as_long(local, shared), times_as_long(l1, shared)},
+      "shared / multiply-add, local / shared, L1 / shared");
+  run.claim({"01.10a", "global memory is 100-150 times slower than shared, in latency",
+             "100-150 times, Dr. Dobb's"},
+            beats(100, 150), times_as_long(global, shared), "times the cycles of shared memory");
+  run.claim({"01.10b", "the same, in bandwidth", "100-150 times, Dr. Dobb's"}, beats(100, 150),
+            per_byte, "times the time of a byte, all multiprocessors reading");
+}
+
+TEST_CASE("latency: the walk is one ring over all slots, and it leaps") {
+  for (const unsigned slots : {1u, 2u, 3u, 16u, 31u, 97u, 1000u, 4096u, 65537u, 131072u}) {
+    CAPTURE(slots);
+    const std::vector<unsigned> next = next_slots(slots);
+    std::vector<char> visited(slots, 0);
+    unsigned slot = 0, met = 0, neighbours = 0;
+    for (; met < slots && !visited[slot]; ++met) {
+      visited[slot] = 1;
+      neighbours += next[slot] == slot + 1 || next[slot] + 1 == slot;
+      slot = next[slot];
+    }
+    CHECK(met == slots);  // none twice
+    CHECK(slot == 0);     // and it closes
+    // two on average in a random order; 20 or more once in 1e13 orders
+    if (slots > 1000) CHECK(neighbours < 20);
+  }
+  const std::vector<unsigned> ring{2, 0, 3, 1};  // 0 2 3 1; the untimed steps are whole rounds
+  CHECK(last_slot(ring, 256) == 0);
+  CHECK(last_slot(ring, 257) == 2);
+  CHECK(last_slot(ring, 259) == 1);
+}
+
+TEST_CASE("latency: what a ring is larger than, and ratios, by hand") {
+  cudaDeviceProp h200{};
+  h200.major = 9;
+  h200.sharedMemPerMultiprocessor = 228 << 10;
+  h200.l2CacheSize = 60 << 20;
+  CHECK(larger_than(128 << 10, h200) == "");
+  CHECK(larger_than(256 << 10, h200) == "L1");
+  CHECK(larger_than(32 << 20, h200) == "half of the L2");
+  CHECK(larger_than(64 << 20, h200) == "the L2");
+  const Interval r = times_as_long({600, 500, 700}, {20, 10, 25});
+  CHECK(r.value == 30);
+  CHECK(r.low == 20);
+  CHECK(r.high == 70);
+}
+
+TEST_CASE("latency: every chase ends where its ring leads") {
+  if (skip_without_gpu()) return;
+  const DeviceBuffer<char> memory(256 * slot_bytes);
+  for (const unsigned timed : {256u, 768u}) {
+    CHECK_NOTHROW(in_register(timed));
+    for (const unsigned slots : {1u, 2u, 31u, 97u, 256u}) {
+      CAPTURE(slots);
+      CHECK_NOTHROW(in_words(chase_shared, slots, 4 * slots, timed));
+      CHECK_NOTHROW(in_words(chase_local, slots, 0, timed));
+      CHECK_NOTHROW(in_constant(slots, timed));
+      CHECK_NOTHROW(in_texture(slots, timed));
+      for (const auto kernel : {chase_l1, chase_read_only, chase_l2})
+        CHECK_NOTHROW(in_global(kernel, memory, slots * slot_bytes, timed));
+    }
+  }
+}
+
+TEST_CASE("latency: a ring of more slots than linked() has threads closes after all of them") {
+  if (skip_without_gpu()) return;
+  constexpr size_t slots = 300007;
+  const DeviceBuffer<char> memory(slots * slot_bytes);
+  CHECK_NOTHROW(in_global(chase_l2, memory, memory.bytes(), 256));
+  const std::vector<char> host = memory.to_host();
+  size_t at = 0, met = 0;
+  do {
+    size_t next = 0;
+    std::copy_n(&host[at], sizeof next, reinterpret_cast<char*>(&next));
+    at = next - reinterpret_cast<size_t>(memory.data());
+    ++met;
+  } while (at != 0 && at <= host.size() - slot_bytes && met < slots);
+  CHECK(at == 0);
+  CHECK(met == slots);
+}
+
+TEST_CASE("latency: a chase that ends elsewhere is noticed") {
+  if (skip_without_gpu()) return;
+  const std::vector<unsigned> next = next_slots(97);
+  const DeviceBuffer<unsigned> on_device(next);
+  const auto launch = [&](Answer* a) { chase_shared<<<1, 1, 4 * 97>>>(a, on_device, 97, 256); };
+  CHECK_NOTHROW(cycles_per_load("right", launch, 256, 4 * last_slot(next, 256)));
+  CHECK_THROWS_AS(cycles_per_load("wrong", launch, 256, 4 * last_slot(next, 257)), WrongResult);
+}
+
+TEST_CASE("latency: both readers read every word, and write nothing behind their sums") {
+  if (skip_without_gpu()) return;
+  for (const size_t blocks : {1, 3, 7})
+    for (const unsigned quads : {1u, 1009u, tile_quads, 65537u})
+      for (const unsigned turns : {1u, 2u, 31u}) {
+        CAPTURE(blocks);
+        CAPTURE(quads);
+        const DeviceBuffer<unsigned> words = hashes(4 * quads);
+        const GuardedBuffer<unsigned> sums(blocks * block_threads);
+        for (const Benchmark& reader : readers(words, sums, turns))
+          if (reader.name == "global" || quads >= tile_quads) CHECK_NOTHROW(require_right(reader));
+      }
+}
