@@ -1,1035 +1,571 @@
-// locality: "threads in a warp that use texture memory to access 2D data will achieve the best
-// performance", says the wiki [LC]. The study of 2007 [BW] hoped that textures would read columns
-// far faster. The lectures [PR] give interpolation, normalisation, 2D and 3D reads to textures, and
-// 4-byte reads to the read-only path. Here images are read by many walks. Each walk is run by
-// loads, through a texture of an array (whose texels the GPU keeps in an order of its own), and
-// through a texture of the same rows that the loads read. Two things to look at:
-//   - What limits a row: the banks of L1, requests to L2, the texture units, or the memory.
-//   - Patches that overlap: their texels are read four times, so that a cache has something to win.
+// locality: which walks through an image does a texture read faster than loads do? Threads of a warp
+// that access 2D data through a texture "will achieve the best performance" [LC 1]. Columns should
+// be far faster [BW]. A texture can win by interpolation, normalisation, 2D and 3D reads, and the
+// read-only path by reads of 4 bytes [PR].
 //
-//   cmake -S 07_texture_readonly -B build/locality -DEXPERIMENTS=locality
-//   cmake --build build/locality && build/locality/07_texture_readonly
+// Look at the columns. A CUDA array keeps neighbours of all directions near each other, and a
+// texture of it reads columns fast. A texture of plain rows reads a column as slowly as loads do: so
+// the order of the texels helps, and not the texture unit. Then look at the row and the patches.
 //
-//   1  read_rows             loads, by any walk (by_row, by_column ...: in walks.cuh)
-//   2  read_rows_ldg         kernel 1 by __ldg
-//   3  fetch                 kernel 1 through a texture
-//   4  stencil_rows          nine loads for each texel
-//   5  stencil_fetch         kernel 4 through a texture
-//   6  interpolate_rows      four loads, and the interpolation, for each texel
-//   7  interpolate_rows_ldg  kernel 6 by __ldg
-//   8  interpolate_fetch     kernel 6 by one filtered fetch
-//   9  colours_ldg           four bytes per load, made fractions of 255 by the kernel
-//  10  colours_fetch         one fetch, made fractions by the texture unit
-//  11  volume_ldg            loads from planes of rows
-//  12  volume_fetch          fetches from a 3D array
-#include "../framework/common/checked.cuh"
-#include "../framework/common/experiment.hpp"
-#include "options.hpp"
-#include "texture.cuh"
-#include "walks.cuh"
+//   build/release/07_texture_readonly/07_texture_readonly locality
+//
+//   1  read_image  a thread adds up what it reads at eight places, by any walk and any kind of read
+#include <doctest/doctest.h>
 
-using namespace samples;
+#include <algorithm>
+#include <cmath>
+
+#include "../common/arrays.cuh"
+#include "../common/run.hpp"
+#include "../common/sectors.hpp"
+#include "texture.cuh"
 
 namespace {
 
-// ---- kernels: a thread adds up what it reads at its eight places, into out[tile * threads + tid].
-// A place outside of the image, where a tile hangs over, is read at the edge and not added, so that
-// no read waits for a condition. ----
+constexpr unsigned threads = 256;  // of a block: eight warps
+constexpr unsigned steps = 8;      // reads of a thread, all in flight at once
+constexpr unsigned block_reads = threads * steps;
 
-// What a texel adds to the sum. A colour's four channels of 8 bits are converted, and multiplied.
-__device__ float added(float texel) { return texel; }
-__device__ float added(float4 c) { return c.x + 2 * c.y + 4 * c.z + 8 * c.w; }
-__device__ float added(uchar4 c) {
-  const float x = c.x * (1 / 255.0f), y = c.y * (1 / 255.0f);
-  const float z = c.z * (1 / 255.0f), w = c.w * (1 / 255.0f);
-  return x + 2 * y + 4 * z + 8 * w;
+struct Texel {
+  unsigned x, y, z;
+};
+
+/// How many parts of `size` cover n.
+__host__ __device__ constexpr unsigned parts(unsigned n, unsigned size) {
+  return n / size + (n % size != 0);
 }
 
-// [add_up]
-// All eight reads are in flight before the first addition. What a warp's 32 lanes want is the
-// walk's: by_row 4 sectors of 32 bytes, by_column 32. An image is 1 deep.
-template <Place walk, class Read>
-__device__ float add_up(unsigned tile, unsigned n, unsigned deep, Read read) {
-  decltype(read(0, 0, 0)) texel[steps];
-#pragma unroll
-  for (unsigned k = 0; k < steps; ++k) {
-    const Texel p = walk(tile, threadIdx.x, k, n);
-    texel[k] = read(min(p.x, n - 1), min(p.y, n - 1), min(p.z, deep - 1));
-  }
-  float sum = 0;
-#pragma unroll
-  for (unsigned k = 0; k < steps; ++k) {
-    const Texel p = walk(tile, threadIdx.x, k, n);
-    if (p.x < n && p.y < n && p.z < deep) sum += added(texel[k]);
-  }
-  return sum;
-}
+// ---- walks: which texel does a thread read, and when? ----
 
-struct ReadRows {
-  const float* rows;
-  size_t stride;
-  __device__ float operator()(unsigned x, unsigned y, unsigned) const {
-    return rows[y * stride + x];
+struct Walk {
+  const char* name;
+  Texel warp;             ///< the shape of what a warp reads together, lane by lane along x
+  Texel warps;            ///< a block's eight warps: side by side, below, behind
+  Texel step;             ///< from a thread's read to its next
+  unsigned overlap = 1;   ///< 2: a patch begins half a patch after the last, to the right and down
+  bool anywhere = false;  ///< no order at all
+
+  /// Texels by which one block's begin after another's.
+  __host__ __device__ constexpr Texel tile() const {
+    if (anywhere) return {128, 128, 1};  // an eighth as many reads as texels
+    return {step.x ? steps * step.x : warps.x * warp.x / overlap,
+            step.y ? steps * step.y : warps.y * warp.y / overlap,
+            step.z ? steps * step.z : warps.z * warp.z};
+  }
+  __host__ __device__ Texel first(unsigned x, unsigned y, unsigned z) const {
+    return {x * tile().x, y * tile().y, z * tile().z};
+  }
+  __host__ __device__ Texel place(Texel first, unsigned tid, unsigned k, unsigned n) const {
+    if (anywhere) return random_place(first, tid, k, n);
+    const unsigned lane = tid % 32, w = tid / 32;
+    return {
+        first.x + k * step.x + w % warps.x * (warp.x / overlap) + lane % warp.x,
+        first.y + k * step.y + w / warps.x % warps.y * (warp.y / overlap) + lane / warp.x % warp.y,
+        first.z + k * step.z + w / warps.x / warps.y * warp.z + lane / warp.x / warp.y};
+  }
+  __host__ __device__ Texel random_place(Texel first, unsigned tid, unsigned k, unsigned n) const {
+    const unsigned block = first.y / tile().y * parts(n, tile().x) + first.x / tile().x;
+    const unsigned i = block * block_reads + k * threads + tid, x = hash(i), y = hash(x);
+    return {unsigned(size_t(x) * n >> 32), unsigned(size_t(y) * n >> 32), 0};
+  }
+  bool in_volume() const { return warp.z > 1; }
+  dim3 blocks(unsigned n) const {
+    return {parts(n, tile().x), parts(n, tile().y), in_volume() ? parts(n, tile().z) : 1};
+  }
+  size_t all_threads(unsigned n) const {
+    return size_t(blocks(n).x) * blocks(n).y * blocks(n).z * threads;
   }
 };
-template <Place walk>
-__global__ void read_rows(float* out, const float* rows, size_t stride, unsigned n,
-                          unsigned tiles) {
-  const unsigned tile = tile_of(blockIdx.x, tiles);
-  const float sum = add_up<walk>(tile, n, 1, ReadRows{rows, stride});
-  out[size_t(tile) * threads + threadIdx.x] = sum;
-}
-// [/add_up]
 
-// The same on the read-only path.
-struct ReadRowsLdg {
-  const float* rows;
+enum { row, column, columns, p8x4, p4x8, p16x2, o8x4, o4x8, o16x2, scattered, box, depth };
+constexpr Walk walks[] = {
+    {"row", {32, 1, 1}, {8, 1, 1}, {256, 0, 0}},
+    {"column", {1, 32, 1}, {1, 8, 1}, {0, 256, 0}},
+    // the next read wants the texel beside it: the same sectors of the rows
+    {"columns side by side", {1, 32, 1}, {1, 8, 1}, {1, 0, 0}},
+    {"8 x 4", {8, 4, 1}, {4, 2, 1}, {0, 8, 0}},
+    {"4 x 8", {4, 8, 1}, {8, 1, 1}, {0, 8, 0}},
+    {"16 x 2", {16, 2, 1}, {2, 4, 1}, {0, 8, 0}},
+    // each texel is read four times, at the image's left and upper edge less often
+    {"overlapping 8 x 4", {8, 4, 1}, {8, 1, 1}, {0, 2, 0}, 2},
+    {"overlapping 4 x 8", {4, 8, 1}, {8, 1, 1}, {0, 4, 0}, 2},
+    {"overlapping 16 x 2", {16, 2, 1}, {8, 1, 1}, {0, 1, 0}, 2},
+    {"random", {}, {}, {}, 1, true},
+    {"4 x 4 x 2", {4, 4, 2}, {2, 2, 2}, {0, 0, 4}},
+    {"by depth", {1, 1, 32}, {8, 1, 1}, {0, 1, 0}},
+};
+
+// ---- kinds of read ----
+
+/// From rows `stride` texels apart. A volume's planes are n rows apart.
+template <class T, bool read_only>
+struct Load {
+  const T* texels;
   size_t stride;
-  __device__ float operator()(unsigned x, unsigned y, unsigned) const {
-    return __ldg(&rows[y * stride + x]);
+  unsigned n;
+  __device__ T operator()(Texel p) const {
+    const T* const texel = &texels[(size_t(p.z) * n + p.y) * stride + p.x];
+    return read_only ? __ldg(texel) : *texel;
   }
 };
-template <Place walk>
-__global__ void read_rows_ldg(float* out, const float* rows, size_t stride, unsigned n,
-                              unsigned tiles) {
-  const unsigned tile = tile_of(blockIdx.x, tiles);
-  const float sum = add_up<walk>(tile, n, 1, ReadRowsLdg{rows, stride});
-  out[size_t(tile) * threads + threadIdx.x] = sum;
-}
 
-// [fetch]
-// The texture unit takes four lanes at a time: eight requests of a warp. Texel i reaches from i to
-// i + 1, so its centre is at i + 0.5.
+// Texel i reaches from i to i + 1, so its centre is at i + 0.5.
+template <class T>
 struct Fetch {
   cudaTextureObject_t image;
-  __device__ float operator()(unsigned x, unsigned y, unsigned) const {
-    return tex2D<float>(image, x + 0.5f, y + 0.5f);
-  }
+  __device__ T operator()(Texel p) const { return tex2D<T>(image, p.x + 0.5f, p.y + 0.5f); }
 };
-template <Place walk>
-__global__ void fetch(float* out, cudaTextureObject_t image, unsigned n, unsigned tiles) {
-  const unsigned tile = tile_of(blockIdx.x, tiles);
-  const float sum = add_up<walk>(tile, n, 1, Fetch{image});
-  out[size_t(tile) * threads + threadIdx.x] = sum;
-}
-// [/fetch]
-
-// A place's nine texels, of which those outside are the edge's: three rows of three. A warp wants
-// 32 texels of a row, three times, one texel further each time.
-template <Place walk>
-__global__ void stencil_rows(float* out, const float* rows, size_t stride, unsigned n,
-                             unsigned tiles) {
-  const unsigned tile = tile_of(blockIdx.x, tiles);
-  float sum = 0;
-#pragma unroll
-  for (unsigned k = 0; k < steps; ++k) {
-    const Texel p = walk(tile, threadIdx.x, k, n);
-    const unsigned x = min(p.x, n - 1), y = min(p.y, n - 1);
-    const unsigned left = max(x, 1) - 1, right = min(x + 1, n - 1);
-    const float* above = rows + (max(y, 1) - 1) * stride;
-    const float* here = rows + y * stride;
-    const float* below = rows + min(y + 1, n - 1) * stride;
-    const float nine = (above[left] + above[x] + above[right]) +
-                       (here[left] + here[x] + here[right]) +
-                       (below[left] + below[x] + below[right]);
-    if (p.x < n && p.y < n) sum += nine;
-  }
-  out[size_t(tile) * threads + threadIdx.x] = sum;
-}
-
-// The same: the texture unit keeps to the edge by itself.
-template <Place walk>
-__global__ void stencil_fetch(float* out, cudaTextureObject_t image, unsigned n, unsigned tiles) {
-  const unsigned tile = tile_of(blockIdx.x, tiles);
-  float sum = 0;
-#pragma unroll
-  for (unsigned k = 0; k < steps; ++k) {
-    const Texel p = walk(tile, threadIdx.x, k, n);
-    const float x = min(p.x, n - 1) + 0.5f, y = min(p.y, n - 1) + 0.5f;
-    float nine = 0;
-#pragma unroll
-    for (int tap = 0; tap < 9; ++tap)
-      nine += tex2D<float>(image, x + float(tap % 3 - 1), y + float(tap / 3 - 1));
-    if (p.x < n && p.y < n) sum += nine;
-  }
-  out[size_t(tile) * threads + threadIdx.x] = sum;
-}
-
-// A place lies quarters of a texel beyond texel (x, y): four loads, and three mixtures of two. All
-// loads of two places are in flight at once.
-template <Place walk, class Load>
-__device__ float interpolate(unsigned tile, const float* rows, size_t stride, unsigned n,
-                             Load load) {
-  float sum = 0;
-#pragma unroll 1
-  for (unsigned first = 0; first < steps; first += 2) {
-    float a[2], b[2], c[2], d[2];
-#pragma unroll
-    for (unsigned k = 0; k < 2; ++k) {  // eight loads
-      const Texel p = walk(tile, threadIdx.x, first + k, n);
-      const unsigned x = min(p.x, n - 1), y = min(p.y, n - 1), right = min(x + 1, n - 1);
-      const float* here = rows + y * stride;
-      const float* below = rows + min(y + 1, n - 1) * stride;
-      a[k] = load(&here[x]);
-      b[k] = load(&here[right]);
-      c[k] = load(&below[x]);
-      d[k] = load(&below[right]);
-    }
-    __syncwarp();  // keeps the compiler from waiting for some of them before it asks for others
-#pragma unroll
-    for (unsigned k = 0; k < 2; ++k) {
-      const Texel p = walk(tile, threadIdx.x, first + k, n);
-      const float across = 0.25f * quarters_beyond(p.x), down = 0.25f * quarters_beyond(p.y);
-      const float upper = a[k] + across * (b[k] - a[k]), lower = c[k] + across * (d[k] - c[k]);
-      if (p.x < n && p.y < n) sum += upper + down * (lower - upper);
-    }
-  }
-  return sum;
-}
-
-struct LoadWord {
-  __device__ float operator()(const float* word) const { return *word; }
-};
-template <Place walk>
-__global__ void interpolate_rows(float* out, const float* rows, size_t stride, unsigned n,
-                                 unsigned tiles) {
-  const unsigned tile = tile_of(blockIdx.x, tiles);
-  const float sum = interpolate<walk>(tile, rows, stride, n, LoadWord{});
-  out[size_t(tile) * threads + threadIdx.x] = sum;
-}
-
-// The same on the read-only path.
-struct LoadWordLdg {
-  __device__ float operator()(const float* word) const { return __ldg(word); }
-};
-template <Place walk>
-__global__ void interpolate_rows_ldg(float* out, const float* rows, size_t stride, unsigned n,
-                                     unsigned tiles) {
-  const unsigned tile = tile_of(blockIdx.x, tiles);
-  const float sum = interpolate<walk>(tile, rows, stride, n, LoadWordLdg{});
-  out[size_t(tile) * threads + threadIdx.x] = sum;
-}
-
-// One fetch: addresses, edge and mixtures are the texture unit's.
-struct FetchBetween {
-  cudaTextureObject_t image;
-  __device__ float operator()(unsigned x, unsigned y, unsigned) const {
-    return tex2D<float>(image, x + 0.5f + 0.25f * quarters_beyond(x),
-                        y + 0.5f + 0.25f * quarters_beyond(y));
-  }
-};
-template <Place walk>
-__global__ void interpolate_fetch(float* out, cudaTextureObject_t image, unsigned n,
-                                  unsigned tiles) {
-  const unsigned tile = tile_of(blockIdx.x, tiles);
-  const float sum = add_up<walk>(tile, n, 1, FetchBetween{image});
-  out[size_t(tile) * threads + threadIdx.x] = sum;
-}
-
-// A load brings four channels of 8 bits, which the kernel converts.
-struct ReadColours {
-  const uchar4* rows;
-  size_t stride;
-  __device__ uchar4 operator()(unsigned x, unsigned y, unsigned) const {
-    return __ldg(&rows[y * stride + x]);
-  }
-};
-template <Place walk>
-__global__ void colours_ldg(float* out, const uchar4* rows, size_t stride, unsigned n,
-                            unsigned tiles) {
-  const unsigned tile = tile_of(blockIdx.x, tiles);
-  const float sum = add_up<walk>(tile, n, 1, ReadColours{rows, stride});
-  out[size_t(tile) * threads + threadIdx.x] = sum;
-}
-
-// A fetch brings four floats from 0 to 1.
-struct FetchColour {
-  cudaTextureObject_t image;
-  __device__ float4 operator()(unsigned x, unsigned y, unsigned) const {
-    return tex2D<float4>(image, x + 0.5f, y + 0.5f);
-  }
-};
-template <Place walk>
-__global__ void colours_fetch(float* out, cudaTextureObject_t image, unsigned n, unsigned tiles) {
-  const unsigned tile = tile_of(blockIdx.x, tiles);
-  const float sum = add_up<walk>(tile, n, 1, FetchColour{image});
-  out[size_t(tile) * threads + threadIdx.x] = sum;
-}
-
-// Planes of n x n words. By depth the lanes of a warp are a plane apart: 32 sectors.
-struct ReadPlanes {
-  const float* planes;
-  unsigned n;
-  __device__ float operator()(unsigned x, unsigned y, unsigned z) const {
-    return __ldg(&planes[(size_t(z) * n + y) * n + x]);
-  }
-};
-template <Place walk>
-__global__ void volume_ldg(float* out, const float* planes, unsigned n, unsigned tiles) {
-  const unsigned tile = tile_of(blockIdx.x, tiles);
-  const float sum = add_up<walk>(tile, n, n, ReadPlanes{planes, n});
-  out[size_t(tile) * threads + threadIdx.x] = sum;
-}
-
-// A 3D array has an order of its own, in which neighbours of all three dimensions are near.
 struct FetchVolume {
   cudaTextureObject_t volume;
-  __device__ float operator()(unsigned x, unsigned y, unsigned z) const {
-    return tex3D<float>(volume, x + 0.5f, y + 0.5f, z + 0.5f);
+  __device__ float operator()(Texel p) const {
+    return tex3D<float>(volume, p.x + 0.5f, p.y + 0.5f, p.z + 0.5f);
   }
 };
-template <Place walk>
-__global__ void volume_fetch(float* out, cudaTextureObject_t volume, unsigned n, unsigned tiles) {
-  const unsigned tile = tile_of(blockIdx.x, tiles);
-  const float sum = add_up<walk>(tile, n, n, FetchVolume{volume});
-  out[size_t(tile) * threads + threadIdx.x] = sum;
+
+/// How far beyond a texel's centre an interpolated place lies: quarters, which the texture unit's
+/// weights, of 8 bits, hold exactly.
+__host__ __device__ unsigned quarters(unsigned i) { return i % 4; }
+
+// One fetch of a texture with a linear filter: the texture unit finds four texels, and mixes them.
+struct FetchBetween {
+  cudaTextureObject_t image;
+  __device__ float operator()(Texel p) const {
+    return tex2D<float>(image, p.x + 0.5f + 0.25f * quarters(p.x),
+                        p.y + 0.5f + 0.25f * quarters(p.y));
+  }
+};
+struct Corners {
+  float a, b, c, d;
+};
+// Four loads; the edge's texels go on outside.
+struct LoadBetween {
+  Load<float, true> load;
+  __device__ Corners operator()(Texel p) const {
+    const unsigned right = min(p.x + 1, load.n - 1), below = min(p.y + 1, load.n - 1);
+    return {load(p), load({right, p.y, 0}), load({p.x, below, 0}), load({right, below, 0})};
+  }
+};
+
+// What is made of a read. A colour's four channels of 8 bits become fractions of 255: of a load
+// here, of a fetch in the texture unit.
+__device__ float value(float texel, Texel) { return texel; }
+__device__ float value(float4 c, Texel) { return c.x + 2 * c.y + 4 * c.z + 8 * c.w; }
+__device__ float value(uchar4 c, Texel p) {
+  constexpr float f = 1 / 255.0f;
+  return value(float4{c.x * f, c.y * f, c.z * f, c.w * f}, p);
+}
+__device__ float value(const Corners& t, Texel p) {
+  const float across = 0.25f * quarters(p.x), down = 0.25f * quarters(p.y);
+  const float upper = t.a + across * (t.b - t.a), lower = t.c + across * (t.d - t.c);
+  return upper + down * (lower - upper);
 }
 
-// ---- the images: all texels have 4 bytes ----
-
-enum class Texels { floats, colours, volume };
-
-/// An image, or a volume, and where it is when it is read.
-struct Setting {
-  const char *key = "", *words = "";  ///< words: behind those of the walk and the path
-  Texels texels = Texels::floats;
-  unsigned n = 0;           ///< texels of a row, a column, and into the depth of a volume
-  size_t stride = 0;        ///< words from row to row
-  unsigned passes = 1;      ///< of a launch over the image
-  bool in_l2 = false;       ///< else it comes from memory
-  bool calibrates = false;  ///< gives the model its constants
-  bool by_ldg = true;       ///< __ldg, too
-  std::string missing = {};
-
-  unsigned deep() const { return texels == Texels::volume ? n : 1; }
-  double bytes() const { return 4.0 * n * n * deep() * passes; }  ///< each texel once per pass
-};
-
-/// Word i of rows and planes.
-struct WordAt {
-  Texels texels;
-  unsigned n;
-  size_t stride;
-  __device__ unsigned operator()(size_t i) const {
-    const size_t row = i / stride;
-    const unsigned v = value_of(unsigned(i % stride), unsigned(row % n), unsigned(row / n));
-    if (texels != Texels::colours) return __float_as_uint(float(v));
-    return (v % 2 | v / 2 % 2 << 8 | v / 4 % 2 << 16 | v / 8 % 2 << 24) * 255;
+// All reads are in flight before the first addition. Where a tile hangs over the image, the edge is
+// read and not added: so no read waits for a condition.
+template <int w, class Read>
+__global__ void read_image(float* out, Read read, unsigned n) {
+  constexpr Walk walk = walks[w];
+  const Texel first = walk.first(blockIdx.x, blockIdx.y, blockIdx.z);
+  decltype(read(first)) texel[steps];
+#pragma unroll
+  for (unsigned k = 0; k < steps; ++k) {
+    const Texel p = walk.place(first, threadIdx.x, k, n);
+    texel[k] = read({min(p.x, n - 1), min(p.y, n - 1), min(p.z, n - 1)});
   }
-};
-
-/// The texels as rows and as an array, and textures of both.
-struct Image {
-  unsigned n;
-  size_t stride;
-  DeviceBuffer<unsigned> words;
-  CudaArray array;
-  std::vector<Texture> textures;  ///< of the array, point and linear; of the rows, the same
-
-  explicit Image(const Setting& s)
-      : n(s.n),
-        stride(s.stride),
-        words(
-            filled<unsigned>((size_t(n) * s.deep() - 1) * stride + n, WordAt{s.texels, n, stride})),
-        array(channels(s.texels), {n, n, s.texels == Texels::volume ? n : 0}) {
-    const size_t pitch = stride * sizeof(unsigned), width = n * sizeof(unsigned);
-    std::vector<cudaResourceDesc> resources{array_resource(array)};
-    if (s.texels == Texels::volume) {
-      cudaMemcpy3DParms copy{};
-      copy.srcPtr = make_cudaPitchedPtr(words.data(), pitch, n, n);
-      copy.dstArray = array;
-      copy.extent = make_cudaExtent(n, n, n);
-      copy.kind = cudaMemcpyDefault;
-      CUDA_CHECK(cudaMemcpy3D(&copy));
-    } else {
-      CUDA_CHECK(
-          cudaMemcpy2DToArray(array, 0, 0, words.data(), pitch, width, n, cudaMemcpyDefault));
-      resources.push_back(pitched_resource(words.data(), channels(s.texels), n, n, pitch));
-    }
-    const auto read =
-        s.texels == Texels::colours ? cudaReadModeNormalizedFloat : cudaReadModeElementType;
-    for (const cudaResourceDesc& resource : resources)
-      for (const auto filter : {cudaFilterModePoint, cudaFilterModeLinear})
-        textures.emplace_back(resource, texture_desc(cudaAddressModeClamp, filter, false, read));
+  float sum = 0;
+#pragma unroll
+  for (unsigned k = 0; k < steps; ++k) {
+    const Texel p = walk.place(first, threadIdx.x, k, n);
+    if (p.x < n && p.y < n && p.z < n) sum += value(texel[k], p);
   }
-  static cudaChannelFormatDesc channels(Texels texels) {
-    return texels == Texels::colours ? cudaCreateChannelDesc<uchar4>()
-                                     : cudaCreateChannelDesc<float>();
-  }
-  template <class T>
-  const T* as() const {
-    return reinterpret_cast<const T*>(words.data());
-  }
-  cudaTextureObject_t texture(Path path, bool linear = false) const {
-    return textures[(path == Path::pitched ? 2 : 0) + linear];
-  }
-};
+  const size_t block = (size_t(blockIdx.z) * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+  out[block * threads + threadIdx.x] = sum;
+}
 
-// ---- the walks ----
+// ---- what is right ----
 
-struct Launch {
-  unsigned blocks, tiles;
-};
+/// Texel p of every image: a whole number from 1 to 256 without pattern.
+__host__ __device__ unsigned texel_at(Texel p) {
+  return 1 + (hash(p.x + (size_t(p.y) << 20) + (size_t(p.z) << 40)) >> 24);
+}
+__device__ void set(float& texel, unsigned v) { texel = float(v); }
+/// A colour's channels are 0 or 255, by the lowest four bits.
+__device__ void set(uchar4& texel, unsigned v) {
+  const auto channel = [v](unsigned bit) { return (unsigned char)(v >> bit & 1 ? 255 : 0); };
+  texel = {channel(0), channel(1), channel(2), channel(3)};
+}
 
-struct Case {
-  const char *key = "", *words = "";
-  Walk walk = {};
-  bool by_ldg = false;      ///< read on the read-only path, too
-  double instructions = 0;  ///< of a warp for 32 texels by loads, as compiled for 9.0; 0: few
-  Kind kind = Kind::point;
-  Texels texels = Texels::floats;
-  const char *load = "", *load_ldg = "", *fetch = "";  ///< its kernels
-  void (*launch)(Path, const Image&, float* out, Launch) = nullptr;
-  size_t (*wrong)(const Output<float>&, const Case&, unsigned n) = nullptr;
-};
+enum class Kind { texel, between, colour };
 
-/// What each thread of all tiles has to find. Behind them the poison must still stand.
-template <Place walk>
-struct IsSum {
-  Kind kind;
-  unsigned n, deep, tiles;
-  __device__ bool operator()(size_t i, float found) const {
-    if (i >= size_t(tiles) * threads) return found != found;
-    unsigned right = 0;
+/// Sixteen times what a read at p has to give, in whole numbers.
+__host__ __device__ unsigned sixteenths(Kind kind, Texel p, unsigned n) {
+  if (kind == Kind::texel) return 16 * texel_at(p);
+  if (kind == Kind::colour) return 16 * (texel_at(p) % 16);
+  const unsigned across = quarters(p.x), down = quarters(p.y);
+  const unsigned x = p.x + 1 < n ? p.x + 1 : p.x, y = p.y + 1 < n ? p.y + 1 : p.y;
+  return (4 - across) * (4 - down) * texel_at(p) + across * (4 - down) * texel_at({x, p.y, 0}) +
+         (4 - across) * down * texel_at({p.x, y, 0}) + across * down * texel_at({x, y, 0});
+}
+
+/// Every thread's sum is right, and behind the last thread's the poison still stands.
+template <int w>
+Check adds_up(const GuardedBuffer<float>& out, Kind kind, unsigned n) {
+  const unsigned across = walks[w].blocks(n).x, down = walks[w].blocks(n).y;
+  const size_t all = walks[w].all_threads(n);
+  const auto bits = [kind, n, across, down, all] __device__(size_t i) {
+    constexpr Walk walk = walks[w];
+    if (i >= all) return ~0u;
+    const unsigned block = unsigned(i / threads);
+    const Texel first = walk.first(block % across, block / across % down, block / across / down);
+    unsigned sum = 0;
     for (unsigned k = 0; k < steps; ++k) {
-      const Texel p = walk(unsigned(i / threads), unsigned(i % threads), k, n);
-      if (p.x < n && p.y < n && p.z < deep) right += sixteenfold(kind, p.x, p.y, p.z, n);
+      const Texel p = walk.place(first, unsigned(i % threads), k, n);
+      if (p.x < n && p.y < n && p.z < n) sum += sixteenths(kind, p, n);
     }
-    return 16 * found == float(right);
+    return __float_as_uint(float(sum) / 16);
+  };
+  const auto find_error = [&out, bits] {
+    const auto* found = reinterpret_cast<const unsigned*>(out.data());
+    const std::string error = find_mismatch(found, out.size(), bits);
+    return error.empty() ? guard_error(out) : error;
+  };
+  return {[&out] { out.poison(); }, find_error};
+}
+
+// ---- images: rows in plain memory, and the same texels in a CUDA array ----
+
+template <class T>
+DeviceBuffer<T> filled_rows(unsigned n, unsigned planes, size_t stride) {
+  return filled<T>((size_t(n) * planes - 1) * stride + n, [n, stride] __device__(size_t i) {
+    const size_t row = i / stride;
+    T texel;
+    set(texel, texel_at({unsigned(i % stride), unsigned(row % n), unsigned(row / n)}));
+    return texel;
+  });
+}
+
+/// An odd number of sectors: then a column's words lie in several banks of L1, and not in one.
+size_t odd_stride(unsigned n) { return (parts(n, 8) | 1) * size_t(8); }
+
+/// n x n texels, or n x n x n.
+template <class T>
+struct Image {
+  unsigned n, depth;
+  size_t stride;  ///< whole pieces of 512 bytes, as cudaMallocPitch would have it
+  DeviceBuffer<T> texels;
+  CudaArray array;
+
+  explicit Image(unsigned n, bool is_volume = false)
+      : n(n),
+        depth(is_volume ? n : 0),
+        stride(is_volume ? n : parts(n, 128) * size_t(128)),
+        texels(filled_rows<T>(n, is_volume ? n : 1, stride)),
+        array(CudaArray::of<T>({n, n, depth})) {
+    cudaMemcpy3DParms copy{};
+    copy.srcPtr = make_cudaPitchedPtr(texels.data(), stride * sizeof(T), n, n);
+    copy.dstArray = array;
+    copy.extent = {n, n, is_volume ? n : 1};
+    copy.kind = cudaMemcpyDeviceToDevice;
+    CUDA_CHECK(cudaMemcpy3D(&copy));
+  }
+  template <bool read_only>
+  Load<T, read_only> load() const {
+    return {texels, stride, n};
+  }
+  Texture array_texture(const cudaTextureDesc& desc) const {
+    return Texture(array_resource(array), desc);
+  }
+  Texture pitched_texture(const cudaTextureDesc& desc) const {
+    const auto format = cudaCreateChannelDesc<T>();
+    return Texture(pitched_resource(texels, format, n, n, stride * sizeof(T)), desc);
   }
 };
 
-template <Place walk>
-Case walking(Case c) {
-  c.walk.place = walk;
-  c.wrong = [](const Output<float>& out, const Case& way, unsigned n) {
-    return out.wrong(IsSum<walk>{way.kind, n, way.walk.deep ? n : 1, way.walk.tiles(n)});
-  };
-  return c;
+cudaTextureDesc linear() { return texture_desc(cudaAddressModeClamp, cudaFilterModeLinear); }
+cudaTextureDesc fractions() {
+  return texture_desc(cudaAddressModeClamp, cudaFilterModePoint, false,
+                      cudaReadModeNormalizedFloat);
 }
 
-template <Place walk>
-Case reads(Case c) {
-  c.load = "read_rows", c.load_ldg = "read_rows_ldg", c.fetch = "fetch";
-  c.launch = [](Path path, const Image& m, float* out, Launch l) {
-    if (path == Path::loads)
-      read_rows<walk><<<l.blocks, threads>>>(out, m.as<float>(), m.stride, m.n, l.tiles);
-    else if (path == Path::ldg)
-      read_rows_ldg<walk><<<l.blocks, threads>>>(out, m.as<float>(), m.stride, m.n, l.tiles);
-    else
-      fetch<walk><<<l.blocks, threads>>>(out, m.texture(path), m.n, l.tiles);
-  };
-  return walking<walk>(c);
+/// Room for all threads' sums of any walk.
+size_t most_threads(unsigned n, unsigned n_of_volume) {
+  size_t most = 0;
+  for (const Walk& walk : walks)
+    most = std::max(most, walk.all_threads(walk.in_volume() ? n_of_volume : n));
+  return most;
 }
 
-template <Place walk>
-Case stencil(Case c) {
-  c.kind = Kind::stencil;
-  c.load = "stencil_rows", c.fetch = "stencil_fetch";
-  c.launch = [](Path path, const Image& m, float* out, Launch l) {
-    if (path == Path::loads)
-      stencil_rows<walk><<<l.blocks, threads>>>(out, m.as<float>(), m.stride, m.n, l.tiles);
-    else
-      stencil_fetch<walk><<<l.blocks, threads>>>(out, m.texture(path), m.n, l.tiles);
-  };
-  return walking<walk>(c);
-}
+// ---- the rows of the table: a row's benchmarks have its name, and say behind it how they read ----
 
-template <Place walk>
-Case interpolates(Case c) {
-  c.kind = Kind::bilinear;
-  c.load = "interpolate_rows", c.load_ldg = "interpolate_rows_ldg", c.fetch = "interpolate_fetch";
-  c.launch = [](Path path, const Image& m, float* out, Launch l) {
-    if (path == Path::loads)
-      interpolate_rows<walk><<<l.blocks, threads>>>(out, m.as<float>(), m.stride, m.n, l.tiles);
-    else if (path == Path::ldg)
-      interpolate_rows_ldg<walk><<<l.blocks, threads>>>(out, m.as<float>(), m.stride, m.n, l.tiles);
-    else
-      interpolate_fetch<walk><<<l.blocks, threads>>>(out, m.texture(path, true), m.n, l.tiles);
-  };
-  return walking<walk>(c);
-}
-
-template <Place walk>
-Case reads_colours(Case c) {
-  c.kind = Kind::colour, c.texels = Texels::colours;
-  c.load_ldg = "colours_ldg", c.fetch = "colours_fetch";
-  c.launch = [](Path path, const Image& m, float* out, Launch l) {
-    if (path == Path::ldg)
-      colours_ldg<walk><<<l.blocks, threads>>>(out, m.as<uchar4>(), m.stride, m.n, l.tiles);
-    else
-      colours_fetch<walk><<<l.blocks, threads>>>(out, m.texture(path), m.n, l.tiles);
-  };
-  return walking<walk>(c);
-}
-
-template <Place walk>
-Case reads_volume(Case c) {
-  c.texels = Texels::volume;
-  c.walk.wide = 8, c.walk.high = 8, c.walk.deep = 32;
-  c.load_ldg = "volume_ldg", c.fetch = "volume_fetch";
-  c.launch = [](Path path, const Image& m, float* out, Launch l) {
-    if (path == Path::ldg)
-      volume_ldg<walk><<<l.blocks, threads>>>(out, m.as<float>(), m.n, l.tiles);
-    else
-      volume_fetch<walk><<<l.blocks, threads>>>(out, m.texture(path), m.n, l.tiles);
-  };
-  return walking<walk>(c);
-}
-
-const Case cases[] = {
-    reads<by_row>(
-        {.key = "row", .words = "row", .walk = {.wide = 2048, .high = 1}, .by_ldg = true}),
-    reads<by_column>(
-        {.key = "column", .words = "column", .walk = {.wide = 1, .high = 2048}, .by_ldg = true}),
-    reads<aside>({.key = "aside", .words = "column aside", .walk = {.wide = 8, .high = 256}}),
-    reads<by_8x4>(
-        {.key = "8x4", .words = "8 x 4", .walk = {.wide = 32, .high = 64}, .by_ldg = true}),
-    reads<by_4x8>(
-        {.key = "4x8", .words = "4 x 8", .walk = {.wide = 32, .high = 64}, .by_ldg = true}),
-    reads<by_16x16>(
-        {.key = "16x16", .words = "16 x 16", .walk = {.wide = 16, .high = 128}, .by_ldg = true}),
-    reads<overlapping<8>>({.key = "overlap_8x4",
-                           .words = "overlapping 8 x 4",
-                           .walk = {.wide = 32, .high = 16, .reads = 4},
-                           .by_ldg = true}),
-    reads<overlapping<4>>({.key = "overlap_4x8",
-                           .words = "overlapping 4 x 8",
-                           .walk = {.wide = 16, .high = 32, .reads = 4},
-                           .by_ldg = true}),
-    reads<overlapping<16>>({.key = "overlap_16x2",
-                            .words = "overlapping 16 x 2",
-                            .walk = {.wide = 64, .high = 8, .reads = 4},
-                            .by_ldg = true}),
-    stencil<by_32x8>({.key = "stencil",
-                      .words = "3 x 3 stencil",
-                      .walk = {.wide = 32, .high = 64},
-                      .instructions = 74}),
-    interpolates<by_8x4>({.key = "bilinear",
-                          .words = "bilinear",
-                          .walk = {.wide = 32, .high = 64},
-                          .by_ldg = true,
-                          .instructions = 50}),
-    reads<anywhere>({.key = "random", .words = "random"}),
-    reads_colours<by_row>({.key = "row",
-                           .words = "row",
-                           .walk = {.wide = 2048, .high = 1},
-                           .by_ldg = true,
-                           .instructions = 42}),
-    reads_colours<by_8x4>({.key = "8x4",
-                           .words = "8 x 4",
-                           .walk = {.wide = 32, .high = 64},
-                           .by_ldg = true,
-                           .instructions = 42}),
-    reads_volume<by_8x2x2>({.key = "8x2x2", .words = "8 x 2 x 2", .by_ldg = true}),
-    reads_volume<by_4x4x2>({.key = "4x4x2", .words = "4 x 4 x 2", .by_ldg = true}),
-    reads_volume<by_depth>({.key = "depth", .words = "by depth", .by_ldg = true}),
+struct Row {
+  std::string name;
+  double bytes;    ///< of the texels that are read, each counted once
+  double sectors;  ///< of a load's request
+  std::vector<std::string> hows;
 };
 
-constexpr Path paths[] = {Path::loads, Path::ldg, Path::array, Path::pitched};
-const char* key_of(Path path) {
-  const char* const keys[] = {"loads", "ldg", "array", "pitched"};
-  return keys[int(path)];
-}
-const char* words_of(Path path) { return path == Path::ldg ? "__ldg" : key_of(path); }
-
-/// Whether this image is read by this walk on this path.
-bool is_read(const Setting& s, const Case& c, Path path) {
-  if (s.texels != c.texels) return false;
-  if (path == Path::loads) return c.load[0] != 0;
-  if (path == Path::ldg) return s.by_ldg && c.by_ldg;
-  return path == Path::array || s.texels != Texels::volume;
+/// Sectors of a warp's request to rows, on average over a block amid the image.
+double sectors_per_request(const Walk& walk, unsigned n, size_t stride) {
+  const dim3 blocks = walk.blocks(n);
+  const Texel first = walk.first(blocks.x / 2, blocks.y / 2, blocks.z / 2);
+  size_t all = 0;
+  for (unsigned i = 0; i < block_reads; i += 32)
+    all += sectors(sizeof(float), [&](size_t lane) {
+      const Texel p = walk.place(first, i % threads + unsigned(lane), i / threads, n);
+      return (size_t(p.z) * n + p.y) * stride + p.x;
+    });
+  return double(all) / (block_reads / 32);
 }
 
-Ref ref_of(const Setting& s, const char* walk, Path path) {
-  return std::string(walk) + "_" + key_of(path) + "_" + s.key;
+double bytes_read(const Walk& walk, unsigned n) {
+  const Texel tile = walk.tile();
+  const unsigned texels_of_a_block = std::min(tile.x * tile.y * tile.z, block_reads);
+  return 4.0 * double(walk.all_threads(n) / threads * texels_of_a_block);
 }
 
-/// An image, and the sums of all threads of any walk over it.
+template <class Read>
+struct How {
+  const char* name;
+  Read read;
+};
+
+/// Images, and all that reads them.
 struct Work {
-  Image image;
-  Output<float> sums;
+  Image<float> image, volume;
+  Image<uchar4> colours{image.n}, colours_in_l2;
+  DeviceBuffer<float> odd_rows = filled_rows<float>(image.n, 1, odd_stride(image.n));
+  Texture array = image.array_texture(texture_desc());
+  Texture pitched = image.pitched_texture(texture_desc());
+  Texture array_linear = image.array_texture(linear());
+  Texture pitched_linear = image.pitched_texture(linear());
+  Texture array_colours = colours.array_texture(fractions());
+  Texture pitched_colours = colours.pitched_texture(fractions());
+  Texture array_in_l2 = colours_in_l2.array_texture(fractions());
+  Texture pitched_in_l2 = colours_in_l2.pitched_texture(fractions());
+  Texture array_volume = volume.array_texture(texture_desc());
+  GuardedBuffer<float> out{most_threads(image.n, volume.n)};
+  std::vector<Benchmark> benchmarks;
+  std::vector<Row> rows;
 
-  explicit Work(const Setting& s) : image(s), sums(most_threads(s)) {}
-  static size_t most_threads(const Setting& s) {
-    size_t most = 0;
-    for (const Case& c : cases)
-      if (c.texels == s.texels) most = std::max(most, size_t(c.walk.tiles(s.n)) * threads);
-    return most;
+  Work(unsigned n, unsigned n_in_l2, unsigned n_of_volume)
+      : image(n), volume(n_of_volume, true), colours_in_l2(n_in_l2) {
+    add_walks<row, column, columns, p8x4, p4x8, p16x2, o8x4, o4x8, o16x2, scattered>();
+    add<p8x4>("interpolation, ", Kind::between, n, How{", __ldg", LoadBetween{image.load<true>()}},
+              How{", array", FetchBetween{array_linear}},
+              How{", pitched", FetchBetween{pitched_linear}});
+    add_colours<row, p8x4>("normalisation, ", colours, array_colours, pitched_colours);
+    add_colours<row, p8x4>("normalisation in L2, ", colours_in_l2, array_in_l2, pitched_in_l2);
+    add_volumes<box, depth>();
+  }
+  Work(const Work&) = delete;
+
+  template <int... w>
+  void add_walks() {
+    const Load<float, false> odd{odd_rows, odd_stride(image.n), image.n};
+    (add<w>("", Kind::texel, image.n, How{"", image.load<false>()}, How{", odd rows", odd},
+            How{", __ldg", image.load<true>()}, How{", array", Fetch<float>{array}},
+            How{", pitched", Fetch<float>{pitched}}),
+     ...);
+  }
+  template <int... w>
+  void add_colours(const char* what, const Image<uchar4>& of, const Texture& array,
+                   const Texture& pitched) {
+    (add<w>(what, Kind::colour, of.n, How{", __ldg", of.load<true>()},
+            How{", array", Fetch<float4>{array}}, How{", pitched", Fetch<float4>{pitched}}),
+     ...);
+  }
+  template <int... w>
+  void add_volumes() {
+    (add<w>("volume, ", Kind::texel, volume.n, How{", __ldg", volume.load<true>()},
+            How{", array", FetchVolume{array_volume}}),
+     ...);
+  }
+
+  /// A row.
+  template <int w, class... Reads>
+  void add(const std::string& what, Kind kind, unsigned n, const How<Reads>&... hows) {
+    const std::string name = what + walks[w].name;
+    const size_t stride = walks[w].in_volume() ? volume.stride : image.stride;
+    rows.push_back({name,
+                    bytes_read(walks[w], n),
+                    kind == Kind::between ? NAN : sectors_per_request(walks[w], n, stride),
+                    {hows.name...}});
+    (benchmarks.push_back({name + hows.name, reading<w>(hows.read, n), adds_up<w>(out, kind, n)}),
+     ...);
+  }
+  template <int w, class Read>
+  std::function<void()> reading(Read read, unsigned n) const {
+    return [sums = out.data(), read, n] {
+      read_image<w><<<walks[w].blocks(n), threads>>>(sums, read, n);
+    };
   }
 };
-
-Task task_of(const Shared<Work>& work, const Ref& ref, const Case& c, Path path, unsigned passes) {
-  const unsigned n = work->image.n, tiles = c.walk.tiles(n);
-  Check check;
-  check.poison = [work] { work->sums.poison(); };
-  check.wrong = [work, &c, n] { return c.wrong(work->sums, c, n); };
-  return {text(ref),
-          [work, &c, path, passes, tiles] {
-            c.launch(path, work->image, work->sums.data(), {tiles * passes, tiles});
-          },
-          std::move(check)};
-}
-
-// ---- prediction ----
-
-/// Measured in the same run.
-struct Calibrated {
-  double memory_gbs = NAN;   ///< of loads by rows from memory
-  double l2_gbs = NAN;       ///< of loads by rows from L2
-  double requests_ns = NAN;  ///< of L1 to L2 in a nanosecond, each for another line
-  double lone_gbs = NAN;     ///< of lone words from memory
-  double fetch_gbs = NAN;    ///< of fetches by rows from memory
-};
-
-/// A prediction, and the limit from which it follows.
-struct Predicted {
-  double gbs = NAN;
-  const char* limit = "";
-};
-
-/// Cycles of all multiprocessors in a nanosecond; not a number where the clock is not reported.
-double cycles_ns(const Device& device) {
-  if (device.sm_clock_khz <= 0) return NAN;
-  return 1e-6 * device.sm_clock_khz * device.prop.multiProcessorCount;
-}
-
-/// Texture units of a multiprocessor, each of which answers a lane of tex2D in a cycle.
-double texture_units(const Device& device) { return device.prop.major >= 7 ? 4 : 8; }
-
-/// The slowest of the things that apply to 32 texels. Four schedulers of a multiprocessor issue the
-/// instructions. Per texel read once there is an eighth of a sum to be stored.
-Predicted predicted_gbs(const Case& way, Path path, const Cost& cost, bool in_l2,
-                        const Calibrated& c, const Device& device) {
-  const double bytes = 32 * 4, cycles = cycles_ns(device);
-  const bool fetches = is_fetch(path), lone = way.walk.wide == 0;
-  const double with_sums = bytes * (1 + way.walk.reads / 8.0) / (1 + 1 / 8.0);
-  const struct {
-    const char* name;
-    bool applies;
-    double ns;
-  } limits[] = {
-      {"L2's requests", true, cost.to_l2 / c.requests_ns},
-      {"the memory, a word at a time", !in_l2 && lone, bytes / c.lone_gbs},
-      {"memory", !in_l2 && !fetches, with_sums / c.memory_gbs},
-      {"L2's bytes", in_l2 && !fetches, with_sums / c.l2_gbs},
-      {"L1's banks", !fetches, cost.wavefronts / cycles},
-      {"instructions", !fetches && way.instructions > 0, way.instructions / 4 / cycles},
-      {"fetches from memory", !in_l2 && fetches, with_sums / c.fetch_gbs},
-      {"texture units", fetches, cost.fetches / texture_units(device) / cycles},
-  };
-  Predicted expected;
-  double most = 0;
-  for (const auto& limit : limits) {
-    if (!limit.applies) continue;
-    if (std::isnan(limit.ns)) return {};  // a constant is missing
-    if (limit.ns <= most) continue;
-    most = limit.ns;
-    expected = {bytes / limit.ns, limit.name};
-  }
-  return expected;
-}
-
-/// The order of texels in arrays, L2's requests and L1's banks were found on compute capability 9.0
-/// only. With other rows, colours and volumes the model misses by up to 1.8, by loads of patches
-/// that overlap by up to 2.2, and nobody knows why. No test holds those rows to it.
-Model model_of(const Run& run, const Setting& s, const Case& c) {
-  const bool held = s.calibrates && c.walk.reads == 1;
-  return held && run.device && run.device->prop.major == 9 ? Model::traffic : Model::host;
-}
-
-/// Whether a row gives a constant of the model.
-bool gives_constant(const Setting& s, const Case& c, Path path) {
-  if (!s.calibrates) return false;
-  const std::string row = std::string(c.key) + "_" + key_of(path);
-  return row == "row_loads" || row == "random_loads" || (!s.in_l2 && row == "row_pitched");
-}
 
 // ---- the experiment ----
 
-/// Side of a square of words of so many bytes, the next that is a multiple of `step`.
-unsigned side_of(double bytes, unsigned step) {
-  return unsigned(std::ceil(std::sqrt(bytes / 4) / step)) * step;
-}
-double l2_bytes(const Run& run) {
-  return run.device ? double(run.device->l2_bytes()) : double(60 << 20);
-}
+using Words = std::vector<std::string>;
 
-double image_bytes(double n) {  // rows, array, sums
-  const double wide = std::ceil((n + 8) / 128) * 128;
-  return 2 * 4 * wide * wide + 4 * (n * n / 2 + 256 * n) + (64 << 20);
-}
-double volume_bytes(double n) { return 2 * 4 * n * n * n + n * n * n / 2 + (64 << 20); }
-
-unsigned image_side(const Run& run) {
-  const size_t typed = options_of(run).size;
-  const unsigned by_default = side_of((run.quick ? 4 : 8) * l2_bytes(run), 2048);
-  if (run.device && typed) {
-    const cudaDeviceProp& p = run.device->prop;
-    const int most = std::min(
-        {p.maxTexture2D[0], p.maxTexture2D[1], p.maxTexture2DLinear[0], p.maxTexture2DLinear[1]});
-    if (typed > size_t(most))
-      throw UsageError("--size " + std::to_string(typed) + ": a texture has at most " +
-                       std::to_string(most) + " rows and columns here");
-  }
-  return unsigned(fitting_size("locality of --size " + std::to_string(typed), typed, by_default,
-                               run.memory_there(),
-                               [](size_t n) { return image_bytes(double(n)); }));
-}
-
-/// Side of a volume beyond the L2, a multiple of 32.
-unsigned volume_side(const Run& run) {
-  const double texels = (run.quick ? 4.1 : 6) * l2_bytes(run) / 4;
-  unsigned n = unsigned(std::ceil(std::cbrt(texels) / 32)) * 32;
-  while (n > 32 && volume_bytes(n) > 0.9 * run.memory_there()) n -= 32;
-  return n;
-}
-
-/// Words from row to row as cudaMallocPitch would have them: whole pieces of 512 bytes.
-size_t even_stride(unsigned n) { return parts(n, 128) * size_t(128); }
-/// The control: an odd number of sectors, so that the texels of a column lie in several banks.
-size_t odd_stride(unsigned n) { return (parts(n, 8) | 1u) * size_t(8); }
-
-/// A texture cannot stand on rows of any stride. (Of a recorded GPU the alignment is not known: 0.)
-bool takes_odd_rows(const Device& device) {
-  const size_t alignment = device.prop.texturePitchAlignment;
-  return alignment == 0 || 32 % alignment == 0;
-}
-
-bool in_cache(const Run& run, double bytes) { return run.device && !beyond_l2(*run.device, bytes); }
-
-std::vector<Setting> settings(const Run& run) {
-  const unsigned n = image_side(run), deep = volume_side(run);
-  const unsigned small = side_of(l2_bytes(run) / 4, 256);
-  const double enough = run.quick ? 128e6 : 512e6;  // so that the launch itself hardly counts
-  const unsigned passes = unsigned(enough / (4.0 * small * small)) + 1;
-  const bool odd = !run.device || takes_odd_rows(*run.device);
-  return {
-      {.key = "l2",
-       .words = ", from L2",
-       .n = small,
-       .stride = even_stride(small),
-       .passes = passes,
-       .in_l2 = true,
-       .calibrates = true,
-       .by_ldg = false},
-      {.key = "memory",
-       .words = "",
-       .n = n,
-       .stride = even_stride(n),
-       .calibrates = !in_cache(run, 4.0 * n * n)},
-      {.key = "odd",
-       .words = ", odd rows",
-       .n = n,
-       .stride = odd_stride(n),
-       .by_ldg = false,
-       .missing = odd ? "" : "no texture takes such rows"},
-      {.key = "colours",
-       .words = ", colours",
-       .texels = Texels::colours,
-       .n = n,
-       .stride = even_stride(n)},
-      {.key = "colours_l2",
-       .words = ", colours, from L2",
-       .texels = Texels::colours,
-       .n = small,
-       .stride = even_stride(small),
-       .passes = passes,
-       .in_l2 = true},
-      {.key = "volume", .words = ", volume", .texels = Texels::volume, .n = deep, .stride = deep}};
-}
-
-/// A row of a table.
-struct Reading {
-  const Case& way;
-  Path path;
-  Ref ref;
-  Cost cost;
-  Predicted expected = {};
-};
-
-std::vector<Reading> readings_of(const Setting& s) {
-  std::vector<Reading> all;
-  for (const Case& c : cases)
-    for (const Path path : paths)
-      if (is_read(s, c, path))
-        all.push_back(
-            {c, path, ref_of(s, c.key, path), cost_of(c.walk, c.kind, path, s.n, s.stride)});
+/// How many times as long as read in `fast` ways do these rows take, read in `slow` ways?
+std::vector<Interval> ratios(const Timings& timed, const Words& rows, const Words& slow,
+                             const Words& fast) {
+  std::vector<Interval> all;
+  for (const std::string& row : rows)
+    for (const std::string& s : slow)
+      for (const std::string& f : fast) all.push_back(ratio(timed[row + s], timed[row + f]));
   return all;
 }
 
-std::string words_of(const Setting& s, const Reading& r) {
-  return std::string(r.way.words) + ", " + words_of(r.path) + s.words;
-}
+void judge_all(Run& run, const Timings& timed) {
+  const Words columns{"column", "columns side by side"};
+  const Words planes{"column",
+                     "columns side by side",
+                     "8 x 4",
+                     "4 x 8",
+                     "16 x 2",
+                     "overlapping 8 x 4",
+                     "overlapping 4 x 8",
+                     "overlapping 16 x 2"};
+  const Words loads{"", ", odd rows"}, textures{", array", ", pitched"};
 
-const Reading& reading_of(const std::vector<Reading>& readings, const Ref& ref) {
-  for (const Reading& r : readings)
-    if (same(r.ref, ref)) return r;
-  throw std::logic_error("no walk is " + text(ref));
-}
-
-/// Takes from the rows of an image what they calibrate.
-void calibrate(Calibrated& c, const Setting& s, const std::vector<Reading>& readings,
-               const Sheet& sheet) {
-  const auto gbs = [&](const char* walk, Path path) {
-    return 1e-6 * s.bytes() / sheet.ms(ref_of(s, walk, path));
+  run.claim_each({"07.3a", "2D data are read best through textures", "the wiki, no figure"},
+                 beats(), ratios(timed, planes, loads, {", array"}),
+                 "columns and patches, even and odd rows");
+  run.claim_each({"07.3b", "columns are read far faster through textures",
+                  "the study of 2007, no figure: it did not try"},
+                 much_beats(), ratios(timed, columns, loads, {", array"}), "even and odd rows");
+  const auto can_win = [&](const char* id, const std::string& kind, const Words& rows,
+                           const Words& textures_of) {
+    run.claim_each(
+        {id, "a texture can outperform the read-only path: " + kind, "the lectures, no figure"},
+        can_beat(), ratios(timed, rows, {", __ldg"}, textures_of), "both textures");
   };
-  if (s.in_l2) {
-    const Cost& lone = reading_of(readings, ref_of(s, "random", Path::loads)).cost;
-    c.l2_gbs = gbs("row", Path::loads);
-    c.requests_ns = gbs("random", Path::loads) / (32 * 4) * lone.to_l2;
-    return;
-  }
-  c.memory_gbs = gbs("row", Path::loads);
-  c.lone_gbs = gbs("random", Path::loads);
-  c.fetch_gbs = gbs("row", Path::pitched);
+  can_win("07.6a", "interpolation", {"interpolation, 8 x 4"}, textures);
+  can_win("07.6b", "normalisation",
+          {"normalisation, row", "normalisation, 8 x 4", "normalisation in L2, row",
+           "normalisation in L2, 8 x 4"},
+          textures);
+  can_win("07.6c", "2D reads", planes, textures);
+  can_win("07.6d", "3D reads", {"volume, 4 x 4 x 2", "volume, by depth"}, {", array"});
+  run.claim_each({"07.6e", "the read-only path can outperform textures: reads of 4 bytes",
+                  "the lectures, no figure"},
+                 can_beat(),
+                 ratios(timed, {"row", "8 x 4", "4 x 8", "16 x 2"}, textures, {", __ldg"}),
+                 "both textures");
 }
 
-void measure(const Run& run, const Setting& s, Calibrated& c) {
-  std::vector<Reading> readings = readings_of(s);
-  const auto of = [&readings](const Row& row) -> const Reading& {
-    return reading_of(readings, row.ref);
-  };
-  Sheet sheet(run, std::string("walk, path") + s.words,
-              {in_unit(compared("GB/s", "rate", "GB/s", 0), gbs_of),
-               spread(),
-               {shown("limited by"),
-                {},
-                {},
-                [&](const Row& row, const Statistics&) {
-                  return std::string(row.calibrates ? "" : of(row).expected.limit);
-                }},
-               number(predicted("sectors", "sectors of 32 texels", "", 1),
-                      [&](const Row& row) { return of(row).cost.sectors; }),
-               number(predicted("banks", "wavefronts of 32 texels", "", 1),
-                      [&](const Row& row) {
-                        return is_fetch(of(row).path) ? NAN : of(row).cost.wavefronts;
-                      }),
-               number(predicted("to L2", "requests to L2 of 32 texels", "", 1),
-                      [&](const Row& row) { return of(row).cost.to_l2; }),
-               bar_against(run, readings[0].ref)});
-  for (const Reading& r : readings)
-    sheet.add({.ref = r.ref,
-               .words = words_of(s, r),
-               .bytes = s.bytes(),
-               .calibrates = gives_constant(s, r.way, r.path),
-               .model = model_of(run, s, r.way),
-               .missing = s.missing});
-  SharedByTasks work([&s] { return Work(s); });
-  sheet.measure(Timing::in_turn, [&](const Row& row) {
-    return task_of(work(), row.ref, of(row).way, of(row).path, s.passes);
-  });
-  if (s.calibrates) calibrate(c, s, readings, sheet);
-  for (Reading& r : readings)
-    if (run.device) r.expected = predicted_gbs(r.way, r.path, r.cost, s.in_l2, c, *run.device);
-  sheet.predict([&](const Row& row) { return 1e-6 * row.bytes / of(row).expected.gbs; });
-  sheet.print();
-}
-
-// ---- 07.6: what the text says that textures, or the read-only path, can do better ----
-
-/// The walks of one kind. Of those the one that leads most is measured again, in fresh pairs.
-struct Contest {
-  const char *id, *key, *statement;
-  std::vector<const char*> settings, walks;
-  bool by_loads = false;  ///< the read-only path is to win, else a texture
-};
-const Contest contests[] = {
-    {"07.6a",
-     "interpolation",
-     "a texture can outperform the read-only path: interpolation",
-     {"memory"},
-     {"bilinear"}},
-    {"07.6b",
-     "normalisation",
-     "a texture can outperform the read-only path: normalisation",
-     {"colours", "colours_l2"},
-     {"row", "8x4"}},
-    {"07.6c",
-     "plane",
-     "a texture can outperform the read-only path: 2D reads",
-     {"memory"},
-     {"column", "8x4", "4x8", "16x16", "overlap_8x4", "overlap_4x8", "overlap_16x2"}},
-    {"07.6d",
-     "space",
-     "a texture can outperform the read-only path: 3D reads",
-     {"volume"},
-     {"8x2x2", "4x4x2", "depth"}},
-    {.id = "07.6e",
-     .key = "words",
-     .statement = "the read-only path can outperform textures: 4-byte reads",
-     .settings = {"memory"},
-     .walks = {"row", "8x4", "4x8", "16x16"},
-     .by_loads = true},
-};
-Ref by_ldg(const Contest& contest) { return std::string(contest.key) + "_ldg"; }
-Ref by_texture(const Contest& contest) { return std::string(contest.key) + "_texture"; }
-
-/// A walk through an image, and the faster of its textures.
-struct Best {
-  Setting setting;
-  const char* walk = "";
-  Path texture = Path::array;
-};
-
-/// The one that leads most, by the times of the tables; without times the first.
-Best best_of(const Run& run, const std::vector<Setting>& settings, const Contest& contest) {
-  const auto ms = [&](const Setting& s, const char* walk, Path path) {
-    return (*run.results)(ref_of(s, walk, path)).time.ms.median;
-  };
-  Best best;
-  double most = 0;
-  for (const char* key : contest.settings)
-    for (const char* walk : contest.walks)
-      for (const Setting& s : settings) {
-        if (std::string(s.key) != key) continue;
-        const bool pitched =
-            s.texels != Texels::volume && ms(s, walk, Path::pitched) < ms(s, walk, Path::array);
-        const Path texture = pitched ? Path::pitched : Path::array;
-        const double gain = ms(s, walk, Path::ldg) / ms(s, walk, texture);
-        const double lead = contest.by_loads ? 1 / gain : gain;
-        if (best.walk[0] != 0 && !(lead > most)) continue;
-        most = std::isnan(lead) ? 0 : lead;
-        best = {s, walk, texture};
-      }
-  return best;
-}
-
-void measure_again(const Run& run, const std::vector<Setting>& settings, const Contest& contest) {
-  const Best best = best_of(run, settings, contest);
-  const std::vector<Reading> readings = readings_of(best.setting);
-  const auto of = [&](const Row& row) -> const Reading& {
-    const Path path = same(row.ref, by_ldg(contest)) ? Path::ldg : best.texture;
-    return reading_of(readings, ref_of(best.setting, best.walk, path));
-  };
-  Sheet sheet(run, std::string("again, ") + contest.id, {milliseconds(4), spread()});
-  for (const Ref& ref : {by_ldg(contest), by_texture(contest)}) {
-    Row row{.ref = ref, .bytes = best.setting.bytes(), .model = Model::host};
-    row.words = words_of(best.setting, of(row));
-    sheet.add(row);
-  }
-  SharedByTasks work([&best] { return Work(best.setting); });
-  sheet.measure(Timing::in_turn, [&](const Row& row) {
-    return task_of(work(), row.ref, of(row).way, of(row).path, best.setting.passes);
-  });
-  sheet.print();
-}
-
-void run_locality(const Run& run) {
-  const std::vector<Setting> all = settings(run);
-  const std::string side = std::to_string(all[1].n), deep = std::to_string(all.back().n);
-  run.report.begin("locality", side + " x " + side + " texels, " + bytes_text(all[1].bytes()) +
-                                   "; a volume of " + deep + " x " + deep + " x " + deep + ", " +
-                                   bytes_text(all.back().bytes()));
-  Calibrated c;
-  for (const Setting& s : all) measure(run, s, c);
-  for (const Contest& contest : contests) measure_again(run, all, contest);
-}
-
-// ---- claims ----
-
-std::vector<Claim> claims(const Run& run) {
-  const double n = image_side(run), deep = volume_side(run);
-  const std::string small =
-      in_cache(run, 4 * n * n) ? "the image is less than four times the L2" : "";
-  const std::string small_volume =
-      in_cache(run, 4 * deep * deep * deep) ? "the volume is less than four times the L2" : "";
-  std::vector<Comparison> patches, columns;
-  for (const std::string where : {"memory", "odd"}) {
-    for (const std::string walk :
-         {"8x4", "4x8", "16x16", "overlap_8x4", "overlap_4x8", "overlap_16x2"})
-      patches.push_back({.slow = walk + "_loads_" + where, .fast = walk + "_array_" + where});
-    columns.push_back({.slow = "column_loads_" + where, .fast = "column_array_" + where});
-  }
-  std::vector<Claim> all{
-      {.part = {"07.3a", "patches that are local in 2D are read best through textures", "no figure",
-                "the wiki"},
-       .rule = beats(),
-       .pairs = patches,
-       .unless = small,
-       .found = {{.slow = "stencil_loads_memory", .fast = "stencil_array_memory"}}},
-      {.part = {"07.3b", "columns are read far faster through textures", "an open question",
-                "the study of 2007"},
-       .rule = much_beats(),
-       .pairs = columns,
-       .unless = small}};
-  for (const Contest& contest : contests) {
-    Comparison pair{.slow = by_ldg(contest), .fast = by_texture(contest)};
-    if (contest.by_loads) std::swap(pair.slow, pair.fast);
-    all.push_back({.part = {contest.id, contest.statement, "no figure", "the lectures"},
-                   .rule = beats(),
-                   .pairs = {pair},
-                   .some = true,
-                   .unless = contest.settings[0] == std::string("volume") ? small_volume : small});
-  }
-  return all;
-}
-
-// ---- what it declares ----
-
-Needs needs(const Run& run) {
-  const double n = image_side(run), deep = volume_side(run);
-  return {.allocated = std::max(image_bytes(n), volume_bytes(deep)),
-          .touched = 4 * std::min(n * n, deep * deep * deep)};
-}
-
-/// All walks through images, and a volume, of about so many texels.
-std::vector<Checked> tasks(size_t texels) {
-  const unsigned n = unsigned(std::ceil(std::sqrt(double(texels))));
-  const unsigned deep = unsigned(std::ceil(std::cbrt(double(texels))));
-  const bool odd = takes_odd_rows(Device::current());
-  std::vector<Checked> all;
-  for (const Setting& s :
-       {Setting{.key = "even", .n = n, .stride = even_stride(n), .passes = 1 + n % 3},
-        Setting{.key = "odd", .n = n, .stride = odd ? odd_stride(n) : even_stride(n)},
-        Setting{.key = "colours", .texels = Texels::colours, .n = n, .stride = even_stride(n)},
-        Setting{.key = "volume", .texels = Texels::volume, .n = deep, .stride = deep}}) {
-    const Shared work{Work(s)};
-    for (const Case& c : cases)
-      for (const Path path : paths)
-        if (is_read(s, c, path))
-          all.push_back({.task = task_of(work, ref_of(s, c.key, path), c, path, s.passes),
-                         .elements = size_t(c.walk.tiles(s.n)) * threads,
-                         .change_one = [work] { work->sums.change(5); }});
-  }
-  return all;
-}
-
-std::vector<CountedLaunch> counted() {
-  std::vector<CountedLaunch> all;
-  for (const Setting& s : {Setting{.n = 512, .stride = 512},
-                           Setting{.texels = Texels::colours, .n = 512, .stride = 512},
-                           Setting{.texels = Texels::volume, .n = 64, .stride = 64}})
-    for (const Case& c : cases)
-      for (const Path path : paths) {
-        if (!is_read(s, c, path)) continue;
-        const unsigned tiles = c.walk.tiles(s.n);
-        const Cost cost = total_cost(c.walk, c.kind, path, s.n, s.stride, 0, tiles);
-        const bool fetches = is_fetch(path);
-        CountedLaunch launch = counted_launch(
-            fetches               ? c.fetch
-            : path == Path::loads ? c.load
-                                  : c.load_ldg,
-            std::string(c.words) + "; " + words_of(path),
-            fetches ? Requested{} : Requested{cost.requests, cost.sectors}, {},
-            [s, &c, path] { return task_of(Shared(Work(s)), "counted", c, path, 1); });
-        if (fetches)
-          launch.expected = {
-              {"tex requests", "l1tex__t_requests_pipe_tex_mem_texture.sum", cost.requests},
-              {"tex sectors", "l1tex__t_sectors_pipe_tex_mem_texture.sum", cost.sectors}};
-        all.push_back(std::move(launch));
-      }
-  return all;
-}
+/// The next multiple of `step`.
+unsigned side(double texels, unsigned step) { return parts(unsigned(texels), step) * step; }
 
 }  // namespace
 
-extern const Experiment locality_experiment{
-    .name = "locality",
-    .about = "walks over an image through textures, the read-only path and plain loads",
-    .run = run_locality,
-    .check_typed = [](const Run& run) { image_side(run); },
-    .claims = claims,
-    .needs = needs,
-    .tasks = tasks,
-    .counted = counted};
+void locality(Run& run) {
+  const double of_l2 = double(run.gpu.l2CacheSize) / sizeof(float);
+  // a texel stands in memory six times, and sides are rounded up
+  const double texels = double(run.fitting(size_t((run.quick ? 4 : 8) * of_l2), 40));
+  const unsigned n = side(std::ceil(std::sqrt(texels)), 2048);
+  const unsigned n_of_volume = side(std::ceil(std::cbrt(std::min(texels, 6 * of_l2))), 32);
+  const double volume_bytes = 4.0 * n_of_volume * n_of_volume * n_of_volume;
+  const bool beyond = run.beyond_l2(4.0 * n * n) && run.beyond_l2(volume_bytes);
+  run.title("images of " + std::to_string(n) + " rows and columns, a volume of " +
+            std::to_string(n_of_volume) + " each way; " +
+            (beyond ? "beyond the L2" : "partly from the L2"));
+
+  const unsigned n_in_l2 = std::max(256u, unsigned(std::sqrt(of_l2 / 3)) / 256 * 256);
+  const Work work(n, n_in_l2, n_of_volume);
+  const Timings timed = run.timer.interleaved(work.benchmarks);
+  Table table("walk, GB/s", {"sectors/request", "loads", "odd rows", "__ldg", "array", "pitched",
+                             "array over __ldg"});
+  for (const Row& row : work.rows) {
+    const auto gbs = [&](const std::string& how) -> Cell {
+      if (std::count(row.hows.begin(), row.hows.end(), how) == 0) return "-";
+      return timed[row.name + how].gbs(row.bytes);
+    };
+    table.row(row.name,
+              {row.sectors, gbs(""), gbs(", odd rows"), gbs(", __ldg"), gbs(", array"),
+               gbs(", pitched"), ratio(timed[row.name + ", __ldg"], timed[row.name + ", array"])});
+  }
+  run.print(table);
+  run.note("array, pitched: textures of a CUDA array, and of the rows that the loads read");
+  run.note("odd rows: loads from rows that begin an odd number of sectors apart");
+  judge_all(run, timed);
+}
+
+/// How often each texel is read; texels outside are not.
+static std::vector<unsigned> times_read(const Walk& walk, unsigned n) {
+  std::vector<unsigned> times(size_t(n) * n * (walk.in_volume() ? n : 1));
+  const dim3 blocks = walk.blocks(n);
+  for (unsigned b = 0; b < blocks.x * blocks.y * blocks.z; ++b)
+    for (unsigned i = 0; i < block_reads; ++i) {
+      const Texel first =
+          walk.first(b % blocks.x, b / blocks.x % blocks.y, b / blocks.x / blocks.y);
+      const Texel p = walk.place(first, i % threads, i / threads, n);
+      const bool inside = p.x < n && p.y < n && p.z < (walk.in_volume() ? n : 1);
+      if (inside) ++times[(size_t(p.z) * n + p.y) * n + p.x];
+    }
+  return times;
+}
+
+TEST_CASE("locality: every walk reads each texel once, or four times") {
+  for (const unsigned n : {1, 7, 33, 65})
+    for (const Walk& walk : walks) {
+      CAPTURE(std::string(walk.name));
+      CAPTURE(n);
+      if (walk.anywhere) continue;
+      const auto times = times_read(walk, n);
+      size_t wrong = 0;
+      for (unsigned i = 0; i < times.size(); ++i) {
+        // two patches overlap along each side, but at the left and the upper edge there is one
+        const bool left = i % n < walk.warp.x / 2, upper = i / n < walk.warp.y / 2;
+        wrong += times[i] != (walk.overlap == 1 ? 1u : (left ? 1u : 2u) * (upper ? 1u : 2u));
+      }
+      CHECK(wrong == 0);
+    }
+}
+
+TEST_CASE("locality: what a warp reads, by hand") {
+  const auto at = [](int w, unsigned tid, unsigned k) {
+    const Texel p = walks[w].place({100, 200, 300}, tid, k, 1000);
+    return std::vector<unsigned>{p.x - 100, p.y - 200, p.z - 300};
+  };
+  using Place = std::vector<unsigned>;
+  CHECK(at(row, 33, 2) == Place{2 * 256 + 33, 0, 0});
+  CHECK(at(columns, 33, 2) == Place{2, 33, 0});
+  CHECK(at(p8x4, 4 * 32 + 9, 1) == Place{1, 8 + 4 + 1, 0});  // warp 4 is the first of those below
+  CHECK(at(o8x4, 32, 1) == Place{4, 2, 0});  // half a patch on, and half a patch down
+  CHECK(at(box, 7 * 32 + 31, 1) == Place{7, 7, 4 + 3});
+  CHECK(at(depth, 33, 2) == Place{1, 2, 1});
+
+  // sectors of 8 words: of rows, and where each second patch, or fourth, begins amid a sector
+  const auto sectors_of = [](int w) { return sectors_per_request(walks[w], 8192, 8192); };
+  const double known[] = {4, 32, 32, 4, 8, 4, (4 + 8) / 2., (3 * 8 + 16) / 4., 4};
+  for (int w = row; w <= o16x2; ++w) CHECK(sectors_of(w) == known[w]);
+  CHECK(sectors_of(scattered) == doctest::Approx(32).epsilon(0.005));  // two lanes may meet
+  CHECK(odd_stride(8192) == 8200);
+  CHECK(bytes_read(walks[o4x8], 2048) == 4 * 2048. * 2048);
+  CHECK(bytes_read(walks[scattered], 2048) == 4 * 2048. * 2048 / 8);
+  CHECK(bytes_read(walks[depth], 64) == 4 * 64. * 64 * 64);
+}
+
+TEST_CASE("locality: what is right at a place, by hand") {
+  const auto v = [](unsigned x, unsigned y) { return texel_at({x, y, 0}); };
+  CHECK(v(3, 4) != v(4, 3));
+  CHECK(sixteenths(Kind::texel, {3, 4, 0}, 9) == 16 * v(3, 4));
+  CHECK(sixteenths(Kind::colour, {3, 4, 0}, 9) == 16 * (v(3, 4) % 16));
+  CHECK(sixteenths(Kind::between, {4, 8, 0}, 9) == 16 * v(4, 8));  // no quarter beyond
+  CHECK(sixteenths(Kind::between, {1, 2, 0}, 9) ==
+        3 * 2 * v(1, 2) + 1 * 2 * v(2, 2) + 3 * 2 * v(1, 3) + 1 * 2 * v(2, 3));
+  CHECK(sixteenths(Kind::between, {1, 2, 0}, 3) == 3 * 4 * v(1, 2) + 1 * 4 * v(2, 2));
+}
+
+TEST_CASE("locality: every walk by every read is right at awkward sizes") {
+  if (skip_without_gpu()) return;
+  for (const unsigned n : {1, 7, 33, 257, 2049}) {
+    CAPTURE(n);
+    const Work work(n, n, std::min(n, 65u));
+    CHECK(work.benchmarks.size() == 10 * 5 + 3 * 3 + 2 * 2);
+    for (const Benchmark& benchmark : work.benchmarks) CHECK_NOTHROW(require_right(benchmark));
+    if (n == 1) continue;
+    require_right(work.benchmarks[0]);
+    CHECK(work.benchmarks[5].check.find_error() != "");  // of columns: a row's sums are others
+  }
+}

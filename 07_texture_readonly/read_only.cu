@@ -1,510 +1,378 @@
-// read_only: the wiki sends scattered reads through the read-only cache, whose loads were 32 bytes
-// fine while L1 took lines of 128 [LC]. The lectures add that __ldg surely goes there, and const
-// __restrict__ probably [PR]. One kernel is written in eight versions. Three things to look at:
-//   - Which load each version became in this very program: CMake's build looks into the compiled
-//   code.
-//   - How little the load matters: the read-only cache and L1 have been one since Maxwell.
-//   - What __restrict__ still gains, in the last two.
+// read_only: does the read-only path gain anything? On Kepler it was a cache of its own, better for
+// scattered reads: it moved 32 bytes where L1 moved 128 [LC 3]. __ldg surely takes this path, and
+// const __restrict__ probably does; but since Maxwell it is one cache with L1 [PR].
 //
-//   cmake -S 07_texture_readonly -B build/read_only -DEXPERIMENTS=read_only
-//   cmake --build build/read_only && build/read_only/07_texture_readonly
+// Look at the rows read_...: other loads, the same times. The rows store_... show what const
+// __restrict__ gains: loads that need not wait for stores. It does not make all loads read-only:
+// not in a struct, and not beside __ldg in the lectures' kernel.
 //
-//   1  plain            plain pointers
-//   2  const_restrict   const __restrict__
-//   3  ldg              __ldg
-//   4  in_struct        2 in a struct
-//   5  ldcg             past L1
-//   6  no_allocate      read-only, without leaving a line in L1
-//   7  stored           1, and each word stored before the next is loaded
-//   8  stored_restrict  2, likewise
-#include <initializer_list>
-#include <set>
+//   build/release/07_texture_readonly/07_texture_readonly read_only
+//
+//   1  copyKernel             the wiki's three: plain, ldg, const_restrict
+//   2  kernel                 the lectures' one: const __restrict__, and __ldg
+//   3  read_plain, read_ldg, read_const_restrict, read_in_struct, read_texture
+//   4  store_plain, store_const_restrict    each word is stored before the next is loaded
+#include <doctest/doctest.h>
 
-#include "../framework/common/checked.cuh"
-#include "../framework/common/experiment.hpp"
-#include "options.hpp"
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <regex>
 
-using namespace samples;
+#include "../common/arrays.cuh"
+#include "../common/run.hpp"
+#include "../common/sectors.hpp"
+#include "texture.cuh"
 
 namespace {
 
+// ---- the texts' kernels: a warp reads 32 neighbouring words, 4 sectors ----
+
+namespace plain {
+__global__ void copyKernel(int* out, int* in, size_t n) {
+  const size_t idx = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  if (idx < n) out[idx] = in[idx];
+}
+}  // namespace plain
+
+namespace ldg {
+__global__ void copyKernel(int* out, int* in, size_t n) {
+  const size_t idx = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  if (idx < n) out[idx] = __ldg(&in[idx]);
+}
+}  // namespace ldg
+
+namespace const_restrict {
+__global__ void copyKernel(int* __restrict__ out, const int* __restrict__ in, size_t n) {
+  const size_t idx = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  if (idx < n) out[idx] = in[idx];
+}
+}  // namespace const_restrict
+
+// The lectures write __ldg(buffer[i]), which does not compile: __ldg takes an address. And they do
+// nothing with x1 and x2: no load would be left.
+__global__ void kernel(float* out, float const* __restrict__ buffer, size_t n) {
+  const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  if (i >= n) return;
+  const float x1 = buffer[i];
+  const float x2 = __ldg(&buffer[i]);
+  out[i] = x1 + x2;
+}
+
+// ---- in which order our kernels read: read i of n asks for word order(i, n). Neighbouring lanes
+// make neighbouring reads. n is at most 2^32. ----
+
+using Order = size_t (*)(size_t i, size_t n);
+
+/// Neighbours side by side: 4 sectors of 32 bytes a warp.
+__host__ __device__ size_t in_order(size_t i, size_t) { return i; }
+
+/// Any word at all: 32 sectors. Shifted xors and odd factors mix all bits of i.
+__host__ __device__ size_t scattered(size_t i, size_t n) {
+  unsigned x = unsigned(i);
+  x = (x ^ x >> 16) * 0x7feb352du;
+  x = (x ^ x >> 15) * 0x846ca68bu;
+  return (x ^ x >> 16) * n >> 32;
+}
+
+// ---- our kernels: a thread adds up its 16 words of n ----
+
 constexpr unsigned threads = 128;      // of a block
 constexpr unsigned thread_words = 16;  // words of a thread: all in flight at once
-constexpr unsigned block_words =
-    threads * thread_words;  // 8 KiB: L1 holds those of all resident blocks
+constexpr unsigned block_words = threads * thread_words;
 
-/// The word that read i of n asks for.
-using Order = size_t (*)(size_t i, size_t n);
-using Load = float (*)(const float* word);
-
-// ---- kernels: a thread adds up its 16 words of n. Neighbouring lanes make neighbouring reads;
-// which words those are is the order's. ----
-
-// [add_up]
 // Beyond the end a thread loads word 0, and does not add it.
-template <Order order, Load load>
-__device__ float add_up(const float* in, size_t n) {
+template <Order order, class Load>
+__device__ float add_up(Load load, size_t n) {
   const size_t first = blockIdx.x * size_t(block_words) + threadIdx.x;
   float word[thread_words], sum = 0;
 #pragma unroll
   for (unsigned k = 0; k < thread_words; ++k) {
     const size_t i = first + k * threads;
-    word[k] = load(&in[i < n ? order(i, n) : 0]);
+    word[k] = load(i < n ? order(i, n) : 0);
   }
 #pragma unroll
   for (unsigned k = 0; k < thread_words; ++k) sum += first + k * threads < n ? word[k] : 0;
   return sum;
 }
 
-__device__ float load_plain(const float* word) { return *word; }
-
 // Nothing says that `out` lies elsewhere.
 template <Order order>
-__global__ void plain(float* out, const float* in, size_t n) {
-  const float sum = add_up<order, load_plain>(in, n);
+__global__ void read_plain(float* out, const float* in, size_t n) {
+  const float sum = add_up<order>([=](size_t i) { return in[i]; }, n);
+  out[blockIdx.x * size_t(threads) + threadIdx.x] = sum;
+}
+
+// The load itself is named; the pointers promise nothing.
+template <Order order>
+__global__ void read_ldg(float* out, const float* in, size_t n) {
+  const float sum = add_up<order>([=](size_t i) { return __ldg(&in[i]); }, n);
   out[blockIdx.x * size_t(threads) + threadIdx.x] = sum;
 }
 
 // The kernel promises that no one writes what it reads through `in`.
 template <Order order>
-__global__ void const_restrict(float* __restrict__ out, const float* __restrict__ in, size_t n) {
-  const float sum = add_up<order, load_plain>(in, n);
-  out[blockIdx.x * size_t(threads) + threadIdx.x] = sum;
-}
-// [/add_up]
-
-// The load itself is named; the pointers promise nothing.
-__device__ float load_ldg(const float* word) { return __ldg(word); }
-template <Order order>
-__global__ void ldg(float* out, const float* in, size_t n) {
-  const float sum = add_up<order, load_ldg>(in, n);
+__global__ void read_const_restrict(float* __restrict__ out, const float* __restrict__ in,
+                                    size_t n) {
+  const float sum = add_up<order>([=](size_t i) { return in[i]; }, n);
   out[blockIdx.x * size_t(threads) + threadIdx.x] = sum;
 }
 
-// The promise of 2 by members of a parameter, not by a parameter: the compiler does not act on it.
-struct Arrays {
-  float* __restrict__ out;
+// The same promise by a member of a parameter, not by a parameter: the compiler does not act on it.
+struct Promise {
   const float* __restrict__ in;
 };
 template <Order order>
-__global__ void in_struct(Arrays a, size_t n) {
-  const float sum = add_up<order, load_plain>(a.in, n);
-  a.out[blockIdx.x * size_t(threads) + threadIdx.x] = sum;
-}
-
-// Today's hints. Past L1: a sector comes from L2 again each time.
-__device__ float load_ldcg(const float* word) { return __ldcg(word); }
-template <Order order>
-__global__ void ldcg(float* out, const float* in, size_t n) {
-  const float sum = add_up<order, load_ldcg>(in, n);
+__global__ void read_in_struct(float* out, Promise p, size_t n) {
+  const float sum = add_up<order>([=](size_t i) { return p.in[i]; }, n);
   out[blockIdx.x * size_t(threads) + threadIdx.x] = sum;
 }
 
-/// A load on the read-only path that leaves no line behind in L1, where the GPU knows it.
-__device__ float load_once(const float* word) {
-#if __CUDA_ARCH__ >= 700
-  float value;
-  asm("ld.global.nc.L1::no_allocate.f32 %0, [%1];"
-      : "=f"(value)
-      : "l"(__cvta_generic_to_global(word)));
-  return value;
-#else
-  return __ldg(word);
-#endif
-}
-// The same sectors as of 3, from L2 each time.
+// A texture of plain memory: an index, and no pointer.
 template <Order order>
-__global__ void no_allocate(float* out, const float* in, size_t n) {
-  const float sum = add_up<order, load_once>(in, n);
+__global__ void read_texture(float* out, cudaTextureObject_t tex, size_t n) {
+  const float sum = add_up<order>([=](size_t i) { return tex1Dfetch<float>(tex, int(i)); }, n);
   out[blockIdx.x * size_t(threads) + threadIdx.x] = sum;
 }
 
-// [stored]
 // For all the compiler knows the next load reads what this store wrote, and has to wait for it.
 template <Order order>
-__global__ void stored(float* out, const float* in, size_t n) {
-  const size_t first = blockIdx.x * size_t(block_words) + threadIdx.x;
+__global__ void store_plain(float* out, const float* in, size_t n) {
   const size_t own = blockIdx.x * size_t(threads) + threadIdx.x;
-  float word[thread_words], sum = 0;
-#pragma unroll
-  for (unsigned k = 0; k < thread_words; ++k) {
-    const size_t i = first + k * threads;
-    word[k] = in[i < n ? order(i, n) : 0];
-    out[own] = word[k];
-  }
-#pragma unroll
-  for (unsigned k = 0; k < thread_words; ++k) sum += first + k * threads < n ? word[k] : 0;
-  out[own] = sum;
+  const auto load = [=](size_t i) { return out[own] = in[i]; };
+  out[own] = add_up<order>(load, n);
 }
-// [/stored]
 
 // Under the promise it cannot: all loads start at once, and only the last store matters.
 template <Order order>
-__global__ void stored_restrict(float* __restrict__ out, const float* __restrict__ in, size_t n) {
-  const size_t first = blockIdx.x * size_t(block_words) + threadIdx.x;
+__global__ void store_const_restrict(float* __restrict__ out, const float* __restrict__ in,
+                                     size_t n) {
   const size_t own = blockIdx.x * size_t(threads) + threadIdx.x;
-  float word[thread_words], sum = 0;
-#pragma unroll
-  for (unsigned k = 0; k < thread_words; ++k) {
-    const size_t i = first + k * threads;
-    word[k] = in[i < n ? order(i, n) : 0];
-    out[own] = word[k];
-  }
-#pragma unroll
-  for (unsigned k = 0; k < thread_words; ++k) sum += first + k * threads < n ? word[k] : 0;
-  out[own] = sum;
+  const auto load = [=](size_t i) { return out[own] = in[i]; };
+  out[own] = add_up<order>(load, n);
 }
 
-// ---- the orders; n is at most 2^32 ----
+// ---- what the kernels compiled to: a case below looks into the machine code ----
 
-/// Mixes all bits of `x`: shifted xors and odd factors, each of which can be undone.
-__host__ __device__ unsigned mixed(unsigned x) {
-  x = (x ^ x >> 16) * 0x7feb352du;
-  x = (x ^ x >> 15) * 0x846ca68bu;
-  return x ^ x >> 16;
-}
-
-/// Neighbours side by side: 4 sectors of 32 bytes a warp.
-__host__ __device__ size_t coalesced(size_t i, size_t) { return i; }
-
-/// All lanes of a warp the same word: 1 sector.
-__host__ __device__ size_t broadcast(size_t i, size_t) { return i / 32; }
-
-/// Any word of the block's own 8 KiB: nearly 32 sectors, each wanted again and again.
-__host__ __device__ size_t nearby(size_t i, size_t n) {
-  const size_t start = i / block_words * block_words;
-  const size_t width = n - start < block_words ? n - start : block_words;
-  return start + (mixed(unsigned(i)) * width >> 32);
-}
-
-/// Any word at all: 32 sectors.
-__host__ __device__ size_t scattered(size_t i, size_t n) { return mixed(unsigned(i)) * n >> 32; }
-
-struct NamedOrder {
-  const char *key, *words;
-  Order place;
-};
-enum OrderNumber { by_neighbours, by_warps, within_8_kib, anywhere, order_count };
-constexpr NamedOrder orders[] = {{"coalesced", "coalesced", coalesced},
-                                 {"broadcast", "broadcast", broadcast},
-                                 {"nearby", "scattered in 8 KiB", nearby},
-                                 {"scattered", "scattered", scattered}};
-
-// ---- the eight versions ----
-
-struct Version {
-  const char *key, *words;
-  void (*kernel[order_count])(float* out, const float* in, size_t n);
-  void (*of_struct[order_count])(Arrays arrays, size_t n) = {};  ///< or with a struct
-  bool line_stays = true;                                        ///< in L1
-  bool waits = false;                                            ///< for its stores
+const std::map<std::string, std::string> compiled_to = {
+    {"plain::copyKernel", "1 plain"},
+    {"ldg::copyKernel", "1 read-only"},
+    {"const_restrict::copyKernel", "1 read-only"},
+    {"kernel", "1 plain, 1 read-only"},  // x1 and x2: what __ldg does with its pointer is hidden
+    {"read_plain", "16 plain"},
+    {"read_ldg", "16 read-only"},
+    {"read_const_restrict", "16 read-only"},
+    {"read_in_struct", "16 plain"},
+    {"read_texture", "16 fetches"},
+    {"store_plain", "16 plain"},
+    {"store_const_restrict", "16 read-only"},
 };
 
-constexpr Version versions[] = {
-    {"plain",
-     "plain pointers",
-     {plain<coalesced>, plain<broadcast>, plain<nearby>, plain<scattered>}},
-    {"const_restrict",
-     "const __restrict__",
-     {const_restrict<coalesced>, const_restrict<broadcast>, const_restrict<nearby>,
-      const_restrict<scattered>}},
-    {"ldg", "__ldg", {ldg<coalesced>, ldg<broadcast>, ldg<nearby>, ldg<scattered>}},
-    {"in_struct",
-     "const __restrict__ in a struct",
-     {},
-     {in_struct<coalesced>, in_struct<broadcast>, in_struct<nearby>, in_struct<scattered>}},
-    {.key = "ldcg",
-     .words = "__ldcg: past L1",
-     .kernel = {ldcg<coalesced>, ldcg<broadcast>, ldcg<nearby>, ldcg<scattered>},
-     .line_stays = false},
-    {.key = "no_allocate",
-     .words = "read-only without a line in L1",
-     .kernel = {no_allocate<coalesced>, no_allocate<broadcast>, no_allocate<nearby>,
-                no_allocate<scattered>},
-     .line_stays = false},
-    {.key = "stored",
-     .words = "each word stored: plain",
-     .kernel = {stored<coalesced>, stored<broadcast>, stored<nearby>, stored<scattered>},
-     .waits = true},
-    {"stored_restrict",
-     "each word stored: const __restrict__",
-     {stored_restrict<coalesced>, stored_restrict<broadcast>, stored_restrict<nearby>,
-      stored_restrict<scattered>}},
-};
+// ---- launching, and what is right ----
 
-/// One row: a version of the kernel, and the order of the words.
-struct Reading {
-  const Version& version;
-  int order;
+/// Word i of the input: a whole number below 4096, so that sums of 16 are exact.
+__host__ __device__ float word_at(size_t i) { return float(hash(i) >> 20); }
 
-  Ref ref() const { return std::string(version.key) + "_" + orders[order].key; }
-};
-
-std::vector<Reading> all_readings() {
-  std::vector<Reading> all;
-  for (int order = 0; order < order_count; ++order)
-    for (const Version& version : versions) all.push_back({version, order});
-  return all;
-}
-
-Reading reading_of(const Row& row) {
-  for (const Reading& r : all_readings())
-    if (same(r.ref(), row.ref)) return r;
-  throw std::logic_error("no reading " + text(row.ref));
-}
-
-// ---- what is right ----
-
-/// Word i of the input: a whole number from 1 to 4096, so that sums of 16 are exact in float.
-__host__ __device__ unsigned value_at(size_t i) { return 1 + (unsigned(i) * 0x9e3779b1u >> 20); }
-struct ValueAt {
-  __device__ float operator()(size_t i) const { return float(value_at(i)); }
-};
-
-/// Hands each read's word to the thread that has to make it: reads go round the threads of a block,
-/// and every 2048 are a block's.
+/// What thread i of the grid adds up.
 template <Order order>
-__global__ void add_to_readers(unsigned* right, size_t n) {
-  const size_t at_once = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += at_once)
-    atomicAdd(&right[i / block_words * threads + i % threads], value_at(order(i, n)));
-}
-constexpr void (*add_all[order_count])(unsigned* right, size_t n) = {
-    add_to_readers<coalesced>, add_to_readers<broadcast>, add_to_readers<nearby>,
-    add_to_readers<scattered>};
-
-struct IsSum {
-  const unsigned* right;
-  __device__ bool operator()(size_t i, float sum) const { return sum == float(right[i]); }
-};
-
-size_t blocks_for(size_t n) { return (n + block_words - 1) / block_words; }
-
-/// The input, the sums, and what they must be.
-struct Sums {
-  DeviceBuffer<float> in;
-  Output<float> out;
-  DeviceBuffer<unsigned> right;
-
-  explicit Sums(size_t n)
-      : in(filled<float>(n, ValueAt{})),
-        out(blocks_for(n) * threads),
-        right(blocks_for(n) * threads) {}
-  size_t wrong(int order) {
-    CUDA_CHECK(cudaMemset(right.data(), 0, right.bytes()));
-    add_all[order]<<<2048, 256>>>(right.data(), in.size());
-    CUDA_CHECK_LAUNCH();
-    return out.wrong(IsSum{right.data()});
-  }
-};
-
-Task read_task(const Shared<Sums>& sums, const Reading& r) {
-  const auto launch = [sums, r] {
-    const unsigned blocks = unsigned(blocks_for(sums->in.size()));
-    float *const out = sums->out.data(), *const in = sums->in.data();
-    if (r.version.kernel[r.order])
-      r.version.kernel[r.order]<<<blocks, threads>>>(out, in, sums->in.size());
-    else
-      r.version.of_struct[r.order]<<<blocks, threads>>>({out, in}, sums->in.size());
-  };
-  Check check;
-  check.poison = [sums] { sums->out.poison(); };
-  check.wrong = [sums, r] { return sums->wrong(r.order); };
-  return {text(r.ref()), launch, std::move(check)};
-}
-
-// ---- which loads they became ----
-
-/// Loads from global memory in a kernel's code, those of them on the read-only path, and the
-/// instruction.
-struct Compiled {
-  const char* key;
-  int loads, read_only;
-  const char* instruction;
-};
-/// By cmake/compiled_loads.cmake; empty where another build made the program.
-constexpr std::initializer_list<Compiled> compiled_loads = {
-#ifdef COMPILED_LOADS
-#include COMPILED_LOADS
-#endif
-};
-
-const Compiled& compiled(std::string_view key) {
-  for (const Compiled& c : compiled_loads)
-    if (key == c.key) return c;
-  throw std::logic_error("no compiled loads of " + std::string(key));
-}
-
-// ---- prediction ----
-
-/// 32-byte sectors that the loads of the first `warps` warps ask for.
-double sectors_of(Order order, size_t n, size_t warps) {
-  const size_t reads = std::min(n, 32 * warps);
-  size_t all = 0;
-  for (size_t first = 0; first < reads; first += 32) {
-    std::set<size_t> wanted;
-    for (size_t i = first; i < std::min(first + 32, reads); ++i) wanted.insert(order(i, n) / 8);
-    all += wanted.size();
-  }
-  return double(all);
-}
-double sectors_per_request(Order order, size_t n) {
-  const size_t warps = std::min<size_t>(1000, (n + 31) / 32);
-  return sectors_of(order, n, warps) / double(warps);
-}
-
-/// The row whose time another takes as well: all versions ask one cache for the same sectors. Words
-/// that are wanted again come from L2 again where no line stays in L1. Loads that wait for stores
-/// are not predicted: by how much they are slower is not known before.
-Reading like(const Reading& r) {
-  const Version &by_plain = versions[0], &past_l1 = versions[4];
-  return {r.order == within_8_kib && !r.version.line_stays ? past_l1 : by_plain, r.order};
-}
-
-// ---- the experiment ----
-
-double bytes_needed(double side) { return side * side * 4 * (1 + 2.0 / thread_words) + (1 << 20); }
-
-/// By default a square beyond the L2.
-size_t side_of(const Run& run) {
-  size_t by_default = 8192;
-  while (run.device && !beyond_l2(*run.device, 4.0 * double(by_default) * double(by_default)))
-    by_default *= 2;
-  const size_t typed = options_of(run).size;
-  return fitting_size("read_only of --size " + std::to_string(typed), typed, by_default,
-                      run.memory_there(), [](size_t side) { return bytes_needed(double(side)); });
-}
-size_t words_of(const Run& run) { return side_of(run) * side_of(run); }
-
-void show_orders(const Run& run, size_t n) {
-  Table table(run.report, "order", {predicted("sectors/request", "sectors a request", "", 1)});
-  for (const NamedOrder& order : orders)
-    table.row({order.key, "", "", order.words}, {sectors_per_request(order.place, n)});
-  table.print();
-}
-
-void show_loads(const Run& run) {
-  if (compiled_loads.size() == 0)
-    return run.report.left_out("which loads the versions became",
-                               "CMake did not build the program");
-  Table table(run.report, "written as",
-              {counted("loads", "loads", "", 0), counted("read-only", "read-only loads", "", 0),
-               shown("compiled to")});
-  for (const Version& version : versions) {
-    const Compiled& c = compiled(version.key);
-    std::vector<Cell> counts(2);  // without a GPU nothing is counted of what it would run
-    if (run.device) counts = {double(c.loads), double(c.read_only)};
-    table.row({version.key, "", "", version.words},
-              {counts[0], counts[1], std::string(c.instruction)});
-  }
-  table.print();
-}
-
-void run_read_only(const Run& run) {
-  const size_t n = words_of(run);
-  run.report.begin("read_only", std::to_string(n) + " floats, " + bytes_text(4.0 * double(n)) +
-                                    ", read in four orders");
-  show_orders(run, n);
-  show_loads(run);
-  SharedByTasks memory([n] { return Sums(n); });
-  for (int order = 0; order < order_count; ++order) {
-    Sheet sheet(run, "order, written as",
-                {milliseconds(4),
-                 spread(),
-                 {shown("to plain"), {}, {}, [&](const Row&, const Statistics& ms) {
-                    const Ref plainly = Reading{versions[0], order}.ref();
-                    return ms.repeats ? times(ms.median / sheet.ms(plainly)) : "";
-                  }}});
-    for (const Version& version : versions) {
-      const Reading r{version, order};
-      sheet.add({.ref = r.ref(),
-                 .words = std::string(orders[order].words) + ", " + version.words,
-                 .calibrates = same(like(r).ref(), r.ref())});
+struct SumOf {
+  size_t n;
+  __device__ float operator()(size_t i) const {
+    float sum = 0;
+    for (unsigned k = 0; k < thread_words; ++k) {
+      const size_t read = i / threads * block_words + k * threads + i % threads;
+      if (read < n) sum += word_at(order(read, n));
     }
-    sheet.measure(Timing::in_turn,
-                  [&](const Row& row) { return read_task(memory(), reading_of(row)); });
-    sheet.predict([&](const Row& row) {
-      const Reading r = reading_of(row);
-      return r.version.waits ? NAN : sheet.ms(like(r).ref());
-    });
-    sheet.print();
+    return sum;
   }
+};
+
+struct Memory {
+  DeviceBuffer<float> in;
+  GuardedBuffer<float> copy, sums;
+  Texture texture;  // of `in`
+};
+
+Memory memory_for(size_t n) {
+  auto in = filled<float>(n, [] __device__(size_t i) { return word_at(i); });
+  Texture texture(linear_resource(in.data(), cudaCreateChannelDesc<float>(), in.bytes()));
+  const size_t blocks = (n + block_words - 1) / block_words;
+  return {std::move(in), GuardedBuffer<float>(n), GuardedBuffer<float>(blocks * threads),
+          std::move(texture)};
 }
 
-// ---- claims ----
+/// The texts' kernels; `m` must outlive them.
+std::vector<Benchmark> of_the_texts(const Memory& m) {
+  const size_t n = m.in.size();
+  const unsigned blocks = unsigned((n + 255) / 256);
+  const auto in = reinterpret_cast<int*>(m.in.data());
+  const auto out = reinterpret_cast<int*>(m.copy.data());
+  const Check copied = equals(m.copy, [] __device__(size_t i) { return word_at(i); });
+  const Check doubled = equals(m.copy, [] __device__(size_t i) { return 2 * word_at(i); });
+  const auto by_plain = [=] { plain::copyKernel<<<blocks, 256>>>(out, in, n); };
+  const auto by_ldg = [=] { ldg::copyKernel<<<blocks, 256>>>(out, in, n); };
+  const auto by_promise = [=] { const_restrict::copyKernel<<<blocks, 256>>>(out, in, n); };
+  const auto by_both = [=, &m] { kernel<<<blocks, 256>>>(m.copy, m.in, n); };
+  return {{"plain::copyKernel", by_plain, copied},
+          {"ldg::copyKernel", by_ldg, copied},
+          {"const_restrict::copyKernel", by_promise, copied},
+          {"kernel", by_both, doubled}};
+}
 
-std::vector<Claim> claims(const Run& run) {
-  std::vector<Claim> all = {
-      {.part = {"07.1", "scattered reads do better through the read-only path", "no figure",
-                "the wiki", kepler},
-       .rule = beats(),
-       .pairs = {{"plain_scattered", "ldg_scattered"}},
-       .here = "one cache since Maxwell, as the lectures say",
-       .unless = run.device && !beyond_l2(*run.device, 4.0 * double(words_of(run)))
-                     ? "the data is less than four times the L2"
-                     : "",
-       .found = {{"plain_nearby", "ldg_nearby"}}},
-      {.part = {"07.2a", "__ldg surely uses the read-only path", "no figure", "the lectures"}},
-      {.part = {"07.2b", "const __restrict__ probably uses the read-only path", "no figure",
-                "the lectures"}}};
-  const std::string unless = !run.device                  ? "no GPU"
-                             : compiled_loads.size() == 0 ? "CMake did not build the program"
-                                                          : "";
-  if (!unless.empty()) {
-    for (Claim* each : {&all[1], &all[2]}) each->unless = unless;
-    return all;
-  }
-  const auto in_words = [](const Compiled& c) {
-    return std::to_string(c.read_only) + " of " + std::to_string(c.loads) + " compiled loads";
+/// Our kernels, in one order; `m` must outlive them.
+template <Order order>
+std::vector<Benchmark> of_ours(const Memory& m) {
+  const auto benchmark = [&m](const char* name, auto kernel, auto in) {
+    const unsigned blocks = unsigned(m.sums.size() / threads);
+    const auto work = [=, &m] { kernel<<<blocks, threads>>>(m.sums, in, m.in.size()); };
+    return Benchmark{name, work, equals(m.sums, SumOf<order>{m.in.size()})};
   };
-  const Compiled &by_name = compiled("ldg"), &by_promise = compiled("const_restrict");
-  all[1].fact = by_name.loads > 0 && by_name.read_only == by_name.loads ? Fact::so : Fact::not_so;
-  all[1].here = in_words(by_name);
-  all[2].fact =
-      by_promise.loads > 0 && by_promise.read_only == by_promise.loads ? Fact::so : Fact::not_so;
-  all[2].here = in_words(by_promise) + "; in a struct " + in_words(compiled("in_struct"));
-  return all;
-}
-
-// ---- what it declares ----
-
-Needs needs(const Run& run) {
-  const double side = double(side_of(run));
-  return {.allocated = bytes_needed(side), .touched = 4 * side * side};
-}
-
-std::vector<Checked> tasks(size_t n) {
-  const Shared sums{Sums(n)};
-  std::vector<Checked> all;
-  for (const Reading& r : all_readings())
-    all.push_back({.task = read_task(sums, r), .elements = sums->out.size(), .change_one = [sums] {
-                     sums->out.change(5);
-                   }});
-  return all;
-}
-
-/// Plain loads and __ldg in the four orders.
-std::vector<CountedLaunch> counted() {
-  constexpr size_t n = 64 * block_words;
-  std::vector<CountedLaunch> all;
-  for (int order = 0; order < order_count; ++order)
-    for (const Version* version : {&versions[0], &versions[2]})
-      all.push_back(counted_launch(version->key, orders[order].words,
-                                   {double(n / 32), sectors_of(orders[order].place, n, n / 32)}, {},
-                                   [version, order] {
-                                     return read_task(Shared(Sums(n)), {*version, order});
-                                   }));
-  return all;
+  const float* in = m.in;
+  return {benchmark("read_plain", read_plain<order>, in),
+          benchmark("read_ldg", read_ldg<order>, in),
+          benchmark("read_const_restrict", read_const_restrict<order>, in),
+          benchmark("read_in_struct", read_in_struct<order>, Promise{in}),
+          benchmark("read_texture", read_texture<order>, cudaTextureObject_t(m.texture)),
+          benchmark("store_plain", store_plain<order>, in),
+          benchmark("store_const_restrict", store_const_restrict<order>, in)};
 }
 
 }  // namespace
 
-extern const Experiment read_only_experiment{
-    .name = "read_only",
-    .about = "plain loads, const __restrict__, __ldg and cache hints",
-    .run = run_read_only,
-    .check_typed = [](const Run& run) { side_of(run); },
-    .claims = claims,
-    .needs = needs,
-    .tasks = tasks,
-    .counted = counted};
+void read_only(Run& run) {
+  const size_t n = run.fitting(size_t(1) << 26, 9);
+  run.title(bytes_text(4.0 * double(n)) + " of words that are only read");
+  const Memory m = memory_for(n);
+  std::vector<Benchmark> texts = of_the_texts(m), ours = of_ours<in_order>(m);
+  const Timings copies = run.timer.interleaved(texts), ordered = run.timer.interleaved(ours),
+                far = run.timer.interleaved(of_ours<scattered>(m));
+
+  Table table("kernel", {"compiled to", "in order, ms", "scattered, ms"});
+  for (const Benchmark& b : texts)
+    table.row(b.name, {compiled_to.at(b.name), copies[b.name].ms_interval(), ""});
+  for (const Benchmark& b : ours)
+    table.row(b.name,
+              {compiled_to.at(b.name), ordered[b.name].ms_interval(), far[b.name].ms_interval()});
+  run.print(table);
+  run.note("the first four write as many words as they read, the others a sixteenth");
+  run.note("a warp's request touches 4 sectors in order and 32 scattered");
+  run.note("x1 of `kernel` is a plain load in spite of const __restrict__");
+
+  const Claim better{"07.1", "scattered reads do better through the read-only path",
+                     "no figure, the wiki", Era::kepler};
+  if (run.beyond_l2(4.0 * double(n)))
+    run.claim(better, beats(), far, "read_plain", "read_ldg");
+  else
+    run.claim_skipped(better, "the words are less than four times the L2");
+  run.claim_fact({"07.2a", "__ldg surely uses the read-only path", "no figure, the lectures"},
+                 compiled_to.at("read_ldg") == "16 read-only",
+                 "compiled to " + compiled_to.at("read_ldg"));
+  run.claim_fact({"07.2b", "const __restrict__ probably uses it", "no figure, the lectures"},
+                 compiled_to.at("read_const_restrict") == "16 read-only",
+                 "compiled to " + compiled_to.at("read_const_restrict") + "; in a struct to " +
+                     compiled_to.at("read_in_struct"));
+}
+
+// ---- self-checks ----
+
+namespace {
+
+/// What cuobjdump, where it is there, prints of this very program.
+std::string machine_code() {
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string command =
+      "PATH=$PATH:/usr/local/cuda/bin cuobjdump -sass '" + program + "' 2>/dev/null";
+  std::string code;
+  FILE* pipe = popen(command.c_str(), "r");
+  for (int c; pipe && (c = fgetc(pipe)) != EOF;) code += char(c);
+  if (pipe) pclose(pipe);
+  return code;
+}
+
+/// "5plain10copyKernel" of "plain::copyKernel": as the compiler writes it.
+std::string mangled(const std::string& name) {
+  const size_t colons = name.find("::");
+  if (colons == std::string::npos) return std::to_string(name.size()) + name;
+  return mangled(name.substr(0, colons)) + mangled(name.substr(colons + 2));
+}
+
+/// "1 plain, 1 read-only" of a kernel's machine code. CI: before Volta.
+std::string loads_in(const std::string& code) {
+  const std::pair<const char*, const char*> instructions[] = {
+      {"plain", R"( LDG\.E(\.SYS)? )"},
+      {"read-only", R"( LDG\.E\.(CONSTANT|CI))"},
+      {"fetches", " TLD"}};
+  std::string text;
+  for (const auto& [name, pattern] : instructions) {
+    const std::regex instruction(pattern);
+    const std::sregex_iterator first(code.begin(), code.end(), instruction), end;
+    const auto count = std::distance(first, end);
+    if (count) text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + name;
+  }
+  return text;
+}
+
+// From the text: 2048 words for each block, thread t of it reads t, t + 128, ...
+template <Order order>
+void check_sums(size_t n) {
+  const Memory m = memory_for(n);
+  std::vector<float> right(m.sums.size(), 0);
+  for (size_t i = 0; i < n; ++i)
+    right[i / block_words * threads + i % threads] += word_at(order(i, n));
+  for (const Benchmark& b : of_ours<order>(m)) {
+    CAPTURE(b.name);
+    CAPTURE(n);
+    CHECK_NOTHROW(require_right(b));
+    CHECK(m.sums.to_host() == right);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("read_only: a scattered word lies anywhere, and never beyond the end") {
+  for (const size_t n : {1, 31, 2049, 65537})
+    for (size_t i = 0; i < n; ++i) REQUIRE(scattered(i, n) < n);
+  CHECK(scattered(0xffffffffu, size_t(1) << 32) < size_t(1) << 32);
+  size_t all = 0;  // sectors of 1000 requests of 32 lanes
+  for (size_t first = 0; first < 32000; first += 32)
+    all += sectors(sizeof(float), [=](size_t lane) { return scattered(first + lane, 1 << 26); });
+  CHECK(all > 31900);
+}
+
+TEST_CASE("read_only: each kernel compiled to the loads of the list") {
+  const std::string code = machine_code(), begins = "Function : ";
+  std::map<std::string, int> seen;
+  for (size_t at = code.find(begins); at != std::string::npos;) {
+    const size_t next = code.find(begins, at + 1), end_of_line = code.find('\n', at);
+    const std::string name = code.substr(at, end_of_line - at);
+    for (const auto& [kernel, loads] : compiled_to)
+      if (name.find("read_only_cu") != std::string::npos &&
+          name.find(mangled(kernel)) != std::string::npos) {
+        CAPTURE(name);
+        CHECK(loads_in(code.substr(at, next - at)) == loads);
+        ++seen[kernel];
+      }
+    at = next;
+  }
+  if (seen.empty()) return skip("cuobjdump is not here, or shows no machine code");
+  CHECK(seen.size() == compiled_to.size());
+}
+
+TEST_CASE("read_only: the texts' kernels are right at awkward sizes") {
+  if (skip_without_gpu()) return;
+  for (const size_t n : {1, 31, 1009, 65537}) {
+    const Memory m = memory_for(n);
+    for (const Benchmark& b : of_the_texts(m)) CHECK_NOTHROW(require_right(b));
+  }
+}
+
+TEST_CASE("read_only: each thread has the sum of its words") {
+  if (skip_without_gpu()) return;
+  for (const size_t n : {1, 2049, 100003}) {
+    check_sums<in_order>(n);
+    check_sums<scattered>(n);
+  }
+  const Memory m = memory_for(2049);
+  of_ours<scattered>(m)[0].work();
+  CHECK(equals(m.sums, SumOf<in_order>{2049}).find_error() != "");  // of another order
+}

@@ -8,10 +8,11 @@
 #pragma once
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
-#include "../framework/common/memory.hpp"
+#include "../common/memory.hpp"
 
 /// Owns a CUDA array (cudaMalloc3DArray), in the GPU's own order of texels. Moves, never copies.
 ///
