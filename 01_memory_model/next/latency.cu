@@ -400,7 +400,7 @@ void latency(Run& run) {
        "the wiki, no figure"},
       beats(),
       {times_as_long(shared, reg), times_as_long(local, shared), times_as_long(l1, shared)},
-      "shared / multiply-add, local / shared, L1 / shared");
+      "shared / multiply-add; local, L1 / shared");
   run.claim({"01.10a", "global memory is 100-150 times slower than shared, in latency",
              "100-150 times, Dr. Dobb's"},
             beats(100, 150), times_as_long(global, shared), "times the cycles of shared memory");
@@ -466,6 +466,7 @@ TEST_CASE("latency: a ring of more slots than linked() has threads closes after 
   if (skip_without_gpu()) return;
   constexpr size_t slots = 300007;
   const DeviceBuffer<char> memory(slots * slot_bytes);
+  CUDA_CHECK(cudaMemset(memory, 0, memory.bytes()));
   CHECK_NOTHROW(in_global(chase_l2, memory, memory.bytes(), 256));
   const std::vector<char> host = memory.to_host();
   size_t at = 0, met = 0;

@@ -158,7 +158,7 @@ Benchmark running(const std::string& name, Kernel kernel, int size, bool only_re
 }
 
 enum { constant_index, run_time_index, only_read, way_count };
-constexpr const char* ways[] = {"constant index", "run-time index", "run-time, only read"};
+constexpr const char* ways[] = {"constant index", "run-time index", "only read"};
 
 std::string name_of(const Arrays& arrays, int way) {
   return "int[" + std::to_string(arrays.size) + "], " + ways[way];

@@ -170,8 +170,7 @@ const char* type_of(const void* p) {
 void pointers(Run& run) {
   run.title("one pointer to six places, read by one load; 3 blocks of 64 threads");
   const auto sights = sights_of(3, 64);
-  Table table("ptr1 points to", {"tests say", "addresses", "words", "the first thread's address",
-                                 "load where the space is known"});
+  Table table("ptr1 points to", {"tests say", "addresses", "words", "address", "own load"});
   for (int i = 0; i < places; ++i) {
     const std::vector<Sight>& seen = sights[size_t(i)];
     table.row(storages[i].name,
@@ -179,7 +178,8 @@ void pointers(Run& run) {
                different(seen, &Sight::value), hex(seen[0].address), storages[i].own_load});
   }
   run.print(table);
-  run.note("addresses, words: how many different ones all threads have seen");
+  run.note("addresses, words: how many different ones all threads have seen; address: one of them");
+  run.note("own load: in PTX, where the compiler sees the space; here one generic load reads all");
   run.note(
       "one address names a word per block in shared memory, a word per thread in local memory");
 
