@@ -249,8 +249,6 @@ Interval times_as_long(const Interval& slow, const Interval& fast) {
   return {slow.value / fast.value, slow.low / fast.high, slow.high / fast.low};
 }
 
-// ---- tables and claims ----
-
 constexpr unsigned swept[] = {1, 2, 4, 8, 16, 32};  // different words per warp
 
 void different_words(Run& run, const Timings& timed) {
@@ -303,15 +301,15 @@ void hits_and_misses(Run& run) {
     table.row(name, {measured});
     return measured;
   };
-  const Interval hit =
-      row("constant, 1 KiB again", cycles(16, 64, constant));  // a word in each line
+  const Interval hit = row("constant, ring of 1 KiB", cycles(16, 64, constant));
   for (const unsigned kib : {2, 4, 32})
-    row("constant, " + std::to_string(kib) + " KiB again", cycles(16 * kib, 64, constant));
+    row("constant, ring of " + std::to_string(kib) + " KiB", cycles(16 * kib, 64, constant));
   const unsigned stride = 256, slots = 4 * ring_words / stride;  // a line of any cache for each
   const Interval miss = row("constant, first touch", cycles(slots, stride, constant, &filler));
   const Interval global = row("global, first touch", cycles(slots, stride, past_l1, &filler));
   const Interval read_only = row("read-only, first touch", cycles(slots, stride, ldg, &filler));
   run.print(table);
+  run.note("where the cycles of rings rise, they no longer fit the first of two constant caches");
   run.claim({"01.6b", "a constant read that misses is far slower than one that hits",
              "very slow against very fast, the lectures"},
             much_beats(), times_as_long(miss, hit), "times a hit's cycles");
