@@ -1,349 +1,380 @@
-// constant: what does a warp's read of __constant__ memory cost? The lectures say that it is one
-// request if all threads want the same word, and that different words are served one after another
-// [PR]; they count by half-warps of 16, as compute capability 1.x did. Two things to look at:
-//   - How the time follows the number of different words.
-//   - The same reads from global memory, where it does not.
+// constant: what does a warp's load from constant memory cost? The lectures say: one request if all
+// threads want the same word, and one for each different word; a hit is "very fast", a miss "very
+// slow"; a #define should stay one [PR: constant memory]. The wiki reads a formula's coefficients
+// from there, but not words that each thread reads for itself, and only once [LC 1].
 //
-//   cmake -S 01_memory_model -B build/constant -DEXPERIMENTS=constant
-//   cmake --build build/constant && build/constant/01_memory_model
+// Look at how the time follows the number of different words, and at global memory, where it does
+// not. Then look at coefficients: their addresses are known to the compiler.
 //
-//   1  read_by_lane    a warp wants 1, 2, 4 ... 32 different words
-//   2  read_by_block   the text's good example: all threads of a block want one word
-//   3  read_by_thread  the text's bad example: neighbours want different words, 16 in all
-//   4  read_global     1 from global memory through L1
-// constant_miss.cu: hits and misses; constant_literal.cu: a literal made a constant;
-// constant_coefficient.cu: uniform reads against plain loads.
-#include "constant.hpp"
+//   build/release/01_memory_model/01_memory_model constant
+//
+//   1  by_block::constant_test, by_thread::constant_test: the lectures' good and bad examples
+//   2  read_words: a warp wants 1, 2, 4 ... 32 different words, again and again or once
+//   3  walk: one thread, load after load, with hits and with misses
+//   4  add_coefficients: all threads want the same words
+//   5  mix_literals, mix_constants: #define against __constant__
+#include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 
-using namespace samples;
+#include "../common/run.hpp"
+#include "../common/sectors.hpp"
+#include "chase.cuh"
 
 namespace {
 
-constexpr unsigned words = 32;       // among which the lanes of a warp choose at one load
-constexpr unsigned loads = 8;        // per turn, each from 32 words of its own: 1 KiB, which any
-                                     // constant cache holds
-constexpr unsigned text_words = 16;  // of the text's my_const
+constexpr unsigned TPB = 256;  // threads per block
 
-__constant__ unsigned table[loads * words];
+// ---- 1: the lectures' kernels. Thread t leaves the sum of what it read in sums[t] ----
 
-// ---- kernels: thread t leaves the sum of what it read in sums[t]. All lanes move on by one word
-// after each turn, so that no load can leave the loop, and as many words stay different ----
+__constant__ int my_const[16];
 
-// [read_by_lane]
-// Lane i wants word i % distinct: a warp's load asks for `distinct` different words.
-__global__ void read_by_lane(unsigned* sums, unsigned distinct, unsigned turns) {
+namespace by_block {
+// The index follows from the block: all lanes of a warp want one word. Then all go on to the next:
+// the same word again the compiler would not load.
+__global__ void constant_test(unsigned* sums, unsigned turns) {
+  unsigned i = blockIdx.x;
+  unsigned sum = 0;
+#pragma unroll 8
+  for (unsigned turn = 0; turn < turns; ++turn, ++i) {
+    int value = my_const[i % 16];
+    sum += value;
+  }
+  sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+}  // namespace by_block
+
+namespace by_thread {
+// The index follows from the thread: the lanes of a warp want all 16 words.
+__global__ void constant_test(unsigned* sums, unsigned turns) {
+  unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  unsigned sum = 0;
+#pragma unroll 8
+  for (unsigned turn = 0; turn < turns; ++turn, ++i) {
+    int value = my_const[i % 16];
+    sum += value;
+  }
+  sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+}  // namespace by_thread
+
+// ---- 2, 3, 4: `at` reads constant memory, or global memory ----
+
+constexpr unsigned words = 32;  // among which the lanes of a warp choose at one load
+constexpr unsigned loads = 8;   // per turn, each from 32 words of its own: 1 KiB in all
+__constant__ unsigned table[loads][words];
+
+// Lane i wants word i % distinct. After each turn all lanes go on to the next word: as many words
+// stay different.
+template <class At>
+__global__ void read_words(unsigned* sums, unsigned distinct, unsigned turns, At at) {
   unsigned word = threadIdx.x % 32 % distinct;
   unsigned sum = 0;
 #pragma unroll 1
   for (unsigned turn = 0; turn < turns; ++turn) {
 #pragma unroll
-    for (unsigned load = 0; load < loads; ++load) sum += table[load * words + word];
-    word = (word + 1) % words;
-  }
-  sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
-}
-// [/read_by_lane]
-
-// The text's good example: the index follows from the block, so that a warp asks for one word.
-__global__ void read_by_block(unsigned* sums, unsigned turns) {
-  unsigned word = blockIdx.x % text_words;
-  unsigned sum = 0;
-#pragma unroll 1
-  for (unsigned turn = 0; turn < turns; ++turn) {
-#pragma unroll
-    for (unsigned load = 0; load < loads; ++load) sum += table[load * words + word];
+    for (unsigned load = 0; load < loads; ++load) sum += at(load, word);
     word = (word + 1) % words;
   }
   sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-// The text's bad example: it follows from the thread, and a warp asks for 16 different words.
-__global__ void read_by_thread(unsigned* sums, unsigned turns) {
-  unsigned word = (blockIdx.x * blockDim.x + threadIdx.x) % text_words;
-  unsigned sum = 0;
-#pragma unroll 1
-  for (unsigned turn = 0; turn < turns; ++turn) {
-#pragma unroll
-    for (unsigned load = 0; load < loads; ++load) sum += table[load * words + word];
-    word = (word + 1) % words;
-  }
-  sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+constexpr unsigned ring_words = 8192;  // 32 KiB; all constants of a file together have 64 KiB
+__constant__ unsigned ring[ring_words];
+
+// The word at an offset in bytes: an index would cost each step a multiplication.
+__device__ const unsigned* word(const void* words, unsigned offset) {
+  return reinterpret_cast<const unsigned*>(static_cast<const char*>(words) + offset);
 }
 
-// Kernel 1 from global memory: a load's words lie in one line of 128 bytes, which L1 delivers at
-// once.
-__global__ void read_global(unsigned* sums, const unsigned* in, unsigned distinct, unsigned turns) {
-  unsigned word = threadIdx.x % 32 % distinct;
-  unsigned sum = 0;
+// Each word is the offset of the next, so that no loads overlap. The second pass is timed: its code
+// has been fetched. threadIdx.x is 0, but the compiler does not know that all lanes read one word.
+template <class At>
+__global__ void walk(Answer* answer, unsigned first, unsigned untimed, unsigned timed, At at) {
+  unsigned offset = first + threadIdx.x;
+  unsigned steps = untimed;
+  long long start = 0;
+#pragma unroll 1
+  for (int pass = 0; pass < 2; ++pass) {
+    start = clock64();
+#pragma unroll 1
+    for (unsigned step = 0; step < steps; ++step) offset = at(offset);
+    asm volatile("" : "+r"(offset));  // the clock is read after the last step
+    steps = timed;
+  }
+  *answer = {clock64() - start, offset};
+}
+
+__constant__ float coefficient[16];
+
+// Sums of floats may not be reordered: every coefficient is needed in each turn. Nobody writes
+// constants while a kernel runs: the compiler may read them before the loop.
+template <class At>
+__global__ void add_coefficients(unsigned* sums, unsigned turns, At at) {
+  const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
+  float sum = float(tid);
 #pragma unroll 1
   for (unsigned turn = 0; turn < turns; ++turn) {
+    __syncwarp();  // another lane could have stored: words of global memory are loaded again
 #pragma unroll
-    for (unsigned load = 0; load < loads; ++load) sum += in[load * words + word];
-    word = (word + 1) % words;
+    for (unsigned c = 0; c < 16; ++c) sum += at(c);
   }
-  sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+  sums[tid] = unsigned(sum);
+}
+
+// ---- 5: the same arithmetic. The shift keeps the compiler from folding rounds into one ----
+
+#define MY_CONST 1234u  // the lectures' name and value
+__constant__ unsigned constants[2];
+
+__global__ void mix_literals(unsigned* out, unsigned rounds) {
+  const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
+  unsigned x = threadIdx.x;
+  for (unsigned round = 0; round < rounds; ++round) x = (x ^ x >> 15) * 2654435769u + MY_CONST;
+  out[tid] = x + tid;
+}
+__global__ void mix_constants(unsigned* out, unsigned rounds) {
+  const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
+  unsigned x = threadIdx.x;
+  for (unsigned round = 0; round < rounds; ++round) x = (x ^ x >> 15) * constants[1] + constants[0];
+  out[tid] = x + tid;
 }
 
 // ---- what is right ----
 
-/// Word i of the table.
-unsigned value_at(unsigned i) { return (i + 1) * 2654435769u; }
+/// Word i of my_const, and of the table. It is positive as an int, too.
+__host__ __device__ unsigned value_at(size_t i) { return hash(i) >> 1; }
 
-std::vector<unsigned> table_content() {
-  std::vector<unsigned> content;
-  for (unsigned i = 0; i < loads * words; ++i) content.push_back(value_at(i));
-  return content;
-}
-
-/// What a thread finds that begins at `first`.
-unsigned sum_from(unsigned first, unsigned turns) {
+/// What a thread finds that begins at word `first` of `n`, and loads from each of `pieces` of them.
+__host__ __device__ unsigned sum_from(size_t first, unsigned turns, unsigned n = words,
+                                      unsigned pieces = loads) {
   unsigned sum = 0;
   for (unsigned turn = 0; turn < turns; ++turn)
-    for (unsigned i = (first + turn) % words; i < loads * words; i += words) sum += value_at(i);
+    for (size_t i = (first + turn) % n; i < n * pieces; i += n) sum += value_at(i);
   return sum;
 }
 
-// ---- the ways ----
-
-struct Grid {
-  unsigned blocks, threads;
-  unsigned all() const { return blocks * threads; }
-};
-
-struct Launch {
-  Grid grid;
-  unsigned distinct, turns;
-};
-
-struct Way {
-  std::string_view key;
-  const char* words;
-  bool in_constant;
-  void (*launch)(const Launch&, unsigned* sums, const unsigned* in);
-  unsigned (*first)(const Launch&, unsigned block, unsigned thread);  ///< the word, by the text
-};
-
-unsigned first_of_lane(const Launch& l, unsigned, unsigned thread) {
-  return thread % 32 % l.distinct;
+__host__ __device__ unsigned mixed(unsigned x, unsigned rounds) {
+  for (; rounds != 0; --rounds) x = (x ^ x >> 15) * 2654435769u + 1234;
+  return x;
 }
 
-const Way ways[] = {
-    {name_of<read_by_lane>(), "constant", true,
-     [](const Launch& l, unsigned* sums, const unsigned*) {
-       read_by_lane<<<l.grid.blocks, l.grid.threads>>>(sums, l.distinct, l.turns);
-     },
-     first_of_lane},
-    {name_of<read_by_block>(), "constant, the text's index by block", true,
-     [](const Launch& l, unsigned* sums, const unsigned*) {
-       read_by_block<<<l.grid.blocks, l.grid.threads>>>(sums, l.turns);
-     },
-     [](const Launch&, unsigned block, unsigned) { return block % 16; }},
-    {name_of<read_by_thread>(), "constant, the text's index by thread", true,
-     [](const Launch& l, unsigned* sums, const unsigned*) {
-       read_by_thread<<<l.grid.blocks, l.grid.threads>>>(sums, l.turns);
-     },
-     [](const Launch& l, unsigned block, unsigned thread) {
-       return (block * l.grid.threads + thread) % 16;
-     }},
-    {name_of<read_global>(), "global", false,
-     [](const Launch& l, unsigned* sums, const unsigned* in) {
-       read_global<<<l.grid.blocks, l.grid.threads>>>(sums, in, l.distinct, l.turns);
-     },
-     first_of_lane},
-};
-constexpr double swept[] = {1, 2, 4, 8, 16, 32};
+// ---- the work ----
 
-/// The rows: `at` is how many different words a warp wants, where the way does not say it itself.
-std::vector<Ref> all_rows() {
-  std::vector<Ref> rows;
-  for (const double distinct : swept) rows.push_back({name_of<read_by_lane>(), distinct});
-  rows.push_back(name_of<read_by_block>());
-  rows.push_back(name_of<read_by_thread>());
-  for (const double distinct : swept) rows.push_back({name_of<read_global>(), distinct});
-  return rows;
-}
-unsigned distinct_of(const Ref& ref) { return std::isnan(ref.at) ? 1 : unsigned(ref.at); }
-
-/// What the threads of a grid leave, in constant and in global memory.
+/// What the threads of so many blocks leave, and what the constants hold, in global memory.
 struct Reads {
-  Grid grid;
-  constants::Found<unsigned> sums;
-  DeviceBuffer<unsigned> in{table_content()};
-
-  explicit Reads(Grid grid) : grid(grid), sums(grid.all()) {
-    if (device_memory::Pretence::stands()) return;
-    const std::vector<unsigned> content = table_content();
-    CUDA_CHECK(cudaMemcpyToSymbol(table, content.data(), content.size() * sizeof(unsigned)));
-  }
-  size_t wrong(const Way& way, const Launch& l) {
-    std::vector<unsigned> by_first, right;
-    for (unsigned first = 0; first < words; ++first) by_first.push_back(sum_from(first, l.turns));
-    for (unsigned t = 0; t < grid.all(); ++t)
-      right.push_back(by_first[way.first(l, t / grid.threads, t % grid.threads)]);
-    return sums.wrong(right);
-  }
+  unsigned blocks, turns;
+  DeviceBuffer<unsigned> words;
+  DeviceBuffer<float> coefficients;
+  GuardedBuffer<unsigned> sums{size_t(blocks) * TPB};
 };
 
-Task task_of(const Ref& ref, const Shared<Reads>& reads, unsigned turns) {
-  const Way& way = *with_key(ways, ref);
-  const Launch l{reads->grid, distinct_of(ref), turns};
-  return {text(ref),
-          [reads, &way, l] { way.launch(l, reads->sums.out.data(), reads->in.data()); },
-          {[reads] { reads->sums.out.poison(); }, [reads, &way, l] { return reads->wrong(way, l); },
-           ""}};
+Reads reads(unsigned blocks, unsigned turns) {
+  std::vector<int> mine;
+  std::vector<float> whole;  // numbers: their sums below 2^24 are exact
+  for (int k = 0; k < 16; ++k) mine.push_back(int(value_at(k)));
+  for (int k = 0; k < 16; ++k) whole.push_back(float(3 * k + 1));  // 1, 4 ... 46: 376 together
+  const unsigned numbers[] = {MY_CONST, 2654435769u};
+  auto hashes = filled<unsigned>(loads * words, [] __device__(size_t i) { return value_at(i); });
+  CUDA_CHECK(cudaMemcpyToSymbol(my_const, mine.data(), sizeof my_const));
+  CUDA_CHECK(cudaMemcpyToSymbol(table, hashes.to_host().data(), sizeof table));
+  CUDA_CHECK(cudaMemcpyToSymbol(coefficient, whole.data(), sizeof coefficient));
+  CUDA_CHECK(cudaMemcpyToSymbol(constants, numbers, sizeof numbers));
+  return {blocks, turns, std::move(hashes), DeviceBuffer<float>(whole)};
 }
 
-// ---- prediction ----
-
-/// Requests for a load of a warp: one for each different word of constant memory; one in all where
-/// the words lie in one line.
-unsigned requests(const Ref& ref) {
-  const Way& way = *with_key(ways, ref);
-  if (!way.in_constant) return 1;
-  const Launch l{{1, 32}, distinct_of(ref), 1};
-  bool wanted[words] = {};
-  for (unsigned lane = 0; lane < 32; ++lane) wanted[way.first(l, 0, lane)] = true;
-  return unsigned(std::count(wanted, wanted + words, true));
+/// "constant, 16" and "global, 16". The words of a load lie in one line, which L1 delivers at once.
+std::vector<Benchmark> word_reads(const Reads& r, unsigned n) {
+  const unsigned turns = r.turns, *in = r.words;
+  const auto in_const = [] __device__(unsigned k, unsigned i) { return table[k][i]; };
+  const auto in_global = [in] __device__(unsigned k, unsigned i) { return in[k * words + i]; };
+  const auto constant = [=, &r] { read_words<<<r.blocks, TPB>>>(r.sums, n, turns, in_const); };
+  const auto global = [=, &r] { read_words<<<r.blocks, TPB>>>(r.sums, n, turns, in_global); };
+  const auto sum = [n, turns] __device__(size_t t) { return sum_from(t % 32 % n, turns); };
+  return {{"constant, " + std::to_string(n), constant, equals(r.sums, sum)},
+          {"global, " + std::to_string(n), global, equals(r.sums, sum)}};
 }
 
-/// Transactions for one word that all 16 threads of a half-warp load from global memory. On compute
-/// capability 1.0 and 1.1, which the text's count fits, each thread had its own.
-constexpr unsigned global_transactions_then = 16, global_transactions_today = 1;
+/// All of 1, 4 and 5.
+std::vector<Benchmark> other_work(const Reads& r) {
+  const unsigned turns = r.turns, tests = loads * turns;  // as many loads as in 2
+  const auto by_b = [=, &r] { by_block::constant_test<<<r.blocks, TPB>>>(r.sums, tests); };
+  const auto by_t = [=, &r] { by_thread::constant_test<<<r.blocks, TPB>>>(r.sums, tests); };
+  const auto of_block = [tests] __device__(size_t t) { return sum_from(t / TPB, tests, 16, 1); };
+  const auto of_thread = [tests] __device__(size_t t) { return sum_from(t, tests, 16, 1); };
 
-/// Lines of constant memory in which the text's 16 words lie: whatever thread of a block asks
-/// first, the others find them there.
-constexpr unsigned lines_of_text = (4 * text_words + 63) / 64;
+  const float* in = r.coefficients;
+  const auto in_const = [] __device__(unsigned c) { return coefficient[c]; };
+  const auto in_global = [in] __device__(unsigned c) { return in[c]; };
+  const auto constant = [=, &r] { add_coefficients<<<r.blocks, TPB>>>(r.sums, turns, in_const); };
+  const auto global = [=, &r] { add_coefficients<<<r.blocks, TPB>>>(r.sums, turns, in_global); };
+  const auto sum = [turns] __device__(size_t t) { return unsigned(t) + turns * 376; };
 
-// ---- the experiment ----
-
-/// One word: each request of that memory takes as long. (A row of its own for each memory.)
-Ref one_word(const Ref& ref) {
-  const bool in_constant = with_key(ways, ref)->in_constant;
-  return {in_constant ? name_of<read_by_lane>() : name_of<read_global>(), 1};
+  const auto define = [=, &r] { mix_literals<<<r.blocks, TPB>>>(r.sums, tests); };
+  const auto variable = [=, &r] { mix_constants<<<r.blocks, TPB>>>(r.sums, tests); };
+  const auto mix = [tests] __device__(size_t t) { return mixed(t % TPB, tests) + unsigned(t); };
+  return {{"by block", by_b, equals(r.sums, of_block)},
+          {"by thread", by_t, equals(r.sums, of_thread)},
+          {"16 coefficients, constant", constant, equals(r.sums, sum)},
+          {"16 coefficients, global", global, equals(r.sums, sum)},
+          {"two numbers, #define", define, equals(r.sums, mix)},
+          {"two numbers, __constant__", variable, equals(r.sums, mix)}};
 }
 
-void measure_words(const Run& run) {
-  const auto to_one_word = [&run](const Row& row, const Statistics& ms) {
-    const double one = (*run.results)(one_word(row.ref)).time.ms.median;
-    return factor_text(ms.median / one);
+/// A ring of words, `stride` bytes apart: each holds the offset of the next.
+std::vector<unsigned> ring_content(unsigned slots, unsigned stride) {
+  std::vector<unsigned> content(ring_words, 4);  // what lies between leads astray
+  for (unsigned k = 0; k < slots; ++k)
+    content[stride * slot_at(k, slots) / 4] = stride * slot_at(k + 1, slots);
+  return content;
+}
+
+/// Cycles of a load that goes round and round; or, if there is a `filler` of twice the L2, of one
+/// whose line no cache has: writing the ring empties the constant caches.
+template <class At>
+Interval cycles(unsigned slots, unsigned stride, At at, DeviceBuffer<char>* filler = nullptr) {
+  const unsigned untimed = filler ? 4 : 2 * slots;  // 4 fetch the code, and the page's translation
+  const unsigned timed = filler ? slots - untimed : std::max(512u, slots);
+  const auto launch = [&](Answer* answer) {
+    CUDA_CHECK(cudaMemcpyToSymbol(ring, ring_content(slots, stride).data(), sizeof ring));
+    if (filler) CUDA_CHECK(cudaMemset(*filler, 0x5a, filler->bytes()));
+    walk<<<1, 1>>>(answer, stride * slot_at(0, slots), untimed, timed, at);
   };
-  Sheet sheet(run, "memory, different words per warp",
-              {number(predicted("requests", "requests", "requests", 0),
-                      [](const Row& row) { return double(requests(row.ref)); }),
-               milliseconds(4),
-               spread(),
-               {shown("to one word"), {}, {}, to_one_word}},
-              "different words per warp");
-  for (const Ref& ref : all_rows()) {
-    const Way& way = *with_key(ways, ref);
-    const std::string at = at_text(ref);
-    sheet.add({.ref = ref,
-               .words = way.words + (at.empty() ? at : ", " + at),
-               .calibrates = same(ref, one_word(ref))});
-  }
-  const unsigned turns = run.quick ? 64 : 256;
-  SharedByTasks reads([&run] {
-    // four blocks of 256 threads on each multiprocessor: enough warps for one always to be due
-    return Reads({unsigned(run.device->prop.multiProcessorCount) * 4, 256});
-  });
-  sheet.measure(Timing::in_turn, [&](const Row& row) { return task_of(row.ref, reads(), turns); });
-  sheet.predict([&](const Row& row) { return requests(row.ref) * sheet.ms(one_word(row.ref)); });
-  sheet.print({"predicted: requests times one word's time, from each memory"});
+  return cycles_per_load("walk", launch, timed, stride * slot_at(untimed + timed, slots));
 }
 
-void run_constant(const Run& run) {
-  run.report.begin("constant", "constant memory: " + std::to_string(loads * words) + " words, " +
-                                   bytes_text(4.0 * loads * words) + "; walks; literals");
-  measure_words(run);
-  constants::run_misses(run);
-  constants::run_literals(run);
-  constants::run_coefficients(run);
-  run.report.note(
-      "a file holds 64 KiB of constants; of a byte more nvcc says "
-      "\"File uses too much global constant data\"");
+/// How many times as long, as wide as the two intervals leave it.
+Interval times_as_long(const Interval& slow, const Interval& fast) {
+  return {slow.value / fast.value, slow.low / fast.high, slow.high / fast.low};
 }
 
-// ---- claims ----
+constexpr unsigned swept[] = {1, 2, 4, 8, 16, 32};  // different words per warp
 
-std::vector<Claim> claims(const Run&) {
-  const auto constant = [](double distinct) { return Ref(name_of<read_by_lane>(), distinct); };
-  Claim serialised{
-      .part = {"01.6a", "a uniform constant read is one request, different words serialise",
-               "each access will be serialised", "lectures"},
-      .rule = about(1)};
-  for (const double distinct : swept)
+void different_words(Run& run, const Timings& timed) {
+  Table table("different words per warp", {"requests", "predicted ms", "ms", "ms, global memory"});
+  std::vector<Interval> per_word;
+  for (const unsigned distinct : swept) {
+    const std::string n = std::to_string(distinct);
+    const Times &times = timed["constant, " + n], &one = timed["constant, 1"];
+    const Interval longer = ratio(times, one);
     if (distinct > 1)
-      serialised.pairs.push_back(
-          {.slow = constant(distinct), .fast = constant(1), .works = 1 / distinct, .per = "word"});
-  const std::vector<Claim> misses = constants::claims_of_misses();  // 01.6b, 01.6c, 01.11d
-  std::vector<Claim> all{serialised, misses[0], misses[1]};
-  all.push_back(
-      {.part = {"01.6d", "uniform constant reads make 1/16 of the traffic of global loads", "1/16",
-                "lectures"},
-       .fact = global_transactions_today >= global_transactions_then ? Fact::so : Fact::not_so,
-       .here = "a uniform load is one request of one sector from global memory too, "
-               "computed"});
-  all.push_back(constants::claim_of_literals());
-  // neither index is known to the compiler, so that neither read can leave the loop
-  all.push_back(
-      {.part = {"01.11a", "a uniform read of a constant costs no more than a load that hits L1", "",
-                "wiki"},
-       .rule = gains_nothing(),
-       .pairs = {{.slow = constant(1), .fast = {name_of<read_global>(), 1}},
-                 {.slow = "indexed_constant", .fast = "indexed_global"}},
-       .found = {{.slow = "fixed_global", .fast = "fixed_constant"},
-                 {.slow = "kept_global", .fast = "fixed_constant"}}});
-  all.push_back({.part = {"01.11b",
-                          "my_const[blockIdx.x % 16] is the best possible use, an index by thread "
-                          "a bad one",
-                          "16 requests against one", "lectures"},
-                 .rule = beats(16),
-                 .pairs = {{.slow = name_of<read_by_thread>(), .fast = name_of<read_by_block>()}}});
-  all.push_back({.part = {"01.11c",
-                          "by thread, the block's other threads will likely miss the cache",
-                          "likely cache misses",
-                          "lectures",
-                          {},
-                          true},
-                 .fact = lines_of_text > 1 ? Fact::so : Fact::not_so,
-                 .here = "16 words are 64 bytes: whoever comes first brings them all, computed"});
-  all.push_back(misses[2]);
-  return all;
-}
-
-// ---- what it declares ----
-
-Needs needs(const Run& run) {
-  return {.allocated = double(run.device->l2_bytes()) * 2 + (1 << 20) * 16.0};
-}
-
-std::vector<Checked> tasks(size_t n) {
-  const Shared reads(Reads({unsigned(n % 1009 + 1), unsigned(n % 256 + 1)}));
-  std::vector<Ref> rows = all_rows();
-  for (const double distinct : {3, 31}) {
-    rows.push_back({name_of<read_by_lane>(), distinct});
-    rows.push_back({name_of<read_global>(), distinct});
+      per_word.push_back({longer.value / distinct, longer.low / distinct, longer.high / distinct});
+    table.row(n, {distinct, distinct > 1 ? Cell(distinct * one.median()) : Cell(""), times.median(),
+                  timed["global, " + n].median()});
   }
-  std::vector<Checked> all;
-  for (const Ref& ref : rows)
-    all.push_back({.task = task_of(ref, reads, 37),
-                   .elements = reads->grid.all(),
-                   .change_one = [reads] { reads->sums.out.change(0); }});
-  constants::add_tasks_of_misses(all);
-  constants::add_tasks_of_literals(all, n);
-  constants::add_tasks_of_coefficients(all, n);
-  return all;
+  const auto word_of = [](size_t lane) { return lane % 16; };
+  const size_t by_thread = pieces(sizeof(int), sizeof(int), word_of);
+  const double best = timed["by block"].median(), worst = timed["by thread"].median();
+  table.row("my_const by block", {1, "", best, ""});
+  table.row("my_const by thread", {by_thread, double(by_thread) * best, worst, ""});
+  run.print(table);
+  run.note("predicted: requests, times the time of one");
+  const Interval to_l1 = ratio(timed["constant, 1"], timed["global, 1"]);
+  run.note("one word by an index, over the same from L1: " + factor_text(to_l1));
+
+  run.claim_each({"01.6a", "a uniform constant read is one request, different words serialise",
+                  "each access will be serialised, the lectures"},
+                 about(1), per_word, "times the time of one word / words");
+  run.claim_fact({"01.6d", "uniform constant reads make 1/16 of the traffic of global loads",
+                  "1/16, the lectures, half-warps", Era::g80},
+                 sectors(sizeof(int), [](size_t) { return 0; }) >= 16,
+                 "a uniform load from global memory is one sector, too, computed");
+  run.claim({"01.11b", "my_const[blockIdx.x % 16] is the best use, an index by thread the worst",
+             "16 requests against 1, the lectures"},
+            beats(16), timed, "by thread", "by block");
+  run.claim_fact({"01.11c", "by thread, the block's other threads will likely miss the cache",
+                  "likely cache misses, the lectures"},
+                 pieces(64, sizeof(int), word_of) > 1,
+                 "16 words are 64 bytes: one miss brings all of them, computed");
+}
+
+void hits_and_misses(Run& run) {
+  void* address = nullptr;  // constant memory is a part of global memory
+  CUDA_CHECK(cudaGetSymbolAddress(&address, ring));
+  const auto constant = [] __device__(unsigned at) { return *word(ring, at); };
+  const auto past_l1 = [address] __device__(unsigned at) { return __ldcg(word(address, at)); };
+  const auto ldg = [address] __device__(unsigned at) { return __ldg(word(address, at)); };
+  DeviceBuffer<char> filler(2 * size_t(run.gpu.l2CacheSize));
+  Table table("one thread, each load waits for the one before", {"cycles"});
+  const auto row = [&table](const std::string& name, const Interval& measured) {
+    table.row(name, {measured});
+    return measured;
+  };
+  const Interval hit = row("constant, ring of 1 KiB", cycles(16, 64, constant));
+  for (const unsigned kib : {2, 4, 32})
+    row("constant, ring of " + std::to_string(kib) + " KiB", cycles(16 * kib, 64, constant));
+  const unsigned stride = 256, slots = 4 * ring_words / stride;  // a line of any cache for each
+  const Interval miss = row("constant, first touch", cycles(slots, stride, constant, &filler));
+  const Interval global = row("global, first touch", cycles(slots, stride, past_l1, &filler));
+  const Interval read_only = row("read-only, first touch", cycles(slots, stride, ldg, &filler));
+  run.print(table);
+  run.note("where the cycles of rings rise, they no longer fit the first of two constant caches");
+  run.claim({"01.6b", "a constant read that misses is far slower than one that hits",
+             "very slow against very fast, the lectures"},
+            much_beats(), times_as_long(miss, hit), "times a hit's cycles");
+  run.claim({"01.6c", "a read-only load that misses costs what a global one does",
+             "same as global if not cached, the lectures"},
+            as_much(), times_as_long(read_only, global), "times the cycles of a global load");
 }
 
 }  // namespace
 
-extern const Experiment constant_experiment{
-    .name = "constant",
-    .about = "broadcast and serialised constant reads, hits and misses",
-    .run = run_constant,
-    .claims = claims,
-    .needs = needs,
-    .tasks = tasks,
-};
+void constant(Run& run) {
+  run.title("constant memory: a warp's loads, hits and misses, coefficients, literals");
+  const Reads r = reads(4 * unsigned(run.gpu.multiProcessorCount), run.quick ? 64 : 256);
+  std::vector<Benchmark> benchmarks = other_work(r);
+  for (const unsigned distinct : swept)
+    for (const Benchmark& benchmark : word_reads(r, distinct)) benchmarks.push_back(benchmark);
+  const Timings timed = run.timer.interleaved(benchmarks);
+  different_words(run, timed);
+  hits_and_misses(run);
+
+  const Reads once = reads(1 << 14, 1);
+  const Timings own = run.timer.interleaved(word_reads(once, 32));
+  Table table("other uses", {"ms"});
+  for (const char* name : {"16 coefficients, constant", "16 coefficients, global",
+                           "two numbers, #define", "two numbers, __constant__"})
+    table.row(name, {timed[name].median()});
+  table.row("8 words of each thread's own, once, constant", {own["constant, 32"].median()});
+  table.row("8 words of each thread's own, once, global", {own["global, 32"].median()});
+  run.print(table);
+  run.note("coefficients: the compiler reads constants before the loop, and global memory in it");
+  run.claim({"01.11a", "a formula's coefficients are best read from constant memory", "the wiki"},
+            beats(), timed, "16 coefficients, global", "16 coefficients, constant");
+  run.claim({"01.7", "replacing a #define by __constant__ gains nothing", "the lectures"},
+            no_gain(), timed, "two numbers, #define", "two numbers, __constant__");
+  run.claim({"01.11d", "do not use it if each thread reads a different address, and only once",
+             "the wiki"},
+            beats(), own, "constant, 32", "global, 32");
+}
+
+TEST_CASE("constant: sums, by hand") {
+  CHECK(sum_from(15, 2, 16, 1) == value_at(15) + value_at(0));  // the last word, and the first
+  CHECK(sum_from(31, 2, 32, 2) == value_at(31) + value_at(63) + value_at(0) + value_at(32));
+  CHECK(mixed(1, 1) == 2654435769u + 1234);
+}
+
+TEST_CASE("constant: a ring leads from word to word, once to each, and back") {
+  for (const unsigned slots : {1, 3, 97, 128}) {
+    const std::vector<unsigned> content = ring_content(slots, 256);
+    std::set<unsigned> seen;
+    unsigned at = 256 * slot_at(0, slots);
+    for (; seen.insert(at).second; at = content.at(at / 4)) CHECK(at < 256 * slots);
+    CHECK(at == 256 * slot_at(0, slots));
+    CHECK(seen.size() == slots);
+  }
+}
+
+TEST_CASE("constant: every thread finds what it should, and writes nothing behind") {
+  if (skip_without_gpu()) return;
+  for (const unsigned blocks : {1u, 17u, 1009u})
+    for (const unsigned turns : {1u, 37u}) {
+      const Reads r = reads(blocks, turns);
+      for (const Benchmark& work : other_work(r)) CHECK_NOTHROW(require_right(work));
+      for (const unsigned distinct : {1, 3, 31, 32})
+        for (const Benchmark& work : word_reads(r, distinct)) CHECK_NOTHROW(require_right(work));
+    }
+  const auto constant = [] __device__(unsigned at) { return *word(ring, at); };
+  for (const unsigned slots : {1, 3, 97}) CHECK(cycles(slots, 64, constant).value > 0);
+}

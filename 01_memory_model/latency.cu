@@ -1,34 +1,30 @@
 // latency: how long does a load take to answer? The lectures put registers, shared memory, L1 and
-// hits in the constant and read-only caches at about a cycle, global memory at 200-800 [PR]. The
-// wiki has an order [LC]. Dr. Dobb's has global memory 100-150 times slower than shared memory
-// [DD]. Here one thread follows a ring: the answer of each load is the address of the next.
-// Two things to look at:
-//   - What such a thread waits, beside "about a cycle".
-//   - The footprints at which the curve rises: the ring no longer fits L1, then the L2.
+// hits in the constant and read-only caches at about a cycle, global memory at 200-800 [PR: memory
+// latencies]. The study has 200-300 [BW]. The wiki has an order: registers, shared, then local and
+// global memory [LC 1]. Dr. Dobb's has global memory 100-150 times slower than shared memory [DD].
 //
-//   cmake -S 01_memory_model -B build/latency -DEXPERIMENTS=latency
-//   cmake --build build/latency && build/latency/01_memory_model
+// One thread follows a ring: the answer of each load is the address of the next. Look at what it
+// waits, beside "about a cycle". Then look where the curve rises: the ring no longer fits L1, then
+// the L2. Last, look at the rates of the whole GPU: they differ by less than the latencies.
 //
-// latency_halves.cu: near and far in the L2; latency_bandwidth.cu: what the whole GPU reads;
-// latency_warps.cu: what many warps make of the latency of registers.
-#include "latency.hpp"
+//   build/release/01_memory_model/01_memory_model latency
+//
+//   1  chase_register, chase_shared, chase_local, chase_constant, chase_texture: small rings
+//   2  chase_l1, chase_read_only, chase_l2: rings of any size in global memory
+//   3  read_shared, read_global: all multiprocessors read
+#include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cmath>
 
+#include "../common/run.hpp"
 #include "chase.cuh"
 
-using namespace samples;
-
 namespace {
-
-using chase::Answer, chase::slot_at, chase::slot_bytes;
 
 // ---- kernels: one thread goes round, and times its loads ----
 
 constexpr unsigned untimed = 2048;  // steps before those that are timed: once round a small ring
 
-// [walk]
 // Goes `untimed`, then `timed` steps. Each step needs the answer of the step before, so that no two
 // loads overlap. Each clock is read while the load before it is still in flight: exactly `timed`
 // answers lie between the two. The loop's branch hides behind `unroll` steps.
@@ -36,10 +32,8 @@ template <unsigned unroll = 32, class Address, class Step>
 __device__ void walk(Answer* answer, Address at, Address first, unsigned timed, Step step) {
   unsigned steps = untimed;
   long long start = 0;
-  unsigned long long start_ns = 0;
 #pragma unroll 1
   for (int pass = 0; pass < 2; ++pass) {  // the second pass is timed
-    start_ns = timer_ns();
     start = clock64();
 #pragma unroll 1
     for (unsigned i = 0; i < steps; i += unroll)
@@ -47,10 +41,8 @@ __device__ void walk(Answer* answer, Address at, Address first, unsigned timed, 
       for (unsigned u = 0; u < unroll; ++u) step(at);
     steps = timed;
   }
-  const long long cycles = clock64() - start;
-  *answer = {cycles, at - first, timer_ns() - start_ns};
+  *answer = {clock64() - start, at - first};
 }
-// [/walk]
 
 // No memory: each multiply-add needs the register that the one before wrote. threadIdx.x, here and
 // below, is 0, but not to the compiler: what it knows to be the same in all lanes it would move to
@@ -61,7 +53,6 @@ __global__ void chase_register(Answer* answer, unsigned factor, unsigned addend,
   });
 }
 
-// [chase_shared]
 // The ring holds addresses in shared memory, as the load takes them.
 __global__ void chase_shared(Answer* answer, const unsigned* next, unsigned slots, unsigned timed) {
   extern __shared__ unsigned ring[];
@@ -71,13 +62,13 @@ __global__ void chase_shared(Answer* answer, const unsigned* next, unsigned slot
     asm volatile("ld.shared.u32 %0, [%0];" : "+r"(address)::"memory");
   });
 }
-// [/chase_shared]
 
-constexpr unsigned local_words = 256;  // 128 bytes apart, other lanes' words between: 32 KiB of L1
+constexpr unsigned few = 256;  // words: 1 KiB, which the constant cache holds
 
-// The thread's own array, which lies in local memory and is cached in L1.
+// The thread's own array, which lies in local memory and is cached in L1. Its words are 128 bytes
+// apart, since other lanes' words lie between: 32 KiB.
 __global__ void chase_local(Answer* answer, const unsigned* next, unsigned slots, unsigned timed) {
-  unsigned ring[local_words];
+  unsigned ring[few];
   const unsigned first = unsigned(__cvta_generic_to_local(ring));
   for (unsigned slot = 0; slot < slots; ++slot) ring[slot] = first + 4 * next[slot];
   walk(answer, first + 4 * threadIdx.x, first, timed, [](unsigned& address) {
@@ -85,8 +76,7 @@ __global__ void chase_local(Answer* answer, const unsigned* next, unsigned slots
   });
 }
 
-constexpr unsigned constant_words = 256;  // 1 KiB, which the constant cache holds
-__constant__ unsigned constant_ring[constant_words];
+__constant__ unsigned constant_ring[few];
 
 // The ring holds offsets in bytes: the load itself adds where the table begins.
 __global__ void chase_constant(Answer* answer, unsigned timed) {
@@ -107,7 +97,7 @@ __global__ void chase_texture(Answer* answer, cudaTextureObject_t texels, unsign
 
 // First the whole block reads the ring twice in the walk's order, and leaves L1, the L2 and the
 // translation of addresses as one finds them who has always gone round. Then its first thread goes
-// round. Each slot holds the address of the next.
+// round.
 template <class Load>
 __device__ void chase_global(Answer* answer, size_t ring, unsigned slots, unsigned timed,
                              Load load) {
@@ -125,7 +115,6 @@ __device__ void chase_global(Answer* answer, size_t ring, unsigned slots, unsign
   walk(answer, ring + slot_bytes * size_t(slot_at(0, slots)), ring, timed, load);
 }
 
-// [chase_global]
 // Through L1; also the curve over the footprint.
 __global__ void chase_l1(Answer* answer, size_t ring, unsigned slots, unsigned timed) {
   chase_global(answer, ring, slots, timed, [](size_t& address) {
@@ -144,606 +133,372 @@ __global__ void chase_l2(Answer* answer, size_t ring, unsigned slots, unsigned t
     asm volatile("ld.global.cg.u64 %0, [%0];" : "+l"(address)::"memory");
   });
 }
-// [/chase_global]
 
-// [chase_cluster]
-// A cluster of two blocks on two multiprocessors. Block 1 fills a ring in its own shared memory,
-// and the thread of block 0 goes round it: each load crosses from one multiprocessor to the other.
-__global__ void chase_cluster([[maybe_unused]] Answer* answer,
-                              [[maybe_unused]] const unsigned* next,
-                              [[maybe_unused]] unsigned slots, [[maybe_unused]] unsigned timed) {
-#if __CUDA_ARCH__ >= 900
-  extern __shared__ unsigned ring[];
-  const unsigned own = unsigned(__cvta_generic_to_shared(ring));
-  unsigned first;  // where the cluster sees block 1's ring
-  asm("mapa.shared::cluster.u32 %0, %1, 1;" : "=r"(first) : "r"(own));
-  if (blockIdx.x == 1)
-    for (unsigned slot = 0; slot < slots; ++slot) ring[slot] = first + 4 * next[slot];
-  asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");  // it is filled
-  if (blockIdx.x == 0)
-    walk(answer, first + 4 * threadIdx.x, first, timed, [](unsigned& address) {
-      asm volatile("ld.shared::cluster.u32 %0, [%0];" : "+r"(address)::"memory");
-    });
-  asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");  // block 1 stays
-#endif
+// ---- kernels: all multiprocessors read. Thread t leaves the sum of what it read in sums[t] ----
+
+constexpr unsigned block_threads = 1024;
+constexpr unsigned loads_per_turn = 8;  // so that the loop around them hardly counts
+constexpr unsigned tile_quads = block_threads + loads_per_turn;
+
+__device__ unsigned added(uint4 quad) { return quad.x + quad.y + quad.z + quad.w; }
+
+// The block fills shared memory with quads of 16 bytes. Then, over and over, each warp loads 32
+// neighbouring quads, without a bank conflict: 4 passes through 32 banks of 4 bytes.
+__global__ void __launch_bounds__(block_threads)
+    read_shared(unsigned* sums, const uint4* in, unsigned turns) {
+  __shared__ uint4 tile[tile_quads];
+  for (unsigned i = threadIdx.x; i < tile_quads; i += blockDim.x) tile[i] = in[i];
+  __syncthreads();
+
+  unsigned sum = 0;
+#pragma unroll 1
+  for (unsigned turn = 0; turn < turns; ++turn) {
+    __syncwarp();  // another lane could have stored: the same quads have to be loaded again
+#pragma unroll
+    for (unsigned load = 0; load < loads_per_turn; ++load) sum += added(tile[threadIdx.x + load]);
+  }
+  sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
-// [/chase_cluster]
 
-// ---- a chase in each memory ----
+// Each warp reads 32 neighbouring quads, 512 bytes. Four loads of each thread are in flight.
+__global__ void __launch_bounds__(block_threads)
+    read_global(unsigned* sums, const uint4* in, size_t n) {
+  const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  unsigned sum = 0;
+  size_t i = tid;
+  for (; i + 3 * threads < n; i += 4 * threads) {
+#pragma unroll
+    for (unsigned k = 0; k < 4; ++k) sum += added(in[i + k * threads]);
+  }
+  for (; i < n; i += threads) sum += added(in[i]);  // what is left, one at a time
+  sums[tid] = sum;
+}
 
-/// A ring, or what takes its place, and where a walk on it ends.
-struct Chase {
-  Function<void(Answer*, unsigned timed)> launch;
-  Function<unsigned long long(unsigned steps)> end;
-};
+// ---- cycles of a load in each memory: rings whose end the host knows ----
 
-/// The slot in which a walk that begins in slot 0 stands after `steps`.
-unsigned long long slot_after(const std::vector<unsigned>& next, unsigned steps) {
+/// For each slot of a small ring the one that comes next.
+std::vector<unsigned> next_slots(unsigned slots) {
+  std::vector<unsigned> next(slots);
+  for (unsigned k = 0; k < slots; ++k) next[slot_at(k, slots)] = slot_at(k + 1, slots);
+  return next;
+}
+
+/// The slot in which a walk that begins in slot 0 stands after all of its steps.
+unsigned last_slot(const std::vector<unsigned>& next, unsigned timed) {
   unsigned slot = 0;
-  for (unsigned k = steps % unsigned(next.size()); k != 0; --k) slot = next[slot];
+  for (unsigned k = (untimed + timed) % unsigned(next.size()); k != 0; --k) slot = next[slot];
   return slot;
 }
 
-Chase in_register() {
+Interval in_register(unsigned timed) {
   constexpr unsigned factor = 1664525, addend = 1013904223;
-  const auto end = [](unsigned steps) {
-    unsigned x = 0;
-    for (unsigned k = 0; k < steps; ++k) x = x * factor + addend;
-    return (unsigned long long)x;
-  };
-  return {[](Answer* answer, unsigned timed) {
-            chase_register<<<1, 1>>>(answer, factor, addend, timed);
-          },
-          end};
+  unsigned end = 0;
+  for (unsigned k = 0; k < untimed + timed; ++k) end = end * factor + addend;
+  const auto launch = [=](Answer* a) { chase_register<<<1, 1>>>(a, factor, addend, timed); };
+  return cycles_per_load("register", launch, timed, end);
 }
 
 using WordKernel = void (*)(Answer*, const unsigned* next, unsigned slots, unsigned timed);
 
-/// A ring that the kernel fills itself, in shared memory or its own array. Of two blocks one
-/// follows the ring of the other, in a cluster.
-Chase in_words(WordKernel kernel, unsigned slots, unsigned shared_bytes, unsigned blocks = 1) {
-  const std::vector<unsigned> next = chase::next_slots(slots);
-  auto launch = [=, on_device = DeviceBuffer<unsigned>(next)](Answer* answer, unsigned timed) {
-    cudaLaunchAttribute cluster{};
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim = {blocks, 1, 1};
-    cudaLaunchConfig_t config{};
-    config.gridDim = blocks;
-    config.blockDim = 1;
-    config.dynamicSmemBytes = shared_bytes;
-    config.attrs = &cluster;
-    config.numAttrs = blocks > 1;
-    const unsigned* const next_of = on_device.data();
-    CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, answer, next_of, slots, timed));
+/// A ring that the kernel fills itself: in shared memory, or in its own array.
+Interval in_words(WordKernel kernel, unsigned slots, unsigned shared_bytes, unsigned timed) {
+  const std::vector<unsigned> next = next_slots(slots);
+  const DeviceBuffer<unsigned> on_device(next);
+  const auto launch = [&](Answer* a) {
+    kernel<<<1, 1, shared_bytes>>>(a, on_device, slots, timed);
   };
-  return {std::move(launch), [next](unsigned steps) { return 4 * slot_after(next, steps); }};
+  return cycles_per_load("shared or local", launch, timed, 4 * last_slot(next, timed));
 }
-Chase in_shared(unsigned slots) { return in_words(chase_shared, slots, 4 * slots); }
-Chase in_local(unsigned slots) { return in_words(chase_local, slots, 0); }
-Chase in_cluster(unsigned slots) { return in_words(chase_cluster, slots, 4 * slots, 2); }
 
-Chase in_constant(unsigned slots) {
-  const std::vector<unsigned> next = chase::next_slots(slots);
+Interval in_constant(unsigned slots, unsigned timed) {
+  const std::vector<unsigned> next = next_slots(slots);
   std::vector<unsigned> offsets;
   for (const unsigned slot : next) offsets.push_back(4 * slot);
-  return {[offsets](Answer* answer, unsigned timed) {
-            CUDA_CHECK(cudaMemcpyToSymbol(constant_ring, offsets.data(), 4 * offsets.size()));
-            chase_constant<<<1, 1>>>(answer, timed);
-          },
-          [next](unsigned steps) { return 4 * slot_after(next, steps); }};
+  CUDA_CHECK(cudaMemcpyToSymbol(constant_ring, offsets.data(), 4 * offsets.size()));
+  const auto launch = [=](Answer* a) { chase_constant<<<1, 1>>>(a, timed); };
+  return cycles_per_load("constant", launch, timed, 4 * last_slot(next, timed));
 }
 
-/// A texture of linear memory. Asks the runtime for itself, so that one that is gone is found.
-class Texture {
- public:
-  explicit Texture(const std::vector<unsigned>& texels) : memory_(texels) {
-    cudaResourceDesc resource{};
-    resource.resType = cudaResourceTypeLinear;
-    resource.res.linear = {memory_.data(), cudaCreateChannelDesc<unsigned>(), memory_.bytes()};
-    const cudaTextureDesc plain{};  // texels as they are
-    CUDA_CHECK(cudaCreateTextureObject(&object_, &resource, &plain, nullptr));
-  }
-  Texture(Texture&& other) noexcept
-      : memory_(std::move(other.memory_)), object_(std::exchange(other.object_, 0)) {}
-  Texture& operator=(Texture&&) = delete;
-  ~Texture() {
-    if (object_) cudaDestroyTextureObject(object_);
-  }
-  cudaTextureObject_t object() const {
-    cudaResourceDesc resource{};
-    CUDA_CHECK(cudaGetTextureObjectResourceDesc(&resource, object_));
-    require_right(resource.res.linear.devPtr == memory_.data(), "the texture is another one");
-    return object_;
-  }
-
- private:
-  DeviceBuffer<unsigned> memory_;
-  cudaTextureObject_t object_ = 0;
-};
-
-Chase in_texture(unsigned slots) {
-  const std::vector<unsigned> next = chase::next_slots(slots);
-  return {[texture = Texture(next)](Answer* answer, unsigned timed) {
-            chase_texture<<<1, 1>>>(answer, texture.object(), timed);
-          },
-          [next](unsigned steps) { return slot_after(next, steps); }};
+/// A texture of linear memory, whose texels are read as they are.
+Interval in_texture(unsigned slots, unsigned timed) {
+  const std::vector<unsigned> next = next_slots(slots);
+  const DeviceBuffer<unsigned> memory(next);
+  cudaResourceDesc resource{};
+  resource.resType = cudaResourceTypeLinear;
+  resource.res.linear = {memory.data(), cudaCreateChannelDesc<unsigned>(), memory.bytes()};
+  const cudaTextureDesc plain{};
+  cudaTextureObject_t texels = 0;
+  CUDA_CHECK(cudaCreateTextureObject(&texels, &resource, &plain, nullptr));
+  const auto launch = [=](Answer* a) { chase_texture<<<1, 1>>>(a, texels, timed); };
+  const Interval cycles = cycles_per_load("texture", launch, timed, last_slot(next, timed));
+  CUDA_CHECK(cudaDestroyTextureObject(texels));
+  return cycles;
 }
 
 using GlobalKernel = void (*)(Answer*, size_t ring, unsigned slots, unsigned timed);
 
-/// A ring in the first `slots` slots of memory that the caller keeps.
-Chase in_global(GlobalKernel kernel, const DeviceBuffer<char>& memory, unsigned slots) {
-  // where shared memory and L1 are one array, all that may be L1 shall be
+/// A ring in the first `bytes` bytes of memory.
+Interval in_global(GlobalKernel kernel, const DeviceBuffer<char>& memory, size_t bytes,
+                   unsigned timed) {
+  // shared memory and L1 are one array: all that may be L1 shall be
   CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                                   cudaSharedmemCarveoutMaxL1));
-  const size_t ring = chase::linked(memory, slots);
-  return {[kernel, ring, slots](Answer* answer, unsigned timed) {
-            kernel<<<1, 1024>>>(answer, ring, slots, timed);
-          },
-          [slots](unsigned steps) {
-            return (unsigned long long)slot_bytes * slot_at(steps % slots, slots);
-          }};
+  const unsigned slots = unsigned(bytes / slot_bytes);
+  const size_t ring = linked(memory, slots);
+  const auto launch = [=](Answer* a) { kernel<<<1, 1024>>>(a, ring, slots, timed); };
+  return cycles_per_load("a ring of " + bytes_text(double(bytes)), launch, timed,
+                         size_t(slot_bytes) * slot_at(untimed + timed, slots));
 }
 
-/// Why blocks cannot read each other's shared memory here; empty if they can.
-std::string no_clusters(const Device& device) {
-  if (device.prop.major < 9) return "clusters of blocks need compute capability 9.0";
-  cudaFuncAttributes attributes;
-  CUDA_CHECK(cudaFuncGetAttributes(&attributes, chase_cluster));
-  return attributes.ptxVersion < 90 ? "this build is for older GPUs, which have no clusters" : "";
+/// How many times as long, as wide as the two intervals leave it.
+Interval times_as_long(const Interval& slow, const Interval& fast) {
+  return {slow.value / fast.value, slow.low / fast.high, slow.high / fast.low};
 }
 
-/// Launches a chase once. Throws unless it ends where the ring leads.
-chase::Load load_of(const Chase& chase, DeviceBuffer<Answer>& answer, unsigned timed) {
-  answer.poison();
-  chase.launch(answer.data(), timed);
-  CUDA_CHECK_LAUNCH();
-  const Answer found = answer.to_host()[0];
-  require_right(found.end == chase.end(untimed + timed), "a walk ended elsewhere");
-  require_right(found.cycles > 0, "a walk took no time");
-  return {double(found.cycles) / timed, exact_ns(found.ns) / timed};
+int attribute(cudaDeviceAttr which) {
+  int device = 0, value = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
+  return value;
 }
 
-// ---- prediction ----
+// ---- the curve over the footprint ----
 
-/// Bytes that L1 may hold. From 7.0 on it is one array with shared memory, and may take about what
-/// shared memory may. Before, no call reports it; the guide has 24 to 48 KiB.
-double l1_bytes(const cudaDeviceProp& prop) {
-  return prop.major >= 7 ? double(prop.sharedMemPerMultiprocessor) : 24 * 1024.0;
+/// What a ring no longer fits. L1 may take about what shared memory may; before 7.0 no call says.
+std::string larger_than(size_t bytes, const cudaDeviceProp& p) {
+  if (bytes > size_t(p.l2CacheSize)) return "the L2";
+  if (bytes > size_t(p.l2CacheSize) / 2) return "half of the L2";
+  return p.major >= 7 && bytes > p.sharedMemPerMultiprocessor ? "L1" : "";
 }
 
-/// The share m of loads that miss when a ring is gone round again and again in a cache that evicts
-/// at random. Between two visits of a slot, ring / slot x m others have come in. Each of them left
-/// the slot there with probability 1 - slot / cache. So 1 - m = exp(-m x ring / cache).
-double missed(double ring, double cache) {
-  if (ring <= cache) return 0;
-  double low = 1e-9, high = 1;  // m = 0 always solves it; the other solution is wanted
-  for (int step = 0; step < 60; ++step) {
-    const double m = (low + high) / 2;
-    (1 - m > std::exp(-m * ring / cache) ? low : high) = m;
+void print_curve(Run& run, const DeviceBuffer<char>& memory, unsigned timed, double most) {
+  Table curve("a ring of", {"cycles through L1", "", "larger than"});
+  for (size_t bytes = 16 << 10; bytes <= memory.size(); bytes *= run.quick ? 4 : 2) {
+    const Interval cycles = in_global(chase_l1, memory, bytes, timed);
+    curve.row(bytes_text(double(bytes)),
+              {cycles, bar(cycles.value / most), larger_than(bytes, run.gpu)});
   }
-  return low;
+  run.print(curve);
+  run.note("L1 holds about " + bytes_text(double(run.gpu.sharedMemPerMultiprocessor)) +
+           ", the L2 " + bytes_text(run.gpu.l2CacheSize));
+  if (run.gpu.major != 9) return;
+  run.note("this L2 has two halves: what one multiprocessor loads stays in the one that is near;");
+  run.note("a line that another brought into the far one takes 456 cycles (found on an H200)");
 }
 
-/// Cycles of a load from each place, measured in the same run.
-struct Calibrated {
-  double l1 = NAN, l2 = NAN, dram = NAN;
-};
-/// Bytes that the two caches hold.
-struct Capacity {
-  double l1, l2;
-};
+// ---- all multiprocessors read. Word i of what they read is hash(i) ----
 
-/// What misses L1 goes to the L2, and what misses that goes to memory.
-double predicted_cycles(double ring, const Capacity& holds, const Calibrated& c) {
-  return c.l1 + missed(ring, holds.l1) * (c.l2 - c.l1) + missed(ring, holds.l2) * (c.dram - c.l2);
+__host__ __device__ unsigned sum_of_words(size_t first, size_t count) {
+  unsigned sum = 0;
+  for (size_t i = first; i < first + count; ++i) sum += hash(i);
+  return sum;
 }
 
-/// Where there are two halves, whatever one multiprocessor reads goes through its own.
-Capacity capacity_of(const Device& device, bool two_halves) {
-  const double l2 = double(device.l2_bytes());
-  return {l1_bytes(device.prop), two_halves ? l2 / 2 : l2};
-}
-
-// ---- sizes ----
-
-constexpr unsigned small_slots = 32;     // 2 KiB, which every L1 holds
-constexpr unsigned shared_slots = 1024;  // 4 KiB
-constexpr unsigned texel_slots = 512;    // 2 KiB
-
-/// Bytes of the largest ring, if all fits.
-size_t wanted_ring(const Run& run) {
-  return std::min((run.quick ? 4 : 8) * run.device->l2_bytes(), size_t(1) << 30) / slot_bytes *
-         slot_bytes;
-}
-/// What is there beside it: what empties the L2, and small rings.
-double beside_the_ring(const Device& device) {
-  return 2.0 * double(device.l2_bytes()) + (16 << 20);
-}
-size_t largest_ring(const Run& run) {
-  const double others = beside_the_ring(*run.device);
-  const size_t fitting = fitting_size("latency", 0, wanted_ring(run), run.memory_there(),
-                                      [&](size_t n) { return 1.1 * double(n) + others; });
-  return std::max<size_t>(fitting / slot_bytes * slot_bytes, slot_bytes);
-}
-/// The smallest power of two beyond the L2, or as much as there is.
-size_t dram_ring_bytes(const Device& device, size_t there) {
-  size_t bytes = 1 << 20;
-  while (!beyond_l2(device, double(bytes))) bytes *= 2;
-  return std::min(bytes, there);
-}
-
-/// Footprints from 1 KiB on.
-std::vector<size_t> footprints(const Run& run, size_t most) {
-  const double factor = run.quick ? 4 : run.full ? std::pow(2, 0.25) : 2;
-  std::vector<size_t> sizes;
-  for (double bytes = 1024; bytes < double(most); bytes *= factor)
-    sizes.push_back(size_t(bytes) / slot_bytes * slot_bytes);
-  sizes.push_back(most);
-  return sizes;
-}
-
-unsigned slots_of(size_t bytes) { return unsigned(bytes / slot_bytes); }
-
-// ---- the places ----
-
-/// Memory for the rings in global memory.
-struct Rings {
-  DeviceBuffer<char> small, medium, large;
-  explicit Rings(const Run& run)
-      : small(size_t(small_slots) * slot_bytes),
-        medium(chase::l2_ring_bytes(run.device->l2_bytes())),
-        large(largest_ring(run)) {}
-};
-
-struct Place {
-  const char* key = "";
-  const char* words = "";
-  const char* lectures = "-";  ///< cycles
-  Chase (*chase)(const Run&, const Rings&) = nullptr;
-  double (*footprint)(const Run&) = nullptr;  ///< bytes
-  bool leaves = false;                        ///< the multiprocessor: timed in ns, too
-  bool calibrates = false;                    ///< the curve's model
-};
-const Place places[] = {
-    {.key = "chase_register",
-     .words = "register",
-     .lectures = "1",
-     .chase = [](const Run&, const Rings&) { return in_register(); }},
-    {.key = "chase_shared",
-     .words = "shared",
-     .lectures = "~1",
-     .chase = [](const Run&, const Rings&) { return in_shared(shared_slots); },
-     .footprint = [](const Run&) { return 4.0 * shared_slots; }},
-    {.key = "chase_local",
-     .words = "local, in L1",
-     .chase = [](const Run&, const Rings&) { return in_local(local_words); },
-     .footprint = [](const Run&) { return 4.0 * local_words; }},
-    {.key = "chase_constant",
-     .words = "constant, hit",
-     .lectures = "~1",
-     .chase = [](const Run&, const Rings&) { return in_constant(constant_words); },
-     .footprint = [](const Run&) { return 4.0 * constant_words; }},
-    {.key = "chase_l1",
-     .words = "L1",
-     .lectures = "1",
-     .chase = [](const Run&, const Rings& r) { return in_global(chase_l1, r.small, small_slots); },
-     .footprint = [](const Run&) { return double(small_slots) * slot_bytes; },
-     .calibrates = true},
-    {.key = "chase_read_only",
-     .words = "read-only, hit",
-     .lectures = "1",
-     .chase = [](const Run&,
-                 const Rings& r) { return in_global(chase_read_only, r.small, small_slots); },
-     .footprint = [](const Run&) { return double(small_slots) * slot_bytes; }},
-    {.key = "chase_texture",
-     .words = "texture, hit",
-     .lectures = "1",
-     .chase = [](const Run&, const Rings&) { return in_texture(texel_slots); },
-     .footprint = [](const Run&) { return 4.0 * texel_slots; }},
-    {.key = "chase_l2",
-     .words = "L2, near",
-     .chase =
-         [](const Run&, const Rings& r) {
-           return in_global(chase_l2, r.medium, slots_of(r.medium.bytes()));
-         },
-     .footprint =
-         [](const Run& run) { return double(chase::l2_ring_bytes(run.device->l2_bytes())); },
-     .leaves = true,
-     .calibrates = true},
-    {.key = "chase_dram",
-     .words = "DRAM",
-     .lectures = "200-800",
-     .chase =
-         [](const Run& run, const Rings& r) {
-           return in_global(chase_l2, r.large,
-                            slots_of(dram_ring_bytes(*run.device, r.large.bytes())));
-         },
-     .footprint =
-         [](const Run& run) { return double(dram_ring_bytes(*run.device, largest_ring(run))); },
-     .leaves = true,
-     .calibrates = true},
-    {.key = "chase_cluster",
-     .words = "shared, another block's",
-     .chase = [](const Run&, const Rings&) { return in_cluster(shared_slots); },
-     .footprint = [](const Run&) { return 4.0 * shared_slots; },
-     .leaves = true},
-};
-
-// ---- measuring ----
-
-const char* const latency = "latency";
-const char* const in_ns = "time of a load";
-
-std::string over(const char* fast) { return std::string("latency over that of ") + fast; }
-
-/// Launch by launch, all places in turn; nothing of a place that this GPU does not have.
-struct OfPlaces {
-  std::vector<Readings> cycles, ns;
-
-  const Readings& cycles_of(const char* key) const {
-    return cycles[size_t(with_key(places, key) - places)];
-  }
-  Statistics ratio_of(const char* slow, const char* fast) const {
-    const Interval r = ratio(cycles_of(slow), cycles_of(fast));
-    return {r.value, r.low, r.high, r.pairs};
-  }
-};
-
-OfPlaces measure_in_turn(const Run& run, const Rings& rings, unsigned timed) {
-  std::vector<Chase> chases;
-  for (const Place& p : places)
-    if (p.key != std::string("chase_cluster") || no_clusters(*run.device).empty())
-      chases.push_back(p.chase(run, rings));
-  DeviceBuffer<Answer> answer(1);
-  std::vector<chase::Counting> in_turn;
-  for (const Chase& each : chases) in_turn.push_back([&] { return load_of(each, answer, timed); });
-  OfPlaces found;
-  found.cycles = chase::cycles_in_turn(run.measuring, in_turn, found.ns);
-  found.cycles.resize(std::size(places));
-  found.ns.resize(std::size(places));
-  return found;
-}
-
-/// Loads of one ring through L1, launch by launch.
-struct OfRing {
-  Readings cycles, ns;
-};
-OfRing measure_ring(const DeviceBuffer<char>& memory, size_t bytes, unsigned timed) {
-  constexpr int launches = 5;  // they differ by 1%
-  const Chase ring = in_global(chase_l1, memory, slots_of(bytes));
-  DeviceBuffer<Answer> answer(1);
-  OfRing found;
-  for (int k = 0; k < launches; ++k) {
-    const chase::Load load = load_of(ring, answer, timed);
-    found.cycles.ms.push_back(load.cycles);
-    found.ns.ms.push_back(load.ns);
-  }
-  return found;
-}
-
-// ---- the experiment ----
-
-double cycles_of(const Run& run, const Ref& ref) {
-  return run.results->value(ref, latency).value.median;
-}
-
-/// What is known of a place before it is measured; not a number: nothing is.
-double predicted_of(const Run& run, const std::string& key) {
-  if (key == "chase_register" && run.device)
-    return dependent_arithmetic_cycles(run.device->prop.major);
-  const bool through_l1 = key == "chase_local" || key == "chase_read_only";
-  return through_l1 ? cycles_of(run, "chase_l1") : double(NAN);
-}
-
-Column cycles_column() { return compared("cycles", latency, "cycles", 1); }
-Column ns_column() { return measured("ns", in_ns, "ns", 1); }
-
-/// Slow and fast: what 01.1d, 01.10a and 01.2 compare.
-const std::pair<const char*, const char*> compared_places[] = {
-    {"chase_dram", "chase_l1"},        {"chase_dram", "chase_read_only"},
-    {"chase_dram", "chase_constant"},  {"chase_dram", "chase_shared"},
-    {"chase_local", "chase_shared"},   {"chase_l1", "chase_shared"},
-    {"chase_shared", "chase_register"}};
-
-void measure_places(const Run& run, Once<OfPlaces> found) {
-  for (size_t i = 0; i < std::size(places); ++i) {
-    ask_for_table(run, places[i].key, latency, "cycles",
-                  [&] { return found().cycles[i].statistics(); });
-    if (places[i].leaves)
-      ask_for_table(run, places[i].key, in_ns, "ns",
-                    [&] { return statistics_in_ns(found().ns[i]); });
-  }
-  for (const auto& [slow, fast] : compared_places)
-    ask(run, slow, over(fast), "x", [&] { return found().ratio_of(slow, fast); });
-
-  Table table(
-      run.report, "memory",
-      {shown("footprint"), cycles_column(), shown("spread"), ns_column(), shown("lectures")});
-  for (const Place& p : places) {
-    const Statistics s = run.results->value(p.key, latency).value;
-    const Cell cycles = p.calibrates ? Cell(Calibration{s})
-                                     : Cell(Compared{predicted_of(run, p.key), s, Model::traffic});
-    const Statistics ns = p.leaves ? run.results->value(p.key, in_ns).value : Statistics{};
-    table.row({p.key, "", "", p.words},
-              {run.device && p.footprint ? bytes_text(p.footprint(run)) : "-", cycles,
-               spread_text(s), ns, p.lectures});
-  }
-  table.print();
-  run.report.note("ns: by the GPU's timer, of loads that leave the multiprocessor");
-}
-
-/// The same two distances of each multiprocessor: saved, and told in a line. The keys' `at` is the
-/// number of the multiprocessor.
-void keep_map(const Run& run, Once<chase::Distances>& found) {
-  const auto of_each = [&](const char* key, Statistics chase::OfMultiprocessor::*side) {
-    double least = INFINITY, most = 0;
-    const int count = run.device ? run.device->prop.multiProcessorCount : 0;
-    for (int number = 0; number < count; ++number) {
-      const double cycles = ask(run, Ref(key, number), latency, "cycles", [&] {
-                              for (const chase::OfMultiprocessor& each : found().map)
-                                if (int(each.number) == number) return each.*side;
-                              return Statistics{};
-                            }).median;
-      if (cycles > 0) least = std::min(least, cycles), most = std::max(most, cycles);
-    }
-    return most > 0 ? fixed(least, 0) + " to " + fixed(most, 0) : std::string();
+/// Both readers of words that are at least a tile. Of n quads, a thread of read_global sums every
+/// quad q with q % threads == thread; of a tile, a thread of read_shared eight quads in each turn.
+std::vector<Benchmark> readers(const DeviceBuffer<unsigned>& words,
+                               const GuardedBuffer<unsigned>& sums, unsigned turns) {
+  const size_t n = words.size() / 4, threads = sums.size();
+  const unsigned blocks = unsigned(threads / block_threads);
+  const auto* in = reinterpret_cast<const uint4*>(words.data());
+  const auto shared = [=, &sums] { read_shared<<<blocks, block_threads>>>(sums, in, turns); };
+  const auto global = [=, &sums] { read_global<<<blocks, block_threads>>>(sums, in, n); };
+  const auto of_tile = [=] __device__(size_t thread) {
+    return turns * sum_of_words(4 * (thread % block_threads), 4 * loads_per_turn);
   };
-  const std::string near = of_each("near_by_multiprocessor", &chase::OfMultiprocessor::near);
-  const std::string far = of_each("far_by_multiprocessor", &chase::OfMultiprocessor::far);
-  if (!near.empty())
-    run.report.note("by multiprocessor: near " + near + " cycles" +
-                    (far.empty() ? "" : ", far " + far) +
-                    "; saved, and drawn by tools/draw_map.py");
-}
-
-/// First reads of a line that another multiprocessor has read into the L2. Returns whether some of
-/// them are far.
-bool measure_sides(const Run& run, Once<chase::Distances> found) {
-  Table table(run.report, "first read of a line in the L2",
-              {cycles_column(), shown("spread"), ns_column()});
-  const auto row = [&](const char* key, const char* words, Statistics chase::Distances::*cycles,
-                       Statistics chase::Distances::*ns, double predicted) {
-    const Statistics s =
-        ask_for_table(run, key, latency, "cycles", [&] { return found().*cycles; });
-    table.row({key, "", "", words},
-              {Compared{predicted, s, Model::traffic}, spread_text(s),
-               ask_for_table(run, key, in_ns, "ns", [&] { return found().*ns; })});
-    return s.repeats > 0;
+  const auto of_quads = [=] __device__(size_t thread) {
+    unsigned sum = 0;
+    for (size_t quad = thread; quad < n; quad += threads) sum += sum_of_words(4 * quad, 4);
+    return sum;
   };
-  row("read_first_near", "near", &chase::Distances::near, &chase::Distances::near_ns,
-      cycles_of(run, "chase_l2"));
-  const bool far =
-      row("read_first_far", "far", &chase::Distances::far, &chase::Distances::far_ns, NAN);
-  table.print();
-  const Statistics other = ask(run, "read_first_far", "multiprocessors on the other side", "",
-                               [&] { return single(found().other_side); });
-  if (far && other.repeats > 0)
-    run.report.note(
-        "far: a multiprocessor on the L2's other side read the line before; there are " +
-        fixed(other.median, 0));
-  if (!far && run.device)
-    run.report.note("this L2 has no far half: whichever multiprocessor read a line, it is as near");
-  keep_map(run, found);
-  return far;
+  return {{"shared", shared, equals(sums, of_tile)}, {"global", global, equals(sums, of_quads)}};
 }
 
-/// The curve, through L1.
-void measure_curve(const Run& run, const Capacity& holds,
-                   const Function<OfRing(size_t bytes)>& measure) {
-  const Calibrated c{cycles_of(run, "chase_l1"), cycles_of(run, "chase_l2"),
-                     cycles_of(run, "chase_dram")};
-  const std::vector<size_t> sizes = footprints(run, largest_ring(run));
-  Table curve(run.report, "footprint", {cycles_column(), shown("spread"), ns_column(), shown("")});
-  Progress progress("latency, footprints", int(sizes.size()));
-  for (const size_t size : sizes) {
-    const Ref row("chase_l1", double(size));
-    Once<OfRing> found{[&] { return measure(size); }};
-    const Statistics s =
-        ask_for_table(run, row, latency, "cycles", [&] { return found().cycles.statistics(); });
-    Statistics ns;
-    if (double(size) > holds.l1)  // some loads leave the multiprocessor
-      ns = ask_for_table(run, row, in_ns, "ns", [&] { return statistics_in_ns(found().ns); });
-    // that caches evict at random was found on 9.0 only
-    const Model model = run.device->prop.major == 9 ? Model::traffic : Model::host;
-    curve.row({row.key, "footprint", at_text(row), bytes_text(double(size))},
-              {Compared{predicted_cycles(double(size), holds, c), s, model}, spread_text(s), ns,
-               bar(s.median / c.dram)});
-    progress.step();
-  }
-  curve.print();
-  run.report.note("predicted: L1 holds " + bytes_text(holds.l1) + ", the L2 " +
-                  bytes_text(holds.l2) + ", and both evict at random");
+DeviceBuffer<unsigned> hashes(size_t n) {
+  return filled<unsigned>(n, [] __device__(size_t i) { return hash(i); });
 }
 
-void run_latency(const Run& run) {
-  run.report.begin("latency", "one thread, each load's address is the answer of the load before");
-  const unsigned timed = run.quick ? 4096 : 16384;
-  Once<Rings> rings{[&] { return Rings(run); }};
-  measure_places(run, {[&] { return measure_in_turn(run, rings(), timed); }});
-  const bool two_halves =
-      measure_sides(run, {[&] { return chase::measure_halves(*run.device, timed / 2); }});
-  if (run.device) {
-    const size_t largest = largest_ring(run);
-    if (largest < wanted_ring(run)) run.report.note("rings end at " + bytes_text(double(largest)));
-    measure_curve(run, capacity_of(*run.device, two_halves),
-                  [&](size_t bytes) { return measure_ring(rings().large, bytes, timed); });
-    if (run.device->number >= 0 && !no_clusters(*run.device).empty())
-      run.report.left_out("the shared memory of another block", no_clusters(*run.device));
-  }
-  rings.found.reset();
-  run_bandwidth(run);
-  run_warps(run);
-}
+/// How many times as long does a byte of global memory take?
+Interval print_rates(Run& run, size_t bytes) {
+  constexpr unsigned turns = 512;  // 0.5 ms on 9.0, beside which filling the tile hardly counts
+  const DeviceBuffer<unsigned> words = hashes(bytes / sizeof(unsigned));
+  const GuardedBuffer<unsigned> sums(2 * size_t(run.gpu.multiProcessorCount) * block_threads);
+  const Timings timed = run.timer.interleaved(readers(words, sums, turns));
+  const double shared_bytes = 16.0 * double(sums.size()) * turns * loads_per_turn;
+  const Interval shared = timed["shared"].gbs_interval(shared_bytes);
+  const Interval global = timed["global"].gbs_interval(double(words.bytes()));
+  const double banks = 128e-6 * attribute(cudaDevAttrClockRate) * run.gpu.multiProcessorCount;
+  const double memory = 2e-6 * attribute(cudaDevAttrMemoryClockRate) * run.gpu.memoryBusWidth / 8;
 
-// ---- claims ----
-
-std::vector<Claim> claims(const Run& run) {
-  const auto cycles = [](const char* key) { return Level{.ref = key, .metric = latency}; };
-  const auto times = [](const char* slow, const char* fast) {
-    return Level{.ref = slow, .metric = over(fast)};
-  };
-  const bool past_l2 =
-      !run.device ||
-      beyond_l2(*run.device, double(dram_ring_bytes(*run.device, largest_ring(run))));
-  const char* const too_small = past_l2 ? "" : "too little memory is free for a ring beyond the L2";
-  return {{.part = {"01.1a", "shared memory, L1, constant and read-only hits take about a cycle",
-                    "~1", "lectures"},
-           .rule = at_most(2),
-           .levels = {cycles("chase_shared"), cycles("chase_l1"), cycles("chase_constant"),
-                      cycles("chase_read_only")}},
-          {.part = {"01.1b", "global memory takes 200-800 cycles", "200-800", "lectures"},
-           .rule = from_to(200, 800),
-           .levels = {cycles("chase_dram")},
-           .unless = too_small},
-          {.part = {"01.1c", "global memory takes 200-300 cycles", "200-300", "8800 GTX", g80},
-           .rule = from_to(200, 300),
-           .levels = {cycles("chase_dram")},
-           .unless = too_small},
-          {.part = {"01.1d", "on-chip memories have much lower latency than global memory",
-                    "~1 against 200-800", "lectures"},
-           .rule = much_beats(),
-           .levels = {times("chase_dram", "chase_l1"), times("chase_dram", "chase_read_only"),
-                      times("chase_dram", "chase_constant"), times("chase_dram", "chase_shared")},
-           .unless = too_small},
-          // local and global memory at their fastest, out of L1: further out the order is plain
-          {.part = {"01.2", "registers are fastest, then shared memory, then local and global",
-                    "the order", "wiki"},
-           .rule = beats(),
-           .levels = {times("chase_local", "chase_shared"), times("chase_l1", "chase_shared"),
-                      times("chase_shared", "chase_register")}},
-          {.part = {"01.10a", "global memory is 100-150 times slower than shared, in latency",
-                    "100-150x slower", "Dr. Dobb's"},
-           .rule = beats(100, 150),
-           .levels = {times("chase_dram", "chase_shared")},
-           .unless = too_small},
-          bandwidth_claim(run),
-          warps_claim()};
-}
-
-// ---- what it declares ----
-
-Needs needs(const Run& run) {
-  const double ring = double(largest_ring(run));
-  const Needs bandwidth = bandwidth_needs(run);
-  return {
-      .allocated = std::max(1.1 * ring + beside_the_ring(*run.device), bandwidth.allocated),
-      .touched = std::min(double(dram_ring_bytes(*run.device, size_t(ring))), bandwidth.touched)};
-}
-
-std::vector<Checked> tasks(size_t n) {
-  std::vector<Checked> all = bandwidth_tasks(n);
-  for (Checked& each : warps_tasks(n)) all.push_back(std::move(each));
-  return all;
+  Table table("all multiprocessors read", {"theory, GB/s", "GB/s", "of theory", ""});
+  table.row("shared", {banks, shared, percent(shared.value / banks), bar(1)});
+  table.row("global",
+            {memory, global, percent(global.value / memory), bar(global.value / shared.value)});
+  run.print(table);
+  run.note("theory: 32 banks of 4 bytes per cycle; 2 transfers per memory clock x width");
+  const double per_byte = shared_bytes / double(words.bytes());
+  const Interval r = ratio(timed["global"], timed["shared"]);
+  return {per_byte * r.value, per_byte * r.low, per_byte * r.high};
 }
 
 }  // namespace
 
-extern const Experiment latency_experiment{
-    .name = "latency",
-    .about = "cycles until a load answers, in every memory space",
-    .run = run_latency,
-    .claims = claims,
-    .needs = needs,
-    .tasks = tasks,
-};
+void latency(Run& run) {
+  const unsigned timed = run.quick ? 4096 : 8192;
+  const size_t within = std::min(size_t(run.gpu.l2CacheSize) / 4, size_t(4) << 20);
+  size_t beyond = size_t(256) << 20;  // the ring in memory; the array that the whole GPU reads
+  while (!run.beyond_l2(double(beyond))) beyond *= 2;
+  run.title("one thread; the answer of each load is the address of the next");
+  if (!run.fits(2.0 * double(beyond))) return run.note("left out: too little memory is free");
+  const DeviceBuffer<char> memory(beyond);
+  const DeviceBuffer<Answer> answer(1);
+  const auto busy = [&] { chase_register<<<1, 1>>>(answer, 1, 1, 1 << 16); };
+  run.timer.alone({"warm-up", busy});  // memory's cycles depend on how fast the clock runs
+  const Interval global = in_global(chase_l2, memory, beyond, timed);
+
+  Table table("a load from", {"footprint", "the lectures", "cycles", ""});
+  const auto row = [&](const char* name, size_t bytes, const char* lectures, const Interval& i) {
+    const std::string footprint = bytes > 0 ? bytes_text(double(bytes)) : "-";
+    table.row(name, {footprint, lectures, i, bar(i.value / global.value)});
+    return i;
+  };
+  const Interval reg = row("register: a multiply-add", 0, "1", in_register(timed));
+  const Interval shared = row("shared", 4096, "~1", in_words(chase_shared, 1024, 4096, timed));
+  const Interval local = row("local, in L1", 1024, "", in_words(chase_local, few, 0, timed));
+  const Interval constant = row("constant, hit", 1024, "~1", in_constant(few, timed));
+  const Interval l1 = row("global, in L1", 2048, "1", in_global(chase_l1, memory, 2048, timed));
+  const Interval read_only =
+      row("read-only, hit", 2048, "1", in_global(chase_read_only, memory, 2048, timed));
+  row("texture, hit", 2048, "1", in_texture(512, timed));
+  row("global, in the L2", within, "", in_global(chase_l2, memory, within, timed));
+  row("global, in memory", beyond, "200-800", global);
+  run.print(table);
+  run.note("a multiply-add is no load: what a register takes by itself is not judged");
+  run.note(digits(global.value) + " cycles are " +
+           digits(1e6 * global.value / attribute(cudaDevAttrClockRate)) +
+           " ns at the highest clock; 200-300 of an 8800 GTX were 148-222 ns");
+  print_curve(run, memory, timed, global.value);
+  const Interval per_byte = print_rates(run, beyond);
+
+  const char* const lectures = "the lectures' table";
+  run.claim_each(
+      {"01.1a", "shared memory, L1, constant and read-only hits take about a cycle", lectures},
+      at_most(2), {shared, l1, constant, read_only}, "where 1x is one cycle");
+  run.claim({"01.1b", "global memory takes 200-800 cycles", lectures}, between(200, 800), global,
+            "cycles");
+  run.claim({"01.1c", "global memory takes 200-300 cycles", "the study, 8800 GTX", Era::g80},
+            between(200, 300), global, "cycles");
+  run.claim_each({"01.1d", "on-chip memories have much lower latency than global", lectures},
+                 much_beats(),
+                 {times_as_long(global, shared), times_as_long(global, l1),
+                  times_as_long(global, constant), times_as_long(global, read_only)},
+                 "cycles of global / each");
+  // a multiply-add's latency contains a register's; local and global memory at their fastest
+  run.claim_each(
+      {"01.2", "registers are fastest, then shared memory, then local and global",
+       "the wiki, no figure"},
+      beats(),
+      {times_as_long(shared, reg), times_as_long(local, shared), times_as_long(l1, shared)},
+      "shared / multiply-add; local, L1 / shared");
+  run.claim({"01.10a", "global memory is 100-150 times slower than shared, in latency",
+             "100-150 times, Dr. Dobb's"},
+            beats(100, 150), times_as_long(global, shared), "times the cycles of shared memory");
+  run.claim({"01.10b", "the same, in bandwidth", "100-150 times, Dr. Dobb's"}, beats(100, 150),
+            per_byte, "times the time of a byte, all multiprocessors reading");
+}
+
+TEST_CASE("latency: the walk is one ring over all slots, and it leaps") {
+  for (const unsigned slots : {1u, 2u, 3u, 16u, 31u, 97u, 1000u, 4096u, 65537u, 131072u}) {
+    CAPTURE(slots);
+    const std::vector<unsigned> next = next_slots(slots);
+    std::vector<char> visited(slots, 0);
+    unsigned slot = 0, met = 0, neighbours = 0;
+    for (; met < slots && !visited[slot]; ++met) {
+      visited[slot] = 1;
+      neighbours += next[slot] == slot + 1 || next[slot] + 1 == slot;
+      slot = next[slot];
+    }
+    CHECK(met == slots);  // none twice
+    CHECK(slot == 0);     // and it closes
+    // two on average in a random order; 20 or more once in 1e13 orders
+    if (slots > 1000) CHECK(neighbours < 20);
+  }
+  const std::vector<unsigned> ring{2, 0, 3, 1};  // 0 2 3 1; the untimed steps are whole rounds
+  CHECK(last_slot(ring, 256) == 0);
+  CHECK(last_slot(ring, 257) == 2);
+  CHECK(last_slot(ring, 259) == 1);
+}
+
+TEST_CASE("latency: what a ring is larger than, and ratios, by hand") {
+  cudaDeviceProp h200{};
+  h200.major = 9;
+  h200.sharedMemPerMultiprocessor = 228 << 10;
+  h200.l2CacheSize = 60 << 20;
+  CHECK(larger_than(128 << 10, h200) == "");
+  CHECK(larger_than(256 << 10, h200) == "L1");
+  CHECK(larger_than(32 << 20, h200) == "half of the L2");
+  CHECK(larger_than(64 << 20, h200) == "the L2");
+  const Interval r = times_as_long({600, 500, 700}, {20, 10, 25});
+  CHECK(r.value == 30);
+  CHECK(r.low == 20);
+  CHECK(r.high == 70);
+}
+
+TEST_CASE("latency: every chase ends where its ring leads") {
+  if (skip_without_gpu()) return;
+  const DeviceBuffer<char> memory(256 * slot_bytes);
+  for (const unsigned timed : {256u, 768u}) {
+    CHECK_NOTHROW(in_register(timed));
+    for (const unsigned slots : {1u, 2u, 31u, 97u, 256u}) {
+      CAPTURE(slots);
+      CHECK_NOTHROW(in_words(chase_shared, slots, 4 * slots, timed));
+      CHECK_NOTHROW(in_words(chase_local, slots, 0, timed));
+      CHECK_NOTHROW(in_constant(slots, timed));
+      CHECK_NOTHROW(in_texture(slots, timed));
+      for (const auto kernel : {chase_l1, chase_read_only, chase_l2})
+        CHECK_NOTHROW(in_global(kernel, memory, slots * slot_bytes, timed));
+    }
+  }
+}
+
+TEST_CASE("latency: a ring of more slots than linked() has threads closes after all of them") {
+  if (skip_without_gpu()) return;
+  constexpr size_t slots = 300007;
+  const DeviceBuffer<char> memory(slots * slot_bytes);
+  CUDA_CHECK(cudaMemset(memory, 0, memory.bytes()));
+  CHECK_NOTHROW(in_global(chase_l2, memory, memory.bytes(), 256));
+  const std::vector<char> host = memory.to_host();
+  size_t at = 0, met = 0;
+  do {
+    size_t next = 0;
+    std::copy_n(&host[at], sizeof next, reinterpret_cast<char*>(&next));
+    at = next - reinterpret_cast<size_t>(memory.data());
+    ++met;
+  } while (at != 0 && at <= host.size() - slot_bytes && met < slots);
+  CHECK(at == 0);
+  CHECK(met == slots);
+}
+
+TEST_CASE("latency: a chase that ends elsewhere is noticed") {
+  if (skip_without_gpu()) return;
+  const std::vector<unsigned> next = next_slots(97);
+  const DeviceBuffer<unsigned> on_device(next);
+  const auto launch = [&](Answer* a) { chase_shared<<<1, 1, 4 * 97>>>(a, on_device, 97, 256); };
+  CHECK_NOTHROW(cycles_per_load("right", launch, 256, 4 * last_slot(next, 256)));
+  CHECK_THROWS_AS(cycles_per_load("wrong", launch, 256, 4 * last_slot(next, 257)), WrongResult);
+}
+
+TEST_CASE("latency: both readers read every word, and write nothing behind their sums") {
+  if (skip_without_gpu()) return;
+  for (const size_t blocks : {1, 3, 7})
+    for (const unsigned quads : {1u, 1009u, tile_quads, 65537u})
+      for (const unsigned turns : {1u, 2u, 31u}) {
+        CAPTURE(blocks);
+        CAPTURE(quads);
+        const DeviceBuffer<unsigned> words = hashes(4 * quads);
+        const GuardedBuffer<unsigned> sums(blocks * block_threads);
+        for (const Benchmark& reader : readers(words, sums, turns))
+          if (reader.name == "global" || quads >= tile_quads) CHECK_NOTHROW(require_right(reader));
+      }
+}

@@ -1,32 +1,31 @@
-// Memory spaces: what each kind of memory on a GPU is, holds and costs. Options and the list of
-// experiments; each stands in its own file.
-#include "../framework/common/command_line.hpp"
+#include "../common/run.hpp"
 
-// weak: a build with -DEXPERIMENTS=... leaves the others out
-[[gnu::weak]] extern const samples::Experiment device_experiment;
-[[gnu::weak]] extern const samples::Experiment symbols_experiment;
-[[gnu::weak]] extern const samples::Experiment pointers_experiment;
-[[gnu::weak]] extern const samples::Experiment registers_experiment;
-[[gnu::weak]] extern const samples::Experiment local_arrays_experiment;
-[[gnu::weak]] extern const samples::Experiment constant_experiment;
-[[gnu::weak]] extern const samples::Experiment latency_experiment;
-[[gnu::weak]] extern const samples::Experiment carveout_experiment;
-[[gnu::weak]] extern const samples::Experiment timing_experiment;
+void device(Run&);
+void symbols(Run&);
+void pointers(Run&);
+void registers(Run&);
+void local_arrays(Run&);
+void constant(Run&);
+void latency(Run&);
+void dependent(Run&);
+void carveout(Run&);
+void timing(Run&);
 
 int main(int argc, char** argv) {
-  return run_sample({.topic = "01_memory_model",
-                     .about = "What each kind of memory on a GPU is, holds and costs",
-                     .experiments =
-                         {
-                             listed(&device_experiment),
-                             listed(&symbols_experiment),
-                             listed(&pointers_experiment),
-                             listed(&registers_experiment),
-                             listed(&local_arrays_experiment),
-                             listed(&constant_experiment),
-                             listed(&latency_experiment),
-                             listed(&carveout_experiment),
-                             listed(&timing_experiment),
-                         }},
-                    argc, argv);
+  return run_topic(
+      argc, argv,
+      {"01_memory_model",
+       "what each kind of memory on a GPU is, holds and costs",
+       {
+           {"device", device, "what this GPU has, beside the lectures' two GPUs"},
+           {"symbols", symbols, "variables of the device, and how the host reaches them"},
+           {"pointers", pointers, "one pointer to global, shared, local and pinned memory"},
+           {"registers", registers, "a budget of registers, and what spills beyond it"},
+           {"local_arrays", local_arrays, "where an array of a thread lives"},
+           {"constant", constant, "constant memory: one word for a warp, or many"},
+           {"latency", latency, "how long a load from each memory takes"},
+           {"dependent", dependent, "how many warps hide a multiply-add's latency"},
+           {"carveout", carveout, "one memory, split into L1 and shared memory"},
+           {"timing", timing, "one kernel timed in five ways"},
+       }});
 }

@@ -13,8 +13,8 @@
 
 #include <algorithm>
 
-#include "../../common/arrays.cuh"
-#include "../../common/run.hpp"
+#include "../common/arrays.cuh"
+#include "../common/run.hpp"
 
 // Reads and writes registers alone until its last line. A warp can issue its next multiply-add only
 // when the one before has written x. With other warps on the scheduler, it issues theirs meanwhile.
