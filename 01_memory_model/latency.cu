@@ -400,7 +400,7 @@ void latency(Run& run) {
        "the wiki, no figure"},
       beats(),
       {times_as_long(shared, reg), times_as_long(local, shared), times_as_long(l1, shared)},
-      "shared / multiply-add; local, L1 / shared");
+      "shared / register; local, L1 / shared");
   run.claim({"01.10a", "global memory is 100-150 times slower than shared, in latency",
              "100-150 times, Dr. Dobb's"},
             beats(100, 150), times_as_long(global, shared), "times the cycles of shared memory");

@@ -474,7 +474,7 @@ void locality(Run& run) {
   const Work work(n, n_in_l2, n_of_volume);
   const Timings timed = run.timer.interleaved(work.benchmarks);
   Table table("walk, GB/s",
-              {"load", "loads", "odd rows", "__ldg", "array", "pitched", "array over __ldg"});
+              {"sectors/request", "loads", "odd rows", "__ldg", "array", "pitched", "array gain"});
   for (const Row& row : work.rows) {
     const auto gbs = [&](const std::string& how) -> Cell {
       if (std::count(row.hows.begin(), row.hows.end(), how) == 0) return "-";
@@ -486,7 +486,7 @@ void locality(Run& run) {
   }
   run.print(table);
   run.note("array, pitched: textures of a CUDA array, and of the rows that the loads read");
-  run.note("load: sectors per request of a warp's load from rows, predicted");
+  run.note("sectors/request: of a warp's load from rows, predicted; array gain: over __ldg");
   run.note("odd rows: loads from rows that begin an odd number of sectors apart");
   judge_all(run, timed);
 }

@@ -33,7 +33,7 @@ def function(path, name):
     lines = path.read_text().splitlines()
     start = re.compile(r"(?!//)\S.*\b%s\b *(\(|\{|=|[0-9])" % re.escape(name))
     for first, line in enumerate(lines):
-        if first and lines[first - 1].startswith("__global__ void __launch_bounds__("):  # the name stands in the second line
+        if first and re.match(r"__global__ void __\w+\(", lines[first - 1]):  # the name stands in the second line
             first, line = first - 1, lines[first - 1] + line
         if not start.match(line) or line.endswith(";") and "=" not in line:
             continue
