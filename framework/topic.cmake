@@ -1,13 +1,8 @@
-# How a topic that has not moved is built: its executable with the self-checks, and its exercises (target exercises).
+# How exercises are built until they move: target exercises.
 include_guard(DIRECTORY)
-set(EXPERIMENTS "")
 set(framework ${CMAKE_CURRENT_LIST_DIR})
 set(SAMPLES_CMAKE ${CMAKE_CURRENT_LIST_DIR}/cmake)
-enable_testing()
 find_package(CUDAToolkit 12.0 REQUIRED)
-find_package(doctest REQUIRED)
-find_package(cxxopts REQUIRED)
-include(doctest)  # in each folder: doctest_discover_tests takes a variable of its folder
 if(NOT TARGET framework_common)
   add_subdirectory(${framework}/common ${PROJECT_BINARY_DIR}/framework_common)
 endif()
@@ -20,16 +15,7 @@ function(add_old_executable target)
   target_compile_options(${target} PRIVATE -std=c++20
     "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra;-Wno-deprecated-gpu-targets>" "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra>")
   foreach(source IN LISTS ARGN)  # a file without device code needs one front end instead of three
-    set(looked_at ${source})
-    get_filename_component(name ${source} NAME)
-    if(source MATCHES "checks/" AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${name})
-      list(APPEND looked_at ${CMAKE_CURRENT_SOURCE_DIR}/${name})
-    endif()
-    set(device_code)
-    foreach(file IN LISTS looked_at)
-      file(STRINGS ${file} found REGEX "__(global|device|managed)__|^[^/]*<<<|<(cub|thrust)/|\\.cuh\"" LIMIT_COUNT 1)
-      string(APPEND device_code "${found}")
-    endforeach()
+    file(STRINGS ${source} device_code REGEX "__(global|device|managed)__|^[^/]*<<<|<(cub|thrust)/|\\.cuh\"" LIMIT_COUNT 1)
     if(NOT device_code)
       set_source_files_properties(${source} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++;-O1")
     endif()
@@ -37,32 +23,6 @@ function(add_old_executable target)
   target_link_libraries(${target} PRIVATE framework_common)
 endfunction()
 
-function(add_sample topic)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "MEASURES_ON_HOST" "" "EXPERIMENTS")
-  set(SAMPLE_EXPERIMENTS ${arg_EXPERIMENTS} PARENT_SCOPE)
-  file(GLOB names RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cu)
-  file(GLOB checks RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/checks CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/checks/*.cu)
-  list(APPEND names ${checks})
-  list(REMOVE_DUPLICATES names)
-  list(REMOVE_ITEM names leaks.cu reads.cu transactions.cu)  # which the topics add by themselves
-  set(sources)
-  foreach(name IN LISTS names)
-    if(name IN_LIST checks)
-      list(APPEND sources checks/${name})  # which includes the experiment's file, and stands in its place
-    else()
-      list(APPEND sources ${name})
-    endif()
-  endforeach()
-  add_old_executable(${topic} ${sources})
-  target_compile_definitions(${topic} PRIVATE SAMPLE_RESULTS_DIR="${CMAKE_CURRENT_SOURCE_DIR}/results" SAMPLE_INSTALLED_RESULTS="")
-  set_property(GLOBAL APPEND PROPERTY OLD_SAMPLES ${topic})
-  target_link_libraries(${topic} PRIVATE framework_checks)
-  doctest_discover_tests(${topic} TEST_PREFIX "'${topic}: '" PROPERTIES LABELS ${topic} SKIP_RETURN_CODE 77 TIMEOUT 300)
-
-  add_old_exercises(${topic})
-endfunction()
-
-# A topic's exercises, also where the topic itself has moved: they stand on the framework until they move, too.
 function(add_old_exercises topic)
   file(GLOB exercises RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/your_turn CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/your_turn/*.cu)
   list(FILTER exercises EXCLUDE REGEX "_check\\.cu$")
@@ -83,33 +43,4 @@ function(add_old_exercises topic)
     set_target_properties(your_${exercise} PROPERTIES EXCLUDE_FROM_ALL TRUE)
     add_dependencies(exercises your_${exercise})
   endforeach()
-endfunction()
-
-# what topics declare for tests that have gone
-function(run_alone)
-endfunction()
-function(add_refused)
-endfunction()
-function(add_says)
-endfunction()
-function(add_script_test)
-endfunction()
-function(add_compiled_code_check)
-endfunction()
-
-function(add_compiled_loads topic experiment)  # part of read_only.cu's build
-  set(architecture 75)
-  if(CMAKE_CUDA_ARCHITECTURES MATCHES "^[0-9]+")
-    set(architecture ${CMAKE_MATCH_0})
-  endif()
-  set(compile ${CMAKE_CUDA_COMPILER} -std=c++20 -O3 -Wno-deprecated-gpu-targets -arch=compute_${architecture})
-  set(source ${CMAKE_CURRENT_SOURCE_DIR}/${experiment}.cu)
-  set(output ${CMAKE_CURRENT_BINARY_DIR}/${experiment}_loads.inc)
-  add_custom_command(OUTPUT ${output} VERBATIM
-                     COMMAND ${CMAKE_COMMAND} "-DCOMPILE=${compile}" -DSOURCE=${source} "-DKERNELS=${ARGN}"
-                             -DOUTPUT=${output} -P ${SAMPLES_CMAKE}/compiled_loads.cmake
-                     DEPENDS ${source} ${SAMPLES_CMAKE}/compiled_loads.cmake)
-  set_property(SOURCE ${source} ${CMAKE_CURRENT_SOURCE_DIR}/checks/${experiment}.cu APPEND PROPERTY OBJECT_DEPENDS ${output})
-  set_property(SOURCE ${source} ${CMAKE_CURRENT_SOURCE_DIR}/checks/${experiment}.cu
-               APPEND PROPERTY COMPILE_DEFINITIONS COMPILED_LOADS="${output}")
 endfunction()
