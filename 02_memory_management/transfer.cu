@@ -5,8 +5,8 @@
 // The guide says the same of pinned memory [KP]. A study of 2007 reads its card back at about
 // 1 GB/s [BW].
 //
-// Look at 1 KiB: a copy takes its call, and its bytes over a rate. Small copies are all call, from
-// any memory. Then look at the largest copies, pageable and pinned.
+// The time of a copy is that of its call, plus its bytes divided by a rate. Look at 1 KiB: small
+// copies are all call, from any memory. Then look at the largest copies, pageable and pinned.
 //
 //   build/release/02_memory_management/02_memory_management transfer
 #include <doctest/doctest.h>

@@ -3,8 +3,8 @@
 // (reduce2). It says that each beats those before it; that "the biggest problem" of the first is
 // divergence, and that of the second bank conflicts.
 //
-// Look at reduce_mask: its warps diverge as those of reduce do, but nothing is divided. That alone
-// doubles the rate. Then look at how much is gained after the guide's last version.
+// Look at reduce_mask: its warps diverge as those of reduce do, but nothing is divided. How much
+// does that alone gain? Then look at how much is gained after the guide's last version.
 //
 //   build/release/06_shared_reduce/06_shared_reduce ladder
 //
@@ -103,7 +103,7 @@ __global__ void reduce_mask(const float* d_in, float* d_out, size_t n) {
 __host__ __device__ constexpr unsigned padded(unsigned i) { return i + i / 32; }
 
 // reduce1, with an unused word behind each 32 words. Words that lie 2, 4, 8 or 16 apart are then in
-// 32 different banks. The conflicts are gone, the index costs more.
+// 32 different banks. The conflicts are gone, but the index costs more: this row shows both.
 __global__ void reduce_strided_padded(const float* d_in, float* d_out, size_t n) {
   constexpr unsigned words = padded(THREAD_PER_BLOCK);
   __shared__ float sdata[words];
@@ -113,7 +113,7 @@ __global__ void reduce_strided_padded(const float* d_in, float* d_out, size_t n)
   __syncthreads();
   for (unsigned s = 1; s < blockDim.x; s *= 2) {
     const unsigned at = padded(2 * s * tid);
-    if (at < words) sdata[at] += sdata[at + padded(s)];  // padded(s): to the word that is s behind
+    if (at < words) sdata[at] += sdata[at + padded(s)];  // the word s further on
     __syncthreads();
   }
   if (tid == 0) d_out[blockIdx.x] = sdata[tid];
@@ -258,8 +258,8 @@ __device__ float take(volatile Slot* slots, unsigned count) {
 }
 
 // A block takes tiles of 64 KiB, one grid apart, and leaves its sum in a slot. The last block waits
-// for all slots and adds them. The others wait for nothing, so that all of them end in whatever
-// order blocks start.
+// for all slots and adds them. The others wait for nothing: all blocks end, in whatever order they
+// start.
 __global__ void __launch_bounds__(tile_threads, tile_blocks_each)
     sum_once(const float* d_in, float* d_out, size_t n, Slot* slots) {
   __shared__ float of_block[tile_threads / 32], of_grid[tile_threads / 32];
