@@ -29,9 +29,9 @@ __global__ void sumArraysZeroCopy(float* A, float* B, float* C, size_t N) {
   if (i < N) C[i] = A[i] + B[i];
 }
 
-// A warp reads 512 neighbouring bytes; the grid reads all of the array in each pass. The loads bypass
-// L1. A word counts once in the first pass, twice in the second: the sum shows a word that was read
-// in a wrong pass.
+// A warp reads 512 neighbouring bytes; the grid reads all of the array in each pass. The loads
+// bypass L1. A word counts once in the first pass, twice in the second: the sum shows a word that
+// was read in a wrong pass.
 static __global__ void read_passes(unsigned* out, const unsigned* in, size_t n, unsigned passes) {
   const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   const size_t threads = size_t(gridDim.x) * blockDim.x;
