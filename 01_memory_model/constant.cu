@@ -244,11 +244,6 @@ Interval cycles(unsigned slots, unsigned stride, At at, DeviceBuffer<char>* fill
   return cycles_per_load("walk", launch, timed, stride * slot_at(untimed + timed, slots));
 }
 
-/// How many times as long, as wide as the two intervals leave it.
-Interval times_as_long(const Interval& slow, const Interval& fast) {
-  return {slow.value / fast.value, slow.low / fast.high, slow.high / fast.low};
-}
-
 constexpr unsigned swept[] = {1, 2, 4, 8, 16, 32};  // different words per warp
 
 void different_words(Run& run, const Timings& timed) {

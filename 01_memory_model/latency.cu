@@ -251,11 +251,6 @@ Interval in_global(GlobalKernel kernel, const DeviceBuffer<char>& memory, size_t
                          size_t(slot_bytes) * slot_at(untimed + timed, slots));
 }
 
-/// How many times as long, as wide as the two intervals leave it.
-Interval times_as_long(const Interval& slow, const Interval& fast) {
-  return {slow.value / fast.value, slow.low / fast.high, slow.high / fast.low};
-}
-
 int attribute(cudaDeviceAttr which) {
   int device = 0, value = 0;
   CUDA_CHECK(cudaGetDevice(&device));

@@ -30,7 +30,7 @@ def lines_of(output):
 def counted(rows):
     """{(work, "ld" or "st"): sectors per request} of all launches with that name, {(work, "shared"): wavefronts per block}.
 
-    Where blocks share a multiprocessor the counter adds a few percent that come from no address: the launch with the fewest."""
+    Of wavefronts the launch with the fewest: where many blocks share a multiprocessor the counter shows a few percent more."""
     sums, shared = {}, {}
     for row in rows:
         value = lambda name: float(row[name].replace(",", ""))
