@@ -4,7 +4,8 @@
 #     an executable of all .cu files in its folder; its doctest cases, its command line and
 #     compute-sanitizer over its cases in ctest. SERIAL: its cases count, and run one at a time.
 #   add_exercises(<topic>)
-#     each your_turn/<exercise>.cu a program your_<exercise>, and its solution solution_<exercise>
+#     each your_turn/<exercise>.cu (.cpp if it has no device code) a program your_<exercise>, and its
+#     solution solution_<exercise>
 #
 # An option for one file (before add_topic; the line of nvcc does without):
 #   set_source_files_properties(caching.cu PROPERTIES COMPILE_OPTIONS -Xptxas=-dlcm=cg)
@@ -32,11 +33,12 @@ if(doctest_SOURCE_DIR)
 endif()
 include(doctest)  # in each folder: doctest_discover_tests takes a variable of the folder that calls it
 
-# A program of CUDA sources.
-function(add_cuda_program name)
+# A program of CUDA sources, or of C++.
+function(add_program name)
   add_executable(${name} ${ARGN})
-  target_compile_options(${name} PRIVATE -std=c++20 --extended-lambda -Wno-deprecated-gpu-targets
-                                         -Xcompiler=-Wall,-Wextra)
+  target_compile_options(${name} PRIVATE -std=c++20
+    "$<$<COMPILE_LANGUAGE:CUDA>:--extended-lambda;-Wno-deprecated-gpu-targets;-Xcompiler=-Wall,-Wextra>"
+    "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra>")
   target_link_libraries(${name} PRIVATE samples_common)
 endfunction()
 
@@ -47,14 +49,14 @@ if(NOT TARGET samples_common)
   target_compile_definitions(samples_common PRIVATE SAMPLES_SOURCE_DIR="${samples_root}")
   target_link_libraries(samples_common PUBLIC CUDA::cudart_static doctest::doctest cxxopts::cxxopts ${CMAKE_DL_LIBS})
   add_custom_target(your_turn)  # builds all exercises: one that does not compile must not stop the samples
-  add_cuda_program(test_common ${samples_root}/common/test_common.cu)
+  add_program(test_common ${samples_root}/common/test_common.cu)
   doctest_discover_tests(test_common TEST_PREFIX "'common: '" PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 
 function(add_topic name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "FOLDER" "LIBRARIES;DEFINITIONS")
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${arg_FOLDER}/*.cu)
-  add_cuda_program(${name} ${sources})
+  add_program(${name} ${sources})
   target_compile_definitions(${name} PRIVATE ${arg_DEFINITIONS})
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES})
   # the single quotes keep the space behind the colon
@@ -76,13 +78,17 @@ endfunction()
 # your_turn must be built.
 function(add_exercises topic)
   set(folder ${CMAKE_CURRENT_SOURCE_DIR}/your_turn)
-  file(GLOB exercises CONFIGURE_DEPENDS ${folder}/*.cu)
+  file(GLOB exercises CONFIGURE_DEPENDS ${folder}/*.cu ${folder}/*.cpp)
+  list(FILTER exercises EXCLUDE REGEX "_check\\.c")  # those of the old house
   foreach(file IN LISTS exercises)
     cmake_path(GET file STEM exercise)
-    add_cuda_program(your_${exercise} ${file})
-    add_cuda_program(solution_${exercise} ${folder}/solutions/${exercise}.cu)
+    cmake_path(GET file FILENAME file_name)
+    add_program(your_${exercise} ${file})
+    add_program(solution_${exercise} ${folder}/solutions/${file_name})
     foreach(answer IN ITEMS your solution)
       set_target_properties(${answer}_${exercise} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+      target_compile_options(${answer}_${exercise} PRIVATE  # a gap uses no parameter
+        "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-unused-parameter>" "$<$<COMPILE_LANGUAGE:CXX>:-Wno-unused-parameter>")
       add_dependencies(your_turn ${answer}_${exercise})
       add_test(NAME "${topic}: ${exercise}: ${answer}" COMMAND ${answer}_${exercise})
       set_tests_properties("${topic}: ${exercise}: ${answer}" PROPERTIES LABELS your_turn SKIP_RETURN_CODE 77)

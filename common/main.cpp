@@ -63,6 +63,7 @@ bool is_self_check(int argc, char** argv) {
 
 int self_check(int argc, char** argv) {
   doctest::Context context(argc, argv);
+  context.setOption("no-intro", true);  // it offers options that are not there
   const int code = context.run();
   if (context.shouldExit()) return code;  // the cases were listed
   if (cases_run == 0) throw UsageError("no self-check has such a name");
@@ -183,10 +184,15 @@ cudaDeviceProp current_gpu() {
   return properties;
 }
 
-int run_exercise(int argc, char** argv) {
+int run_exercise(int argc, char** argv) try {
+  if (argc > 1 && !is_self_check(argc, argv))
+    throw UsageError("'" + std::string(argv[1]) + "' is no option of an exercise");
   const int code = self_check(argc, argv);
   std::cout << (code == success ? "done" : code == skipped ? "not checked" : "not yet") << '\n';
   return code;
+} catch (const UsageError& error) {
+  std::cerr << argv[0] << ": " << error.what() << '\n';
+  return usage;
 }
 
 /// Lists, helps, shows what was recorded, or measures.

@@ -1,0 +1,43 @@
+// What is checked of a layout. Included behind the answer.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "../../common/run.hpp"
+#include "../../common/sectors.hpp"
+
+constexpr size_t sizes[] = {1, 2, 31, 32, 33, 1000, 1009, 4099};
+constexpr Field fields[] = {x, y, z};
+
+TEST_CASE("right: every field of every point has a word of its own") {
+  for (const size_t n : sizes) {
+    CAPTURE(n);
+    const size_t words = words_for(n);
+    if (words < 3 * n || words > 3 * n + 96) FAIL("an array of " << words << " words");
+    std::vector<bool> taken(words);
+    for (size_t i = 0; i < n; ++i)
+      for (const Field field : fields) {
+        CAPTURE(i);
+        const size_t word = word_of(i, field, n);
+        if (word >= words) FAIL("xyz"[field] << " is in word " << word << " of " << words);
+        if (taken[word]) FAIL("xyz"[field] << " is in word " << word << ", and so is another");
+        taken[word] = true;
+      }
+  }
+}
+
+TEST_CASE("cheap: 4 sectors per request, not 12") {
+  for (const size_t n : sizes)
+    for (size_t first = 0; first + 32 <= n; first += 32)
+      for (const Field field : fields) {
+        CAPTURE(n);
+        CAPTURE(first);
+        const size_t moved =
+            sectors(4, [&](size_t lane) { return word_of(first + lane, field, n); });
+        if (moved > 4) FAIL(moved << " sectors per request; 4 will do");
+      }
+}
+
+int main(int argc, char** argv) { return run_exercise(argc, argv); }
