@@ -20,9 +20,10 @@ TEST_CASE("right: every field of every point has a word of its own") {
     for (size_t i = 0; i < n; ++i)
       for (const Field field : fields) {
         CAPTURE(i);
+        const std::string name(1, "xyz"[field]);
         const size_t word = word_of(i, field, n);
-        if (word >= words) FAIL("xyz"[field] << " is in word " << word << " of " << words);
-        if (taken[word]) FAIL("xyz"[field] << " is in word " << word << ", and so is another");
+        if (word >= words) FAIL(name << " is in word " << word << " of " << words);
+        if (taken[word]) FAIL(name << " is in word " << word << ", and so is another");
         taken[word] = true;
       }
   }
