@@ -131,8 +131,8 @@ Timer timer_of(const Run& run) {
 }
 
 void compare_rows(Run& run) {
-  std::vector<size_t> widths = {33,  100,  127,  128,  129,  132,  255,  257,  511,
-                                513, 1000, 1025, 1028, 2049, 4092, 4095, 4096, 4097};
+  std::vector<size_t> widths = {9,   31,  33,   100,  127,  128,  129,  132,  255,  257,
+                                511, 513, 1000, 1025, 1028, 2049, 4092, 4095, 4096, 4097};
   if (run.quick) widths = {100, 129, 1025, 4092, 4096, 4097};
   double most = 1;  // bytes of a pitched row over those of a packed one
   for (const size_t width : widths)

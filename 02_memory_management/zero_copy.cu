@@ -247,8 +247,8 @@ void judge_passes(Run& run, const Arrays& a) {
                gbs("write in place", p, bytes), gbs("write on device", p, device_bytes)});
   }
   run.print(table);
-  run.note(
-      "of a copy: with the copy. Predicted: its time, and each read at the rate of device memory");
+  run.note("of a copy: the copy's own time included");
+  run.note("predicted: one copy over the bus, then each read at the rate of device memory");
   run.note("read once, through a buffer of " + bytes_text(bytes / parts) +
            " where device memory is too small: " + digits(timed["copied in parts"].gbs(bytes)) +
            " GB/s");
