@@ -2,15 +2,12 @@
 // bytes. Each lane reads one word. The comments below give the index expressions; i is the lane,
 // from 0 to 31. How many sectors does each request move?
 //
-// Right: all five. No GPU is needed.
+// Right: all five.
 //
-// Difficulty 1 of 5, about 5 minutes.
+// Difficulty 1 of 5, about 5 minutes. Needs no GPU.
 //
 //   cmake --build build/release --target your_sectors
 //   build/release/03_access_patterns/your_sectors
-#include "sectors.hpp"
-
-namespace {
 
 // [your turn]
 
@@ -19,14 +16,12 @@ namespace {
 // lanes to a word leave eight words: one sector. The order of the lanes makes no difference.
 
 /// Sectors of one request.
-constexpr double straight = 4;   // in[i]
-constexpr double shifted = 5;    // in[i + 1]
-constexpr double strided = 32;   // in[8 * i]
-constexpr double fourfold = 1;   // in[i / 4]
-constexpr double backwards = 4;  // in[31 - i]
+constexpr unsigned straight = 4;   // in[i]
+constexpr unsigned shifted = 5;    // in[i + 1]
+constexpr unsigned strided = 32;   // in[8 * i]
+constexpr unsigned fourfold = 1;   // in[i / 4]
+constexpr unsigned backwards = 4;  // in[31 - i]
 
 // [/your turn]
 
-}  // namespace
-
-YOUR_TURN(sectors, Sectors, {straight, shifted, strided, fourfold, backwards});
+#include "../sectors_check.hpp"

@@ -1,0 +1,33 @@
+// What is checked of the five predictions. Included behind the answer.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "../../common/run.hpp"
+#include "../../common/sectors.hpp"
+
+struct Prediction {
+  std::string expression;
+  size_t yours;
+  size_t (*index)(size_t lane);
+  std::string consider;
+};
+const Prediction predictions[] = {
+    {"in[i]", straight, [](size_t i) { return i; },
+     "it is 32 words of 4 bytes, in sectors of 32 bytes"},
+    {"in[i + 1]", shifted, [](size_t i) { return i + 1; },
+     "in which sectors do the first word and the last one lie?"},
+    {"in[8 * i]", strided, [](size_t i) { return 8 * i; }, "how many words does a sector have?"},
+    {"in[i / 4]", fourfold, [](size_t i) { return i / 4; }, "how many different words are read?"},
+    {"in[31 - i]", backwards, [](size_t i) { return 31 - i; },
+     "which words are read, in whatever order?"},
+};
+
+TEST_CASE("right: all five") {
+  for (const auto& [expression, yours, index, consider] : predictions)
+    if (yours != sectors(4, index)) FAIL_CHECK(expression << ": not " << yours << "; " << consider);
+}
+
+int main(int argc, char** argv) { return run_exercise(argc, argv); }
