@@ -1,6 +1,6 @@
 // halo: out[i] is in[i - 1] + in[i] + in[i + 1]. A block of 256 threads computes 256 neighbours,
-// from out[first] on, where first is a multiple of 256; so it needs 258 words, one more on each
-// side: the halo. It collects them in shared memory, in three steps at most, and adds them up
+// from out[first] on, where first is a multiple of 256. So it needs 258 words, one more on each
+// side: the halo. It collects them in shared memory, in at most three steps, and adds them up
 // behind a barrier:
 //
 //   __shared__ float tile[258];                                   // tile[0] is in[first - 1]
@@ -10,23 +10,21 @@
 //   }
 //   __syncthreads();
 //
-// Write which word each thread loads in each step. Right: all words that the block needs, none
-// beyond the array, for every n. Cheap: the words lie in 34 sectors of 32 bytes, and the block's
-// requests move at most 1.2 times as many. (Were each thread to load its three words, that would be
-// 112.) The array begins on a sector. No GPU is needed.
+// Write which word each thread loads in each step. The array has n words and begins on a sector of
+// 32 bytes. Right: all words that the block needs, and none beyond the array, for every n. Cheap:
+// the words lie in 34 sectors, and the block's requests move at most 40. (If each thread loaded its
+// three words, they would move 112.)
 //
-// Difficulty 4 of 5, about 30 minutes.
+// Difficulty 4 of 5, about 30 minutes. Needs no GPU.
 //
 //   cmake --build build/release --target your_halo
 //   build/release/03_access_patterns/your_halo
-#include "halo.hpp"
-
-namespace {
+#include <cstddef>
 
 // [your turn]
 
-// First every thread its own word: each warp's 32 begin on a sector, 4 sectors a request. Then the
-// two that are left, by two lanes of one warp in one request: 2 sectors. (Had thread t loaded
+// First every thread its own word: each warp's 32 begin on a sector, 4 sectors per request. Then
+// the two that are left, by two lanes of one warp in one request: 2 sectors. (Had thread t loaded
 // in[first - 1 + t] first, every warp would have asked for 5.)
 
 /// The word of `in` that thread tid of the block loads in step 0, 1 or 2; -1: none.
@@ -40,6 +38,4 @@ long long load(unsigned tid, unsigned step, size_t first, size_t n) {
 
 // [/your turn]
 
-}  // namespace
-
-YOUR_TURN(halo, Halo, {load});
+#include "../halo_check.hpp"
