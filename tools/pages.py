@@ -8,6 +8,7 @@ In a page:
     <!-- code: stride.cu read_stride -->        a function, struct or macro, with the comment above it
     <!-- output: stride "stride, words" -->     of results/nvidia-h200.txt: the block of the experiment with a line that
     <!-- end -->                                begins so, from that line on; without words all of the experiment
+    <!-- output: peer "GB/s" nvidia-h100 -->    the same of another GPU
 """
 import re
 import sys
@@ -49,12 +50,12 @@ def function(path, name):
     raise Stale("no function %s in %s" % (name, path.name))
 
 
-def output(folder, experiment, words):
+def output(folder, experiment, words, recorded=RECORDED):
     """A block that an experiment printed."""
-    text = (folder / "results" / RECORDED).read_text()
+    text = (folder / "results" / recorded).read_text()
     found = re.findall(r"^== %s: .*?\n(.*?)(?=^== |^claims: |\Z)" % re.escape(experiment), text, re.S | re.M)
     if not found:
-        raise Stale("%s has no experiment %s" % (RECORDED, experiment))
+        raise Stale("%s has no experiment %s" % (recorded, experiment))
     body = "\n\n".join(part.strip("\n") for part in found)  # an experiment may have several titles
     if not words:
         return body
@@ -66,16 +67,17 @@ def output(folder, experiment, words):
         for i, line in enumerate(lines):
             if line.strip().startswith(words):
                 return "\n".join(lines[i:])
-    raise Stale("%s, %s: no block has a line that begins with '%s'" % (RECORDED, experiment, words))
+    raise Stale("%s, %s: no block has a line that begins with '%s'" % (recorded, experiment, words))
 
 
 def filled(page):
     """The text of a page with its blocks as they should be."""
     def block(match):
-        kind, what, rest = match.group(2), match.group(3), match.group(4).strip('"')
+        kind, what, rest = match.group(2), match.group(3), match.group(4)
         if kind == "code":
             return match.group(1) + "```cpp\n" + function(page.parent / what, rest) + "\n```\n" + match.group(5)
-        return match.group(1) + "```text\n" + output(page.parent, what, rest) + "\n```\n" + match.group(5)
+        words, gpu = re.fullmatch(r'(?:"(.*)")? ?(\S*)', rest).groups()
+        return match.group(1) + "```text\n" + output(page.parent, what, words, gpu + ".txt" if gpu else RECORDED) + "\n```\n" + match.group(5)
     return MARK.sub(block, page.read_text())
 
 
