@@ -1,0 +1,43 @@
+// What is checked of the most frequent value. Included behind the answer.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "../../common/arrays.cuh"
+#include "../../common/run.hpp"
+#include "machine_code.hpp"
+
+/// Thread i has samples 32 * i to 32 * i + 31. It is compiled, and never launched.
+__global__ void most_frequent_of_each(unsigned* out, const unsigned* in) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = most_frequent(in + size_t(32) * i);
+}
+
+TEST_CASE("right: the most frequent value, and the smallest of several") {
+  for (unsigned kinds = 1; kinds <= 16; ++kinds)  // few, so that each is there often, or many
+    for (unsigned set = 0; set < 100; ++set) {
+      unsigned samples[32], count[16] = {};
+      std::string text;
+      for (unsigned i = 0; i < 32; ++i) {
+        samples[i] = (hash(3200 * kinds + 32 * set + i) % kinds + set) % 16;
+        ++count[samples[i]];
+        text += std::to_string(samples[i]) + ' ';
+      }
+      const auto right = std::max_element(count, count + 16) - count;  // the first of several
+      const unsigned found = most_frequent(samples);
+      if (found != right)
+        FAIL("it returns " << found << " of " << text << "and " << right << " is right");
+    }
+}
+
+TEST_CASE("cheap: no local memory") {
+  const std::string usage = cuobjdump("-res-usage", "most_frequent_of_each");
+  const size_t at = usage.find("STACK:");
+  if (at == std::string::npos) return skip("cuobjdump is not here, or shows no machine code");
+  const int bytes = std::stoi(usage.substr(at + 6));
+  if (bytes > 0) FAIL(bytes << " local bytes per thread; 0 will do");
+}
+
+int main(int argc, char** argv) { return run_exercise(argc, argv); }
