@@ -5,30 +5,25 @@
 // and the shared memory per block if there is any.
 //
 // With __launch_bounds__(256, 6) the compiler has to leave room for six blocks of 256 threads. How
-// many registers may a thread have then? Registers are given in multiples of eight per thread.
+// many registers may a thread have then? A thread gets registers in multiples of eight.
 //
-// Right: the blocks exactly, the registers within 25%. No GPU is needed.
+// Right: all six numbers.
 //
-// Difficulty 2 of 5, about 10 minutes.
+// Difficulty 2 of 5, about 10 minutes. Needs no GPU.
 //
 //   cmake --build build/release --target your_resident
 //   build/release/01_memory_model/your_resident
-#include "resident.hpp"
-
-namespace {
 
 // [your turn]
 
 /// Resident blocks per multiprocessor; the last is registers per thread.
-constexpr double narrow = 0;     // 256 threads, 32 registers
-constexpr double wide = 0;       // 256 threads, 40 registers
-constexpr double large = 0;      // 1024 threads, 40 registers
-constexpr double single = 0;     // 32 threads, 32 registers
-constexpr double sharing = 0;    // 128 threads, 32 registers, 48 KiB of shared memory
-constexpr double registers = 0;  // that a thread may have under __launch_bounds__(256, 6)
+constexpr int narrow = 0;     // 256 threads, 32 registers
+constexpr int wide = 0;       // 256 threads, 40 registers
+constexpr int large = 0;      // 1024 threads, 40 registers
+constexpr int single = 0;     // 32 threads, 32 registers
+constexpr int sharing = 0;    // 128 threads, 32 registers, 48 KiB of shared memory
+constexpr int registers = 0;  // that a thread may have under __launch_bounds__(256, 6)
 
 // [/your turn]
 
-}  // namespace
-
-YOUR_TURN(resident, Resident, {narrow, wide, large, single, sharing, registers});
+#include "resident_check.hpp"
