@@ -1,17 +1,14 @@
 // constants: a prediction. A table in constant memory is read by the warps of a block of 256
 // threads. The constant cache serves one word at a time, to all lanes of the warp that want this
-// word; for each further word of the same load the hardware asks again. The comments below give the
+// word. For each further word of the same load the hardware asks again. The comments below give the
 // loads. How many requests does each of them take per warp?
 //
-// Right: all five. No GPU is needed.
+// Right: all five numbers.
 //
-// Difficulty 1 of 5, about 5 minutes.
+// Difficulty 1 of 5, about 5 minutes. Needs no GPU.
 //
 //   cmake --build build/release --target your_constants
 //   build/release/01_memory_model/your_constants
-#include "constants.hpp"
-
-namespace {
 
 // [your turn]
 
@@ -20,14 +17,12 @@ namespace {
 // is 32. Four different words are four requests, in whatever order the lanes want them.
 
 /// Requests per warp.
-constexpr double same = 1;     // table[blockIdx.x]
-constexpr double lane = 32;    // table[threadIdx.x % 32]
-constexpr double fours = 4;    // table[threadIdx.x % 4]
-constexpr double eighths = 4;  // table[threadIdx.x % 32 / 8]
-constexpr double warps = 1;    // table[threadIdx.x / 32]
+constexpr int same = 1;     // table[blockIdx.x]
+constexpr int lane = 32;    // table[threadIdx.x % 32]
+constexpr int fours = 4;    // table[threadIdx.x % 4]
+constexpr int eighths = 4;  // table[threadIdx.x % 32 / 8]
+constexpr int warps = 1;    // table[threadIdx.x / 32]
 
 // [/your turn]
 
-}  // namespace
-
-YOUR_TURN(constants, Constants, {same, lane, fours, eighths, warps});
+#include "../constants_check.hpp"
