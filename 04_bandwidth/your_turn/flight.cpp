@@ -9,15 +9,12 @@
 //   rate            How many GB/s are possible with 64 such warps on each multiprocessor?
 //   warps_of_quads  How many warps does each multiprocessor need, if a load is of 16 bytes?
 //
-// Right: all four within 25%. No GPU is needed.
+// Right: all four within 25%.
 //
-// Difficulty 2 of 5, about 10 minutes.
+// Difficulty 2 of 5, about 10 minutes. Needs no GPU.
 //
 //   cmake --build build/release --target your_flight
 //   build/release/04_bandwidth/your_flight
-#include "flight.hpp"
-
-namespace {
 
 // [your turn]
 
@@ -28,6 +25,4 @@ constexpr double warps_of_quads = 0;
 
 // [/your turn]
 
-}  // namespace
-
-YOUR_TURN(flight, Flight, {bytes, warps, rate, warps_of_quads});
+#include "flight_check.hpp"
