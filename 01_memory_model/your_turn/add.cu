@@ -1,34 +1,31 @@
-// add: the text has all threads of a block run `devData += 2`. Each of them reads the variable,
-// adds, and writes it; what others wrote in between is lost. Of 64 threads' additions as few as one
-// may be left. Repair it in two ways, so that each thread's amount is added: first with an atomic,
-// then without any. Both are launched as <<<1, 64>>>.
+// add: the text has all 64 threads of a block run `devData += 2`. Each of them reads the variable,
+// adds, and writes it. What others wrote in between is lost: as few as one of the 64 additions may
+// be left. Here block b adds 64 amounts to value[b], amount[64 * b] to amount[64 * b + 63]. Repair
+// it in two ways: first with an atomic, then without any. Both are launched as <<<blocks, 64>>>.
 //
-// Right: *value has grown by all 64 amounts, in each of 54 launches; in the last four one of the
-// two warps is held up at its first load. The second kernel is compiled to no atomic instruction,
-// in shared memory neither. This needs a GPU.
+// Right: each value has grown by its 64 amounts, for 1 to 100,049 blocks. The second kernel is
+// compiled to no atomic instruction, in shared memory neither. A missing barrier shows by chance
+// only; this finds it:
 //
-// Difficulty 1 of 5, about 15 minutes.
+//   compute-sanitizer --tool racecheck build/release/01_memory_model/your_add
+//
+// Difficulty 1 of 5, about 15 minutes. Needs a GPU.
 //
 //   cmake --build build/release --target your_add
 //   build/release/01_memory_model/your_add
-#include "add.hpp"
-
-namespace {
 
 // [your turn]
 
-/// Adds amount[0] to amount[63] to *value.
+/// Adds 64 amounts to value[blockIdx.x].
 __global__ void with_an_atomic(unsigned* value, const unsigned* amount) {
-  *value += amount[threadIdx.x];  // a race: repair it
+  value[blockIdx.x] += amount[64 * blockIdx.x + threadIdx.x];  // a race: repair it
 }
 
 /// The same without an atomic.
 __global__ void without_atomics(unsigned* value, const unsigned* amount) {
-  *value += amount[threadIdx.x];  // repair it in another way
+  value[blockIdx.x] += amount[64 * blockIdx.x + threadIdx.x];  // repair it in another way
 }
 
 // [/your turn]
 
-}  // namespace
-
-YOUR_TURN(add, Add, {with_an_atomic, without_atomics, __FILE__});
+#include "add_check.hpp"
