@@ -6,17 +6,12 @@
 // where what was there before the fault and the 64 KiB of the fault count. (The real threshold is
 // 51%.)
 //
-// How many faults are there, and how many KiB does the host have afterwards? Right: all four. No
-// GPU is needed.
+// How many faults are there, and how many KiB does the host have afterwards? Right: all four.
 //
-// Difficulty 3 of 5, about 15 minutes.
+// Difficulty 3 of 5, about 15 minutes. Needs no GPU.
 //
 //   cmake --build build/release --target your_faults
 //   build/release/05_unified_memory/your_faults
-#include "faults.hpp"
-
-namespace {
-
 // [your turn]
 
 constexpr double in_order = 0;             // faults, if the host touches parts 0, 1, 2 ... 31
@@ -26,6 +21,4 @@ constexpr double kib_of_every_second = 0;  // that it has then
 
 // [/your turn]
 
-}  // namespace
-
-YOUR_TURN(faults, Faults, {in_order, kib, every_second, kib_of_every_second});
+#include "faults_check.hpp"
