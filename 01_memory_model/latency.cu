@@ -278,8 +278,7 @@ void print_curve(Run& run, const DeviceBuffer<char>& memory, unsigned timed, dou
   run.note("L1 holds about " + bytes_text(double(run.gpu.sharedMemPerMultiprocessor)) +
            ", the L2 " + bytes_text(run.gpu.l2CacheSize));
   if (run.gpu.major != 9) return;
-  run.note("this L2 has two halves: what one multiprocessor loads stays in the one that is near;");
-  run.note("a line that another brought into the far one takes 456 cycles (found on an H200)");
+  run.note("this L2 has two halves: what one multiprocessor loads stays in the one that is near");
 }
 
 // ---- all multiprocessors read. Word i of what they read is hash(i) ----

@@ -271,7 +271,7 @@ void measure(Run& run, size_t n, const std::vector<Launch>& chosen) {
   const double theory = theoretical_gbs();
   Table table(
       bytes_text(16.0 * double(n)) + " per array",
-      {"read", "written", "launch", "predicted ms", "ms", "spread", "GB/s", "of theory", ""});
+      {"read", "written", "launch", "predicted ms", "ms", "spread", "GB/s", "theory", ""});
   for (size_t r = 0; r < std::size(rows); ++r) {
     const Row& row = rows[r];
     const bool of_driver = row.does == copy_engine || row.does == memset_engine;

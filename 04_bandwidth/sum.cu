@@ -252,7 +252,7 @@ void sum(Run& run) {
   const Timings timed = run.timer.interleaved(benchmarks);
 
   Table table("order",
-              {"launch", "sectors", "in flight", "ms", "GB/s", "of theory", "in 2007", ""});
+              {"launch", "sectors", "in flight", "ms", "GB/s", "theory", "in 2007", ""});
   for (size_t r = 0; r < chosen.size(); ++r) {
     const Row& row = rows_of_table[r];
     const Launch l = chosen[r];

@@ -164,9 +164,10 @@ void Run::claim(const Claim& claim, const Rule& rule, const Timings& timings,
 
 void Run::claim(const Claim& claim, const Rule& rule, const Interval& number,
                 const std::string& what) {
-  const std::string here =
-      digits(number.value) + " [" + digits(number.low) + ", " + digits(number.high) + "] " + what;
-  judged(claim, judge(rule, number), here, number);
+  const std::string range = number.low < number.high
+                                ? " [" + digits(number.low) + ", " + digits(number.high) + "] "
+                                : " ";  // it was counted
+  judged(claim, judge(rule, number), digits(number.value) + range + what, number);
 }
 
 void Run::claim_each(const Claim& claim, const Rule& rule, const std::vector<Interval>& numbers,
