@@ -1,16 +1,15 @@
 // swizzle: a tile of 32 x 32 words lies in shared memory. A warp stores it by rows (lane i has
 // column i) and loads it by columns (lane i has row i). With element (row, column) at word
 // 32 * row + column, the words of a column lie in one bank and take 32 wavefronts. A row of 33
-// words cures that, and costs 32 words more. Find places that do without: 1024 words, one wavefront
-// for every row and for every column.
+// words cures that, and costs 32 words more. Find places that do without.
 //
-// Difficulty 4 of 5, about 25 minutes.
+// Right: each element has a word of its own among 1024. Cheap: one wavefront for every row and for
+// every column.
+//
+// Difficulty 4 of 5, about 25 minutes. Needs no GPU.
 //
 //   cmake --build build/release --target your_swizzle
 //   build/release/06_shared_reduce/your_swizzle
-#include "swizzle.hpp"
-
-namespace {
 
 // [your turn]
 
@@ -21,6 +20,4 @@ unsigned place(unsigned row, unsigned column) {
 
 // [/your turn]
 
-}  // namespace
-
-YOUR_TURN(swizzle, Swizzle, {place});
+#include "swizzle_check.hpp"

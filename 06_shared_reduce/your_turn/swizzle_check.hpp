@@ -1,0 +1,33 @@
+// What is checked of the places. Included behind the answer.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "../../common/run.hpp"
+#include "../banks.hpp"
+
+TEST_CASE("right: each of the 1024 elements has a word of its own") {
+  std::vector<bool> taken(1024);
+  for (unsigned row = 0; row < 32; ++row)
+    for (unsigned column = 0; column < 32; ++column) {
+      CAPTURE(row);
+      CAPTURE(column);
+      const unsigned word = place(row, column);
+      if (word >= 1024) FAIL("it is in word " << word << " of 1024");
+      if (taken[word]) FAIL("it is in word " << word << ", and so is another");
+      taken[word] = true;
+    }
+}
+
+TEST_CASE("cheap: 1 wavefront for every row and every column, not 32") {
+  for (unsigned i = 0; i < 32; ++i) {
+    const int row = wavefronts(4, [i](unsigned lane) { return place(i, lane); });
+    const int column = wavefronts(4, [i](unsigned lane) { return place(lane, i); });
+    if (row > 1) FAIL("row " << i << " takes " << row << " wavefronts; 1 will do");
+    if (column > 1) FAIL("column " << i << " takes " << column << " wavefronts; 1 will do");
+  }
+}
+
+int main(int argc, char** argv) { return run_exercise(argc, argv); }
