@@ -1,0 +1,35 @@
+// tree: a block of n threads sums n words of shared memory (n is 64, 128, 256, 512 or 1024) in
+// log2(n) steps, with a barrier after each. In each step some threads add one word to another:
+//
+//   const Add a = add(step, threadIdx.x, n);
+//   if (a.adds) word[a.left] += word[a.right];
+//   __syncthreads();
+//
+// In the second version of the guide the first threads add words that lie s = 1, 2, 4 ... apart:
+// left = 2 * s * tid, right = left + s. Up to eight lanes of a warp meet in a bank. Write steps in
+// which no two lanes do, and in which as few warps as possible have work.
+//
+// Right: in the end word 0 has the sum, and in no step a thread touches a word that another one
+// writes. Cheap: 36 wavefronts for 256 words, one for each request of a warp.
+//
+// Difficulty 3 of 5, about 25 minutes. Needs no GPU.
+//
+//   cmake --build build/release --target your_tree
+//   build/release/06_shared_reduce/your_tree
+
+/// What a thread does in a step: word[left] += word[right], if it adds.
+struct Add {
+  bool adds;
+  unsigned left, right;
+};
+
+// [your turn]
+
+/// What thread tid of n does in step 0, 1, 2 ...
+Add add(unsigned step, unsigned tid, unsigned n) {
+  return {false, 0, 0};  // write it
+}
+
+// [/your turn]
+
+#include "tree_check.hpp"
