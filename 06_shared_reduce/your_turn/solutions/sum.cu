@@ -1,28 +1,22 @@
-// sum: adds up n words, for any n from 1 on (the last that is tried is 17,188,257,791), in one
-// launch. There are 256 threads in a block and
-// eight blocks for each multiprocessor, whatever n is: as many as run at once where it has room for
-// 2048 threads. *out is 0 before the launch; sums are modulo 2^32, so that the order makes no
-// difference. `in` lies on 16 bytes.
+// sum: one launch adds up n words, for any n from 1 to 2^30. A block has 256 threads, and there are
+// eight blocks per multiprocessor, whatever n is. *out is 0 before the launch. Sums are modulo
+// 2^32, so that their order makes no difference. `in` begins at a multiple of 16 bytes.
 //
-// Right: the sum to the last bit, for every n. No word behind the last is added; one may be read
-// only by a 16-byte load that brings the last ones, too, as no GPU can tell: such a load stays
-// within one sector. (compute-sanitizer does tell.) Cheap: no more than 1.25 times the solution's
-// time, of 67,108,867 words, in turn. This needs a GPU.
+// Right: the sum to the last bit, for every n; the words behind the last are not added. Cheap: at
+// most 1.25 times as long as cub::DeviceReduce::Sum, for 268,435,459 words.
 //
-// Difficulty 4 of 5, about 40 minutes.
+// Difficulty 4 of 5, about 40 minutes. Needs a GPU.
 //
 //   cmake --build build/release --target your_sum
 //   build/release/06_shared_reduce/your_sum
-#include "sum.hpp"
-
-namespace {
+#include <cstddef>
 
 // [your turn]
 
-// Memory decides: each thread keeps 16-byte loads in flight, a warp's 512 bytes side by side. What
-// a warp has is added by five shuffles, and its first lane hands it on: an atomic for each of the
-// few thousand warps, not for each word. Up to three words behind the last 16 bytes are a thread's
-// each.
+// Memory decides: each thread loads 16 bytes at a time, and a warp's 512 bytes are neighbours. Five
+// shuffles add what a warp has, and its first lane hands it on: an atomic per warp, of which there
+// are a few thousand, not per word. Up to three words are left behind the last 16 bytes, one for
+// each of the first threads.
 
 /// Adds the sum of in[0] to in[n - 1] to *out.
 __global__ void sum(unsigned* out, const unsigned* in, size_t n) {
@@ -43,6 +37,4 @@ __global__ void sum(unsigned* out, const unsigned* in, size_t n) {
 
 // [/your turn]
 
-}  // namespace
-
-YOUR_TURN(sum, Sum, {sum});
+#include "../sum_check.hpp"
