@@ -6,22 +6,19 @@
 //   mirror  the texels there and back again:               ... 2 1 0 | 0 1 2 3 | 3 2 1 0 ...
 //
 // Write the three in plain code. Right: the texel for every n up to 131,071 and every x, on both
-// sides, also so far beyond that no int has x * n. (x never lies on the border of two texels, where
-// rounding would decide.) No GPU is needed.
+// sides, also where x * n is too large for an int. (No x is so near the border of two texels that
+// rounding decides.)
 //
-// Difficulty 2 of 5, about 20 minutes.
+// Difficulty 2 of 5, about 20 minutes. Needs no GPU.
 //
 //   cmake --build build/release --target your_address
 //   build/release/07_texture_readonly/your_address
-#include "address.hpp"
-
+#include <algorithm>
 #include <cmath>
-
-namespace {
 
 // [your turn]
 
-// Down, not towards 0: floor(-0.25) is -1, and int(-0.25) is 0. What is left of 0 then counts on
+// Down, not towards 0: floor(-0.25) is -1, and int(-0.25) is 0. So what lies left of 0 counts on
 // from the right end. Each takes a few instructions; the texture unit does it for nothing.
 
 /// Each the number of the texel, 0 to n - 1, that is read at x.
@@ -30,19 +27,17 @@ int clamp(float x, int n) {
 }
 
 int wrap(float x, int n) {
-  const float within = x - std::floor(x);  // from 0 to 1
-  return int(within * float(n));
+  const float within = x - std::floor(x);  // from 0 to 1, which -1e-9 is rounded to
+  return std::min(int(within * float(n)), n - 1);
 }
 
 int mirror(float x, int n) {
   const float period = std::floor(x);
   float within = x - period;
   if (std::fmod(period, 2.0f) != 0) within = 1 - within;  // every second one goes back
-  return int(within * float(n));
+  return std::min(int(within * float(n)), n - 1);
 }
 
 // [/your turn]
 
-}  // namespace
-
-YOUR_TURN(address, Address, {clamp, wrap, mirror});
+#include "../address_check.hpp"

@@ -6,18 +6,15 @@
 //   mirror  the texels there and back again:               ... 2 1 0 | 0 1 2 3 | 3 2 1 0 ...
 //
 // Write the three in plain code. Right: the texel for every n up to 131,071 and every x, on both
-// sides, also so far beyond that no int has x * n. (x never lies on the border of two texels, where
-// rounding would decide.) No GPU is needed.
+// sides, also where x * n is too large for an int. (No x is so near the border of two texels that
+// rounding decides.)
 //
-// Difficulty 2 of 5, about 20 minutes.
+// Difficulty 2 of 5, about 20 minutes. Needs no GPU.
 //
 //   cmake --build build/release --target your_address
 //   build/release/07_texture_readonly/your_address
-#include "address.hpp"
-
+#include <algorithm>
 #include <cmath>
-
-namespace {
 
 // [your turn]
 
@@ -36,6 +33,4 @@ int mirror(float x, int n) {
 
 // [/your turn]
 
-}  // namespace
-
-YOUR_TURN(address, Address, {clamp, wrap, mirror});
+#include "address_check.hpp"
