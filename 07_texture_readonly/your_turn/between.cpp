@@ -3,15 +3,12 @@
 // the comment says otherwise, coordinates are not normalised and the address mode is clamp. Which
 // values are read?
 //
-// Right: all five. No GPU is needed.
+// Right: all five.
 //
-// Difficulty 2 of 5, about 10 minutes.
+// Difficulty 2 of 5, about 10 minutes. Needs no GPU.
 //
 //   cmake --build build/release --target your_between
 //   build/release/07_texture_readonly/your_between
-#include "between.hpp"
-
-namespace {
 
 // [your turn]
 
@@ -24,6 +21,4 @@ constexpr double wrapped = 0;  // x = 1, if coordinates are normalised and the a
 
 // [/your turn]
 
-}  // namespace
-
-YOUR_TURN(between, Between, {border, quarter, before, behind, wrapped});
+#include "between_check.hpp"

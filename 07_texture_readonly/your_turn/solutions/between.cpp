@@ -3,22 +3,19 @@
 // the comment says otherwise, coordinates are not normalised and the address mode is clamp. Which
 // values are read?
 //
-// Right: all five. No GPU is needed.
+// Right: all five.
 //
-// Difficulty 2 of 5, about 10 minutes.
+// Difficulty 2 of 5, about 10 minutes. Needs no GPU.
 //
 //   cmake --build build/release --target your_between
 //   build/release/07_texture_readonly/your_between
-#include "between.hpp"
-
-namespace {
 
 // [your turn]
 
-// Centres are at 0.5, 1.5, 2.5 and 3.5: half a texel back, then between neighbours. x = 1 is half
-// way from 2 to 8; x = 1.75 a quarter from 8 to 4; x = 0.25 is before the first centre, where clamp
-// has the first texel on both sides; x = 9 is behind the last. Normalised, x = 1 is the border of
-// the last texel and the first, which wrap makes neighbours.
+// Centres are at 0.5, 1.5, 2.5 and 3.5. x = 1 is halfway from 2 to 8; x = 1.75 is a quarter of the
+// way from 8 to 4. x = 0.25 is before the first centre, where clamp has the first texel on both
+// sides; x = 9 is behind the last. Normalised, x = 1 is the border of the last texel and the first,
+// which wrap makes neighbours.
 
 /// What is read there.
 constexpr double border = 5;   // x = 1
@@ -29,6 +26,4 @@ constexpr double wrapped = 4;  // x = 1, if coordinates are normalised and the a
 
 // [/your turn]
 
-}  // namespace
-
-YOUR_TURN(between, Between, {border, quarter, before, behind, wrapped});
+#include "../between_check.hpp"
