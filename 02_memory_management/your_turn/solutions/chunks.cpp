@@ -1,5 +1,5 @@
-// chunks: an array is copied to the device, worked on, and copied back, in chunks: while one chunk
-// is worked on, the next is on its way there and the one before on its way back.
+// chunks: an array is copied to the device, worked on, and copied back, in chunks. While one chunk
+// is worked on, the next is on its way there, and the one before is on its way back.
 //
 //   for (unsigned k = 0; k < chunks; ++k) {
 //     const Chunk c = chunk(k, chunks, bytes);
@@ -8,23 +8,25 @@
 //     cudaMemcpyAsync(host + c.first, device + c.first, c.count, ..., stream[c.stream]);
 //   }
 //
-// The device copies one chunk there, works on one, and copies one back at the same time; what is in
-// the same stream waits for what was given to it before. Write where each chunk lies and which
-// stream takes it (from 0 on, as many as you like).
+// The device can copy one chunk there, work on one, and copy one back at the same time. What is in
+// the same stream waits for what was given to the stream before. Write where each chunk lies and
+// which stream takes it (from 0 on, as many as you like).
 //
-// Right: every byte is in one chunk, for any number of bytes; a chunk may be empty. Cheap: eight
-// chunks take 1.25 times as long as one copy, not 3 times. No GPU is needed: a model of the three
-// engines tells the time.
+// Right: every byte is in one chunk, for any number of bytes. A chunk may be empty. Cheap: eight
+// chunks take 1.25 times as long as one copy, not 3 times. A model of the three engines tells the
+// time.
 //
-// Difficulty 2 of 5, about 15 minutes.
+// Difficulty 2 of 5, about 15 minutes. Needs no GPU.
 //
 //   cmake --build build/release --target your_chunks
 //   build/release/02_memory_management/your_chunks
-#include "chunks.hpp"
-
 #include <algorithm>
+#include <cstddef>
 
-namespace {
+struct Chunk {
+  size_t first, count;  ///< the first byte, and the number of bytes
+  unsigned stream;
+};
 
 // [your turn]
 
@@ -42,6 +44,4 @@ Chunk chunk(unsigned k, unsigned chunks, size_t bytes) {
 
 // [/your turn]
 
-}  // namespace
-
-YOUR_TURN(chunks, Chunks, {chunk});
+#include "../chunks_check.hpp"
