@@ -79,7 +79,6 @@ endfunction()
 function(add_exercises topic)
   set(folder ${CMAKE_CURRENT_SOURCE_DIR}/your_turn)
   file(GLOB exercises CONFIGURE_DEPENDS ${folder}/*.cu ${folder}/*.cpp)
-  list(FILTER exercises EXCLUDE REGEX "_check\\.c")  # those of the old house
   foreach(file IN LISTS exercises)
     cmake_path(GET file STEM exercise)
     cmake_path(GET file FILENAME file_name)
