@@ -2,7 +2,7 @@
 """Copies code and output into the pages, and writes docs/VERDICTS.md.
 
     tools/pages.py            writes what is stale
-    tools/pages.py --check    says what is stale, and which links lead nowhere; exit code 1
+    tools/pages.py --check    says what is stale, which links lead nowhere, and what is wrong in docs/TEXTS.md; exit code 1
 
 In a page:
     <!-- code: stride.cu read_stride -->        a function, struct or macro, with the comment above it
@@ -129,6 +129,33 @@ def dead_links(page):
                 yield "no heading %s" % target
 
 
+def wrong_rows(page, printed):
+    """What the rows `words | files and names in them | section | verdicts` get wrong; printed: {id of a claim: verdict}."""
+    judged = set()
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        if not line.startswith("|") or line.endswith(("| H200 |", "---|")):
+            continue
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) != 4:
+            yield "line %d has %d cells, not 4" % (number, len(cells))
+            continue
+        for target, names in re.findall(r"(?:^|\]\(([^)]+)\))([^[]*)", cells[1]):  # a link, and the names behind it
+            path = page.parent / target
+            text = path.read_text() if path.is_file() else ""
+            for name in re.findall(r"`([^`]+)`", names):
+                if not re.search(r"(?<!\w)%s(?!\w)" % re.escape(name), text):
+                    yield "line %d: no %s in %s" % (number, name, target or "no file")
+        verdicts_here = re.findall(r"(\d\d\.\d+[a-z]?) ?([^;]*)", cells[3])
+        if not verdicts_here and not re.match(r"-$|not measured: ", cells[3]):
+            yield "line %d has no verdict: %s" % (number, cells[3])
+        for id, verdict in verdicts_here:
+            judged.add(id)
+            if verdict != printed.get(id):
+                yield "line %d: %s '%s', printed is '%s'" % (number, id, verdict, printed.get(id, "no such claim"))
+    for id in sorted(set(printed) - judged):
+        yield "no row has %s" % id
+
+
 def main():
     check = sys.argv[1:] == ["--check"]
     if sys.argv[1:] and not check:
@@ -156,6 +183,9 @@ def main():
         for path in sorted((folder / "results").glob("*.txt")):
             wrong += ["%s: line %d has more than %d columns" % (path.relative_to(ROOT), number, MOST_COLUMNS)
                       for number, line in enumerate(path.read_text().splitlines(), 1) if len(line) > MOST_COLUMNS]
+    texts = ROOT / "docs" / "TEXTS.md"
+    printed = {id: claim[0] for folder in topics() for id, claim in claims(folder / "results" / RECORDED).items()}
+    wrong += ["%s: %s" % (texts.relative_to(ROOT), row) for row in wrong_rows(texts, printed)]
     if wrong:
         sys.exit("\n".join(wrong))
 
