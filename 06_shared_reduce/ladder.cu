@@ -10,7 +10,7 @@
 //
 //   the guide's, by its names:  1 reduce  2 reduce1  3 reduce2
 //   ours:  4 reduce_mask (1 without the division)  5 reduce_strided_padded (2 without conflicts)
-//          6 reduce_add_on_load  7 reduce_shuffle  8 reduce_vector  9 sum_once
+//          6 reduce_shuffle  7 reduce_vector  and beside them CUB, NVIDIA's library
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -121,23 +121,6 @@ __global__ void reduce_strided_padded(const float* d_in, float* d_out, size_t n)
 
 // ---- ours: beyond the guide ----
 
-// In the first step of reduce2 half of the threads have nothing to do. Here each thread adds two
-// words while it loads them: half as many blocks.
-__global__ void reduce_add_on_load(const float* d_in, float* d_out, size_t n) {
-  __shared__ float sdata[THREAD_PER_BLOCK];
-  const size_t i = blockIdx.x * size_t(2 * blockDim.x) + threadIdx.x;
-  const unsigned tid = threadIdx.x;
-  const float first = i < n ? d_in[i] : 0;
-  const float second = i + blockDim.x < n ? d_in[i + blockDim.x] : 0;
-  sdata[tid] = first + second;
-  __syncthreads();
-  for (unsigned s = blockDim.x / 2; s > 0; s /= 2) {
-    if (tid < s) sdata[tid] += sdata[tid + s];
-    __syncthreads();
-  }
-  if (tid == 0) d_out[blockIdx.x] = sdata[tid];
-}
-
 // The sum of a warp's 32 values, in every lane: five exchanges of registers, no shared memory and
 // no barrier. (Older code adds words in shared memory without a barrier, "because a warp runs in
 // step". Since compute capability 7.0 it need not, and that code is wrong.)
@@ -158,6 +141,8 @@ __device__ void write_block_sum(float* sdata, float* d_out) {
   if (tid == 0) d_out[blockIdx.x] = sdata[tid];
 }
 
+// In the first step of reduce2 half of the threads have nothing to do. Here each thread adds two
+// words while it loads them: half as many blocks. And the last five steps are shuffles.
 __global__ void reduce_shuffle(const float* d_in, float* d_out, size_t n) {
   __shared__ float sdata[THREAD_PER_BLOCK];
   const size_t i = blockIdx.x * size_t(2 * blockDim.x) + threadIdx.x;
@@ -206,91 +191,12 @@ __global__ void reduce_vector(const float* d_in, float* d_out, size_t n) {
   write_block_sum(sdata, d_out);
 }
 
-// ---- ours: one launch. Two blocks of 512 threads on a multiprocessor leave each thread the
-// registers for eight loads of 16 bytes that are in flight together ----
-
-constexpr unsigned tile_threads = 512, tile_loads = 8, tile_blocks_each = 2;
-constexpr unsigned tile_quads = tile_threads * tile_loads;  // 64 KiB
-
-using Slot = unsigned long long;
-
-// The sum of a block's values, in its thread 0: each warp adds its own, one warp adds the warps'.
-__device__ float block_sum(float value, float* of_warps) {
-  value = warp_sum(value);
-  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = value;
-  __syncthreads();
-  if (threadIdx.x >= 32) return 0;
-  return warp_sum(threadIdx.x < blockDim.x / 32 ? of_warps[threadIdx.x] : 0);
-}
-
-// Leaves a block's sum in its slot: 8 bytes, the sum's bits and above them a 1, written by one
-// store and read by one load. No thread sees one half without the other, so that no fence and no
-// atomic is needed.
-__device__ void put(volatile Slot* slot, float sum) {
-  Slot marked = Slot(1) << 32;
-  memcpy(&marked, &sum, sizeof sum);
-  *slot = marked;
-}
-
-// Waits for the sums in a thread's slots and adds them. All loads of a round are issued before the
-// first wait. Each slot is left at 0, as it was before the launch.
-__device__ float take(volatile Slot* slots, unsigned count) {
-  float sum = 0;
-  for (unsigned first = threadIdx.x; first < count; first += tile_quads) {
-    Slot found[tile_loads];
-#pragma unroll
-    for (unsigned k = 0; k < tile_loads; ++k) {
-      const unsigned i = first + k * tile_threads;
-      found[k] = i < count ? slots[i] : 0;
-    }
-#pragma unroll
-    for (unsigned k = 0; k < tile_loads; ++k) {
-      const unsigned i = first + k * tile_threads;
-      if (i >= count) break;
-      while (found[k] >> 32 == 0) found[k] = slots[i];
-      slots[i] = 0;
-      float there;
-      memcpy(&there, &found[k], sizeof there);
-      sum += there;
-    }
-  }
-  return sum;
-}
-
-// A block takes tiles of 64 KiB, one grid apart, and leaves its sum in a slot. The last block waits
-// for all slots and adds them. The others wait for nothing: all blocks end, in whatever order they
-// start.
-__global__ void __launch_bounds__(tile_threads, tile_blocks_each)
-    sum_once(const float* d_in, float* d_out, size_t n, Slot* slots) {
-  __shared__ float of_block[tile_threads / 32], of_grid[tile_threads / 32];
-  const unsigned tid = threadIdx.x;
-  const Quads quads(d_in, n);
-  float sum = quads.ends(d_in, n);
-#pragma unroll 1
-  for (size_t tile = blockIdx.x; tile * tile_quads < quads.count; tile += gridDim.x) {
-    float4 v[tile_loads];
-#pragma unroll
-    for (unsigned k = 0; k < tile_loads; ++k) {
-      const size_t i = tile * tile_quads + k * tile_threads + tid;
-      v[k] = i < quads.count ? quads.quad[i] : float4{};
-    }
-#pragma unroll
-    for (unsigned k = 0; k < tile_loads; ++k) sum += (v[k].x + v[k].y) + (v[k].z + v[k].w);
-  }
-  sum = block_sum(sum, of_block);
-  if (tid == 0) put(slots + blockIdx.x, sum);
-  if (blockIdx.x < gridDim.x - 1) return;
-  sum = block_sum(take(slots, gridDim.x), of_grid);
-  if (tid == 0) *d_out = sum;
-}
-
 // ---- what is launched ----
 
 struct Rung {
   const char *name, *what;
   void (*kernel)(const float* d_in, float* d_out, size_t n);
   Order order = Order::descending;  ///< of its steps in shared memory
-  unsigned steps = 8;               ///< of those that have a barrier
   unsigned words = 1;               ///< that a thread takes at a time
   bool resident = false;            ///< a grid that fits on the GPU at once
 };
@@ -300,22 +206,13 @@ const Rung rungs[] = {
     {"reduce2", "guide: words side by side", reduce2},
     {"reduce_mask", "reduce, no division", reduce_mask, Order::modulo},
     {"reduce_strided_padded", "reduce1, no bank conflicts", reduce_strided_padded, Order::strided},
-    {"reduce_add_on_load", "reduce2, 2 words a thread", reduce_add_on_load, Order::descending, 8,
-     2},
-    {"reduce_shuffle", "... and shuffles at last", reduce_shuffle, Order::descending, 3, 2},
-    {"reduce_vector", "few blocks, 16-byte loads", reduce_vector, Order::descending, 3, 4, true},
+    {"reduce_shuffle", "2 words a thread, shuffles", reduce_shuffle, Order::descending, 2},
+    {"reduce_vector", "few blocks, 16-byte loads", reduce_vector, Order::descending, 4, true},
 };
 
 size_t divided_up(size_t n, size_t by) { return (n + by - 1) / by; }
 
-/// Blocks of sum_once: one per tile until every multiprocessor is full, then one per four tiles. So
-/// at the end all multiprocessors have work, and the last block has few slots to read.
-size_t tile_blocks(size_t n, size_t multiprocessors) {
-  const size_t tiles = divided_up(n, 4 * tile_quads);
-  return std::max(std::min(tiles, tile_blocks_each * multiprocessors), divided_up(tiles, 4));
-}
-
-/// Word i, odd, from -127 to 127. The sum of up to 2^30 of them, in any order, stays below 2^24: a
+/// Word i, odd, from -127 to 127. The sum of up to 2^28 of them, in any order, stays below 2^24: a
 /// float holds it exactly.
 __host__ __device__ int word_at(size_t i) { return int(hash(i) >> 25) * 2 - 127; }
 
@@ -333,14 +230,13 @@ size_t cub_bytes(size_t n) {
   return bytes;
 }
 
-/// Up to n words, and the memory that their sums take.
+/// n words, and the memory that their sums take.
 struct Sums {
-  size_t multiprocessors, resident_blocks, n, offset = 0;
+  size_t resident_blocks, n, offset = 0;
   DeviceBuffer<float> words = filled_words(offset, n);
   const float* in = words + offset;
   GuardedBuffer<float> out{1};
   GuardedBuffer<float> partial{n / 255 + 8};  // n / 256, and a 256th of that, and so on
-  DeviceBuffer<Slot> slots{std::vector<Slot>(tile_blocks(n, multiprocessors), 0)};
   DeviceBuffer<char> for_cub{cub_bytes(n)};
 };
 
@@ -354,9 +250,9 @@ void launch(const Rung& rung, const float* in, size_t n, size_t most, const Sums
 
 // ---- what is right ----
 
-Check is_sum(const Sums& x, size_t n) {
+Check is_sum(const Sums& x) {
   const auto value = [] __device__(size_t i) { return (unsigned long long)(word_at(i)); };
-  const float right = float((long long)(sum_of(n, value)));  // modulo 2^64, so that signs are right
+  const float right = float((long long)(sum_of(x.n, value)));  // modulo 2^64: signs are right
   const auto find_error = [&x, right]() -> std::string {
     const float found = x.out.to_host()[0];
     return found == right ? guard_error(x.out) : "the sum is " + std::to_string(found);
@@ -368,75 +264,36 @@ Check is_sum(const Sums& x, size_t n) {
   return {poison, find_error};
 }
 
-Benchmark by_launches(const Rung& rung, const Sums& x, size_t n) {
-  const auto work = [&rung, &x, n] { launch(rung, x.in, n, x.resident_blocks, x, x.partial); };
-  return {rung.name, work, is_sum(x, n)};
-}
-
-Benchmark by_one_launch(const std::string& name, const Sums& x, size_t n) {
-  const unsigned blocks = unsigned(tile_blocks(n, x.multiprocessors));
-  const auto work = [&x, n, blocks] {
-    sum_once<<<blocks, tile_threads>>>(x.in, x.out, n, x.slots);
-  };
-  return {name, work, is_sum(x, n)};
-}
-
-Benchmark by_cub(const std::string& name, const Sums& x, size_t n) {
-  const auto work = [&x, n] {
-    size_t bytes = x.for_cub.size();
-    CUDA_CHECK(cub::DeviceReduce::Sum(x.for_cub.data(), bytes, x.in, x.out.data(), int(n)));
-  };
-  return {name, work, is_sum(x, n)};
-}
-
-std::vector<Benchmark> all_of(const Sums& x, size_t n) {
+std::vector<Benchmark> all_of(const Sums& x) {
+  const Check check = is_sum(x);
   std::vector<Benchmark> all;
-  for (const Rung& rung : rungs) all.push_back(by_launches(rung, x, n));
-  all.push_back(by_one_launch("sum_once", x, n));
-  all.push_back(by_cub("CUB", x, n));
+  for (const Rung& rung : rungs) {
+    const auto work = [&rung, &x] { launch(rung, x.in, x.n, x.resident_blocks, x, x.partial); };
+    all.push_back({rung.name, work, check});
+  }
+  const auto by_cub = [&x] {
+    size_t bytes = x.for_cub.size();
+    CUDA_CHECK(cub::DeviceReduce::Sum(x.for_cub.data(), bytes, x.in, x.out.data(), int(x.n)));
+  };
+  all.push_back({"CUB", by_cub, check});
   return all;
 }
 
 // ---- the prediction ----
 
-/// Wavefronts of a block, in all of its loads from shared memory and stores to it.
+/// Wavefronts of a block of eight steps, in all of its loads from shared memory and stores to it.
 int wavefronts_of_block(const Rung& rung) {
   const bool pads = rung.kernel == reduce_strided_padded;
   const auto place = [pads](unsigned i) { return pads ? padded(i) : i; };
   int sum = THREAD_PER_BLOCK / 32;  // each warp stores its words
-  for (unsigned k = 0; k < rung.steps; ++k) {
+  for (unsigned k = 0; k < 8; ++k) {
     const unsigned s = stride_of(rung.order, k, THREAD_PER_BLOCK);
     sum += step_wavefronts(rung.order, s, THREAD_PER_BLOCK, place).wavefronts;
   }
-  if (rung.steps == 3) sum += 2;  // one warp's load before its shuffles, and its store
-  return sum + 1;                 // thread 0 loads the result
+  return sum + 1;  // thread 0 loads the result
 }
 
 // ---- the experiment ----
-
-/// One launch beside CUB, over sizes that the L2 holds and others.
-void beside_cub(Run& run, const Sums& x) {
-  std::vector<int> powers;
-  std::vector<Benchmark> benchmarks;
-  for (const int power : {20, 24, 28, 30})
-    if (const size_t n = size_t(1) << power; n <= x.n) {
-      powers.push_back(power);
-      benchmarks.push_back(by_one_launch("sum_once 2^" + std::to_string(power), x, n));
-      benchmarks.push_back(by_cub("CUB 2^" + std::to_string(power), x, n));
-    }
-  const Timings timed = run.timer.interleaved(benchmarks);
-  Table table("floats", {"sum_once us", "CUB us", "sum_once GB/s", "CUB GB/s", "CUB / sum_once"});
-  for (const int power : powers) {
-    const std::string row = "2^" + std::to_string(power);
-    const Times &ours = timed["sum_once " + row], &cub = timed["CUB " + row];
-    const double bytes = 4.0 * double(size_t(1) << power);
-    table.row(row, {ours.us_interval(), cub.us_interval(), ours.gbs_interval(bytes),
-                    cub.gbs_interval(bytes), ratio(cub, ours)});
-  }
-  run.print(table);
-  run.note("an array that fits into the L2, " + bytes_text(run.gpu.l2CacheSize) +
-           ", is read from there: 2^20 floats are 4 MiB");
-}
 
 /// What one cause costs over what another costs, each how many times as long a sum takes with it.
 Interval over(const Interval& a, const Interval& b) {
@@ -446,24 +303,26 @@ Interval over(const Interval& a, const Interval& b) {
 }  // namespace
 
 void ladder(Run& run) {
-  const size_t most = run.fitting(size_t(1) << (run.quick ? 26 : 30), 4.1);
-  const size_t n = std::min(most, size_t(1) << 28);
-  const Sums x{size_t(run.gpu.multiProcessorCount), run.resident_blocks(THREAD_PER_BLOCK), most};
+  const size_t n = run.fitting(size_t(1) << (run.quick ? 26 : 28), 4.1);
+  const Sums x{run.resident_blocks(THREAD_PER_BLOCK), n};
   run.title("the sum of " + std::to_string(n) + " floats, " + bytes_text(4.0 * double(n)));
-  const Timings timed = run.timer.interleaved(all_of(x, n));
+  const Timings timed = run.timer.interleaved(all_of(x));
 
   Table table("kernel", {"what is new", "wavefronts", "us", "spread", "GB/s", ""});
-  const double bytes = 4.0 * double(n), best = timed["sum_once"].gbs(bytes);
+  const double bytes = 4.0 * double(n), best = timed["CUB"].gbs(bytes);
   const auto row = [&](const char* name, const char* what, Cell wavefronts) {
     const Times& times = timed[name];
     table.row(name, {what, wavefronts, times.us_interval(), percent(times.spread()),
                      times.gbs_interval(bytes), bar(times.gbs(bytes) / best)});
   };
-  for (const Rung& rung : rungs) row(rung.name, rung.what, wavefronts_of_block(rung));
-  row("sum_once", "8 loads in flight, 1 launch", "");
+  for (const Rung& rung : rungs) {
+    const bool shuffles = rung.words > 1;
+    row(rung.name, rung.what, shuffles ? "" : Cell(wavefronts_of_block(rung)));
+  }
   row("CUB", "cub::DeviceReduce::Sum", "");
   run.print(table);
-  run.note("wavefronts: passes through the banks of shared memory, predicted, of a block");
+  run.note("wavefronts: passes through the banks of shared memory, predicted, of a block; not for");
+  run.note("rows with shuffles. CUB: NVIDIA's library");
   if (!run.beyond_l2(bytes)) run.note("less than four times the L2: a part of this is its rate");
 
   const auto times_of = [&](const char* with, const char* without) {
@@ -479,7 +338,6 @@ void ladder(Run& run) {
   causes.row("of reduce1: bank conflicts", {"reduce1 / reduce_strided_padded", conflicts});
   causes.row("of reduce1: its index, padded", {"reduce_strided_padded / reduce2", index});
   run.print(causes);
-  beside_cub(run, x);
 
   const std::string guide = "the guide, no figure";
   run.claim({"06.1a", "strided indices, without divergence, beat the divergent version", guide},
@@ -503,33 +361,23 @@ TEST_CASE("ladder: wavefronts of a block, by hand") {
     // apart and its 8 lanes 32 words apart; then 4 lanes, 2, 1
     if (name == "reduce1") return 8 + 3 * (4 * 2 + 2 * 4 + 8 + 8 + 8 + 4 + 2 + 1) + 1;
     // four warps, two, and one in the other six steps
-    if (name == "reduce2" || name == "reduce_add_on_load" || name == "reduce_strided_padded")
-      return 8 + 3 * (4 + 2 + 6) + 1;
-    return 8 + 3 * (4 + 2 + 1) + 2 + 1;  // at last a warp loads and stores 32 words
+    return 8 + 3 * (4 + 2 + 6) + 1;
   };
-  for (const Rung& rung : rungs) CHECK(wavefronts_of_block(rung) == right(rung.name));
+  for (const Rung& rung : rungs)
+    if (rung.words == 1) CHECK(wavefronts_of_block(rung) == right(rung.name));
 }
 
-TEST_CASE("ladder: blocks of one launch, by hand: one per tile, at last one per four") {
-  CHECK(tile_blocks(1, 1) == 1);
-  CHECK(tile_blocks(16385, 1) == 2);
-  CHECK(tile_blocks(8 * 16384, 1) == 2);
-  CHECK(tile_blocks(8 * 16384 + 1, 1) == 3);
-  CHECK(tile_blocks(size_t(1) << 28, 132) == 4096);
-}
-
-// Few words are many blocks of one multiprocessor, so that racecheck comes to its end.
+// Few words, so that racecheck comes to its end.
 TEST_CASE("ladder: every sum is right at awkward sizes and alignments") {
   if (skip_without_gpu()) return;
   for (const size_t n : {1, 33, 257, 1009, 65539})
     for (const size_t offset : {0, 1, 31}) {
-      const Sums x{1, 4, n, offset};
-      for (const Benchmark& benchmark : all_of(x, n)) {
+      const Sums x{4, n, offset};
+      for (const Benchmark& benchmark : all_of(x)) {
         CAPTURE(benchmark.name);
         CAPTURE(n);
         CAPTURE(offset);
         CHECK_NOTHROW(require_right(benchmark));
-        CHECK_NOTHROW(require_right(benchmark));  // once more: with what the first one left
       }
     }
 }
@@ -537,7 +385,7 @@ TEST_CASE("ladder: every sum is right at awkward sizes and alignments") {
 TEST_CASE("ladder: a block leaves the sum of its own 256 words, as the guide says") {
   if (skip_without_gpu()) return;
   const size_t n = 1009;
-  const Sums x{1, 4, n};
+  const Sums x{4, n};
   std::vector<float> right(4, 0);
   for (size_t i = 0; i < n; ++i) right[i / 256] += float(word_at(i));
   for (size_t r = 0; r < 5; ++r) {
@@ -546,17 +394,5 @@ TEST_CASE("ladder: a block leaves the sum of its own 256 words, as the guide say
     rungs[r].kernel<<<4, THREAD_PER_BLOCK>>>(x.in, sums, n);
     CHECK(sums.to_host() == right);
     CHECK(guard_error(sums) == "");
-  }
-}
-
-TEST_CASE("ladder: one word taken twice in another's place is noticed") {
-  if (skip_without_gpu()) return;
-  const size_t n = 1009;
-  const Sums x{1, 4, n};
-  REQUIRE(word_at(0) != word_at(1008));
-  CUDA_CHECK(cudaMemcpy(x.words.data(), x.words + 1008, sizeof(float), cudaMemcpyDeviceToDevice));
-  for (const Benchmark& benchmark : all_of(x, n)) {
-    CAPTURE(benchmark.name);
-    CHECK_THROWS_AS(require_right(benchmark), WrongResult);
   }
 }
