@@ -8,6 +8,7 @@ void sum(Run&);
 void threads(Run&);
 void blocks(Run&);
 void async_copy(Run&);
+void tensor_copy(Run&);
 
 int main(int argc, char** argv) {
   return run_topic(
@@ -23,5 +24,6 @@ int main(int argc, char** argv) {
            {"threads", threads, "a sum by rows with 16 to 1024 threads per block"},
            {"blocks", blocks, "the same sum with 100 blocks and more"},
            {"async_copy", async_copy, "copies without registers, which gain next to nothing"},
+           {"tensor_copy", tensor_copy, "a transpose whose tiles come and leave by tensor copies"},
        }});
 }
