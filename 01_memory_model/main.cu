@@ -7,6 +7,7 @@ void registers(Run&);
 void local_arrays(Run&);
 void constant(Run&);
 void latency(Run&);
+void bandwidths(Run&);
 void dependent(Run&);
 void carveout(Run&);
 void timing(Run&);
@@ -24,6 +25,7 @@ int main(int argc, char** argv) {
            {"local_arrays", local_arrays, "where an array of a thread lives"},
            {"constant", constant, "constant memory: one word for a warp, or many"},
            {"latency", latency, "how long a load from each memory takes"},
+           {"bandwidths", bandwidths, "what all multiprocessors read per second"},
            {"dependent", dependent, "how many warps hide a multiply-add's latency"},
            {"carveout", carveout, "one memory, split into L1 and shared memory"},
            {"timing", timing, "one kernel timed in five ways"},
