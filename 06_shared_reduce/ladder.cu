@@ -10,15 +10,14 @@
 //
 //   the guide's, by its names:  1 reduce  2 reduce1  3 reduce2
 //   ours:  4 reduce_mask (1 without the division)  5 reduce_strided_padded (2 without conflicts)
-//          6 reduce_shuffle  7 reduce_vector  and beside them CUB, NVIDIA's library
+//          6 reduce_shuffle  7 reduce_vector  and beside them CUB
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cub/device/device_reduce.cuh>
 
-#include "../common/arrays.cuh"
 #include "../common/run.hpp"
 #include "banks.hpp"
+#include "sums.cuh"
 
 namespace {
 
@@ -121,14 +120,6 @@ __global__ void reduce_strided_padded(const float* d_in, float* d_out, size_t n)
 
 // ---- ours: beyond the guide ----
 
-// The sum of a warp's 32 values, in every lane: five exchanges of registers, no shared memory and
-// no barrier. (Older code adds words in shared memory without a barrier, "because a warp runs in
-// step". Since compute capability 7.0 it need not, and that code is wrong.)
-__device__ float warp_sum(float value) {
-  for (unsigned lane = 16; lane > 0; lane /= 2) value += __shfl_xor_sync(~0u, value, lane);
-  return value;
-}
-
 // How the next kernels end: the steps in shared memory stop at 32 words, which one warp adds. No
 // barrier follows.
 __device__ void write_block_sum(float* sdata, float* d_out) {
@@ -152,28 +143,6 @@ __global__ void reduce_shuffle(const float* d_in, float* d_out, size_t n) {
   __syncthreads();
   write_block_sum(sdata, d_out);
 }
-
-// An array in 16-byte quads. They begin at the first multiple of 128 bytes, so that a warp's load
-// covers whole lines. Up to 31 words lie before the first quad, and up to 3 behind the last one.
-struct Quads {
-  size_t head, count, tail;
-  const float4* quad;
-
-  __device__ Quads(const float* in, size_t n) {
-    const size_t to_line = (128 - reinterpret_cast<size_t>(in) % 128) % 128 / 4;
-    head = to_line < n ? to_line : n;
-    count = (n - head) / 4;
-    tail = (n - head) % 4;
-    quad = reinterpret_cast<const float4*>(in + head);
-  }
-  /// The words outside the quads: the first threads of block 0 take them.
-  __device__ float ends(const float* in, size_t n) const {
-    const unsigned tid = threadIdx.x;
-    float sum = 0;
-    if (blockIdx.x == 0) sum = (tid < head ? in[tid] : 0) + (tid < tail ? in[n - tail + tid] : 0);
-    return sum;
-  }
-};
 
 // As many blocks as fit on the GPU at once, each for many words: the steps of a block are paid once
 // for all of these. A warp loads 512 bytes, and goes on by the whole grid.
@@ -212,24 +181,6 @@ const Rung rungs[] = {
 
 size_t divided_up(size_t n, size_t by) { return (n + by - 1) / by; }
 
-/// Word i, odd, from -127 to 127. The sum of up to 2^28 of them, in any order, stays below 2^24: a
-/// float holds it exactly.
-__host__ __device__ int word_at(size_t i) { return int(hash(i) >> 25) * 2 - 127; }
-
-/// n words, behind `offset` others and before three others that nobody may add.
-DeviceBuffer<float> filled_words(size_t offset, size_t n) {
-  return filled<float>(offset + n + 3, [offset, n] __device__(size_t i) {
-    return i >= offset && i < offset + n ? float(word_at(i - offset)) : 1e6f;
-  });
-}
-
-size_t cub_bytes(size_t n) {
-  const float* none = nullptr;
-  size_t bytes = 0;
-  CUDA_CHECK(cub::DeviceReduce::Sum(nullptr, bytes, none, const_cast<float*>(none), int(n)));
-  return bytes;
-}
-
 /// n words, and the memory that their sums take.
 struct Sums {
   size_t resident_blocks, n, offset = 0;
@@ -237,7 +188,7 @@ struct Sums {
   const float* in = words + offset;
   GuardedBuffer<float> out{1};
   GuardedBuffer<float> partial{n / 255 + 8};  // n / 256, and a 256th of that, and so on
-  DeviceBuffer<char> for_cub{cub_bytes(n)};
+  Cub cub{n};
 };
 
 /// The kernel leaves one sum per block; launched again over these sums, until there is one.
@@ -250,31 +201,17 @@ void launch(const Rung& rung, const float* in, size_t n, size_t most, const Sums
 
 // ---- what is right ----
 
-Check is_sum(const Sums& x) {
-  const auto value = [] __device__(size_t i) { return (unsigned long long)(word_at(i)); };
-  const float right = float((long long)(sum_of(x.n, value)));  // modulo 2^64: signs are right
-  const auto find_error = [&x, right]() -> std::string {
-    const float found = x.out.to_host()[0];
-    return found == right ? guard_error(x.out) : "the sum is " + std::to_string(found);
-  };
-  const auto poison = [&x] {
+std::vector<Benchmark> all_of(const Sums& x) {
+  const Check check = is_sum(x.out, x.n, [&x] {
     x.out.poison();
     x.partial.poison();
-  };
-  return {poison, find_error};
-}
-
-std::vector<Benchmark> all_of(const Sums& x) {
-  const Check check = is_sum(x);
+  });
   std::vector<Benchmark> all;
   for (const Rung& rung : rungs) {
     const auto work = [&rung, &x] { launch(rung, x.in, x.n, x.resident_blocks, x, x.partial); };
     all.push_back({rung.name, work, check});
   }
-  const auto by_cub = [&x] {
-    size_t bytes = x.for_cub.size();
-    CUDA_CHECK(cub::DeviceReduce::Sum(x.for_cub.data(), bytes, x.in, x.out.data(), int(x.n)));
-  };
+  const auto by_cub = [&x] { x.cub.sum(x.in, x.out, x.n); };
   all.push_back({"CUB", by_cub, check});
   return all;
 }

@@ -1,6 +1,7 @@
 #include "../common/run.hpp"
 
 void ladder(Run&);
+void one_pass(Run&);
 void divergence(Run&);
 void branches(Run&);
 void barriers(Run&);
@@ -16,7 +17,8 @@ int main(int argc, char** argv) {
        "divergence, bank conflicts, and a sum as fast as memory",
        {
            {"ladder", ladder,
-            "the guide's three sums, and on to one as fast as memory, beside CUB"},
+            "the guide's three sums, what each loses by, and what comes after them"},
+           {"one_pass", one_pass, "a sum in one launch, as fast as memory, beside CUB"},
            {"divergence", divergence, "which lanes add in each step"},
            {"branches", branches, "1 to 32 long paths, in a warp and by warp"},
            {"barriers", barriers, "what __syncthreads() protects, and what it costs"},
