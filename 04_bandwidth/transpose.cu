@@ -10,6 +10,9 @@
 //
 //   the wiki's   transposeRowCol, transposeColRow, transposeDiagonalRowCol, transposeDiagonalColRow
 //   ours         copy_rows, copy_columns: limits; shared_tile, padded_tile, quad_tile
+#ifdef HAVE_CUBLAS
+#include <cublas_v2.h>
+#endif
 #include <doctest/doctest.h>
 
 #include "../common/arrays.cuh"
@@ -227,6 +230,22 @@ double predicted_ms(const Row& row, const Limits& limits) {
 /// Word i of the input, from 1 to 2.
 __host__ __device__ float word(size_t i) { return 1.0f + float(hash(i) >> 9) * 0x1p-23f; }
 
+#ifdef HAVE_CUBLAS
+struct Cublas {
+  Cublas() { check(cublasCreate(&handle)); }
+  ~Cublas() { cublasDestroy(handle); }
+  static void check(cublasStatus_t status) {
+    if (status != CUBLAS_STATUS_SUCCESS) throw std::runtime_error(cublasGetStatusString(status));
+  }
+  /// cuBLAS counts by columns: its rows are our columns.
+  void transpose(float* out, const float* in, int n) const {
+    const float one = 1, zero = 0;
+    check(cublasSgeam(handle, CUBLAS_OP_T, CUBLAS_OP_N, n, n, &one, in, n, &zero, out, n, out, n));
+  }
+  cublasHandle_t handle = nullptr;
+};
+#endif
+
 /// Copies and kernels in turn, as a table.
 Timings measure(Run& run, size_t n) {
   const auto in = filled<float>(n * n, [] __device__(size_t i) { return word(i); });
@@ -242,6 +261,10 @@ Timings measure(Run& run, size_t n) {
   for (const Row& row : rows)
     benchmarks.push_back({row.name, launching(row, out, in, unsigned(n), unsigned(n)),
                           row.copies() ? copied : transposed});
+#ifdef HAVE_CUBLAS
+  const Cublas cublas;
+  benchmarks.push_back({"cublasSgeam", [&] { cublas.transpose(out, in, int(n)); }, transposed});
+#endif
   const Timings timed = run.timer.interleaved(benchmarks);
 
   const Limits limits{timed["copy engine"].median(), timed["copy_rows"].median(),
@@ -258,6 +281,9 @@ Timings measure(Run& run, size_t n) {
   for (const Row& row : rows)
     add(row.name, row.load(n), row.store(n),
         row.copies() ? Cell("") : Cell(predicted_ms(row, limits)));
+#ifdef HAVE_CUBLAS
+  add("cublasSgeam", "", "", "");
+#endif
   run.print(table);
   if (!run.beyond_l2(8.0 * n * n)) run.note("less than four times the L2: its rates");
   return timed;
