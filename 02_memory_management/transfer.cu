@@ -284,8 +284,8 @@ void transfer(Run& run) {
   const size_t n = std::max(8 * mib, run.fitting_on_host(run.fitting(by_default, 4), 4));
   run.title("copies of up to " + bytes_text(double(n)));
   compare_kinds(run, n);
-  judge_pinned(run, n);
-  judge_write_combined(run, n);
+  judge_pinned(run, n / 2);
+  judge_write_combined(run, n / 2);
 }
 
 TEST_CASE("transfer: a copy takes its call and its bytes") {

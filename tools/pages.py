@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Copies code and output into the pages, and writes docs/VERDICTS.md.
+"""Copies code and output into the pages, and writes docs/VERDICTS.md and the table of docs/GPUS.md.
 
     tools/pages.py            writes what is stale
     tools/pages.py --check    says what is stale, which links lead nowhere, and what is wrong in docs/TEXTS.md; exit code 1
@@ -14,10 +14,31 @@ import re
 import sys
 from pathlib import Path
 
+import results
+
 ROOT = Path(__file__).resolve().parent.parent
 RECORDED = "nvidia-h200.txt"
 MOST_COLUMNS = 100
 MARK = re.compile(r'(<!-- (code|output): (\S+) ?(.*?) ?-->\n).*?(<!-- end -->)', re.S)
+
+
+# docs/GPUS.md, "is my number normal?": what it is, topic, experiment, row and column; of several tables the last
+NUMBERS = [
+    ("GB/s, a kernel reads", "04_bandwidth", "peak", "read", "GB/s"),
+    ("GB/s, a kernel writes", "04_bandwidth", "peak", "write", "GB/s"),
+    ("GB/s, a kernel copies (read and written)", "04_bandwidth", "peak", "copy", "GB/s"),
+    ("GB/s, the copy engine (read and written)", "04_bandwidth", "peak", "copy engine", "GB/s"),
+    ("GB/s, triad: two read, one written", "04_bandwidth", "peak", "triad", "GB/s"),
+    ("GB/s, the best transpose (read and written)", "04_bandwidth", "transpose", "quad_tile", "GB/s"),
+    ("GB/s, a sum of 1 GiB", "06_shared_reduce", "one_pass", "2^28", "sum_once GB/s"),
+    ("GB/s, host to device, pinned", "02_memory_management", "transfer", "pinned to device", "GB/s"),
+    ("GB/s, device to host, pinned", "02_memory_management", "transfer", "device to pinned", "GB/s"),
+    ("GB/s, host to device, pageable", "02_memory_management", "transfer", "pageable to device", "GB/s"),
+    ("cycles, shared memory", "01_memory_model", "latency", "shared", "cycles"),
+    ("cycles, L1", "01_memory_model", "latency", "global, in L1", "cycles"),
+    ("cycles, L2", "01_memory_model", "latency", "global, in the L2", "cycles"),
+    ("cycles, device memory", "01_memory_model", "latency", "global, in memory", "cycles"),
+]
 
 
 class Stale(Exception):
@@ -98,13 +119,29 @@ def verdicts():
             continue
         text += "\n## %s\n\n| | the text says | source | %s |\n|---|---|---|%s\n" % (
             folder.name, " | ".join(by_gpu), "---|" * len(by_gpu))
-        for id in sorted(rows):
+        for id in sorted(rows, key=lambda id: (int(re.findall(r"\d+", id)[1]), id)):
             cells = []
             for gpu in by_gpu:
                 verdict, _, here, _ = by_gpu[gpu].get(id, ("not run", "", "", ""))
                 cells.append("**%s**: %s" % (verdict, here) if here else verdict)
             text += "| %s | %s | %s | %s |\n" % (id, rows[id][1], rows[id][3], " | ".join(cells))
     return text
+
+
+def gpus(page):
+    """The page with its table: a column per recorded GPU."""
+    columns = {}  # GPU -> (topic, experiment, row, column) -> value
+    for path in sorted(ROOT.glob("0?_*/results/*.csv"), reverse=True):
+        heading, rows = results.read(path)
+        for experiment, _, row, column, value, _, _ in rows:
+            columns.setdefault(results.gpu_of(heading), {})[path.parts[-3], experiment, row, column] = value
+    text = "| | %s |\n|---|%s\n" % (" | ".join(columns), "---:|" * len(columns))
+    for what, *key in NUMBERS:
+        values = [columns[gpu].get(tuple(key)) for gpu in columns]
+        topic, experiment = key[:2]
+        text += "| %s ([`%s`](../%s/README.md#%s)) | %s |\n" % (
+            what, experiment, topic, experiment, " | ".join("-" if v is None else "%.3g" % v if v < 100 else "%.0f" % v for v in values))
+    return re.sub(r"(<!-- measured -->\n).*?(<!-- end -->)", lambda m: m.group(1) + text + m.group(2), page.read_text(), flags=re.S)
 
 
 def slug(heading):
@@ -169,6 +206,7 @@ def main():
         except (Stale, OSError) as error:
             wrong.append("%s: %s" % (page.relative_to(ROOT), error))
     wanted[ROOT / "docs" / "VERDICTS.md"] = verdicts()
+    wanted[ROOT / "docs" / "GPUS.md"] = gpus(ROOT / "docs" / "GPUS.md")
     for path, text in wanted.items():
         if path.exists() and path.read_text() == text:
             continue

@@ -3,9 +3,8 @@
 // square from (0, 0) to (1, 1), so its centre is at (0.5, 0.5). Beyond its sides the image goes on
 // as its border (clamp).
 //
-// Right: as the texture unit within 1/128, for texels from 0 to 1, inside and beyond the image; no
-// texel out of bounds is read. (The unit rounds places to 1/256 of a texel; you need not.) Cheap:
-// at most twice as long as the texture unit.
+// Right: as the texture unit within 1/128, for texels from 0 to 1, inside and beyond the image. No
+// texel out of bounds is read. (The unit rounds places to 1/256 of a texel; you need not.)
 //
 // Difficulty 3 of 5, about 30 minutes. Needs a GPU.
 //
