@@ -166,6 +166,21 @@ void one() { read(nullptr); }
         self.assertEqual(wrong(right, row % ("read", "holds")), ["line 4 has no verdict: holds"])
         self.assertEqual(wrong(right, "| a | b | c |\n"), ["line 4 has 3 cells, not 4"])
 
+    def test_numbers_of_gpus(self):
+        head = "# 04_bandwidth on NVIDIA %s, compute capability 9.0\nexperiment,table,row,column,value,low,high\n"
+        self.file("04_bandwidth/results/h.csv", head % "H" + "peak,1 GiB,read,GB/s,3000,2,4\npeak,4 GiB,read,GB/s,3218.4,2,4\n")
+        self.file("04_bandwidth/results/x.csv", head % "X" + "peak,1 GiB,write,GB/s,54.64,2,4\n")
+        page = self.file("GPUS.md", "a\n<!-- measured -->\nold\n<!-- end -->\nb\n")
+        root, pages.ROOT = pages.ROOT, self.folder
+        try:
+            lines = pages.gpus(page).splitlines()
+        finally:
+            pages.ROOT = root
+        self.assertEqual((lines[0], lines[2], lines[-1]), ("a", "| | NVIDIA X | NVIDIA H |", "b"))
+        cells = {line.split(" ([")[0]: line.rsplit(") ", 1)[1] for line in lines if "](" in line}
+        self.assertEqual(cells["| GB/s, a kernel reads"], "| - | 3218 |")
+        self.assertEqual(cells["| GB/s, a kernel writes"], "| 54.6 | - |")
+
 
 if __name__ == "__main__":
     unittest.main()
