@@ -54,10 +54,10 @@ Texture texture_of(const CudaArray& array, const Sampling& s) {
   return Texture(array_resource(array), desc);  // desc.borderColor stays 0
 }
 
-std::vector<Sampling> all_modes(bool normalized) {
+std::vector<Sampling> all_modes() {
   std::vector<Sampling> all;
   for (const auto address : {wrap, clamp, mirror, border})
-    for (const auto filter : {point, linear}) all.push_back({address, filter, normalized});
+    for (const auto filter : {point, linear}) all.push_back({address, filter, true});
   return all;
 }
 
@@ -68,34 +68,24 @@ std::string name_of(const Sampling& s) {
 
 // ---- the rules ----
 
-// Address modes: texel i of n, where i may lie outside. A row of 1 4 2 3 goes on as
-
-/// ... 1 1 1 | 1 4 2 3 | 3 3 3 ... : its ends for ever
-int clamped(int i, int n) { return i < 0 ? 0 : i < n ? i : n - 1; }
-
-/// ... 4 2 3 | 1 4 2 3 | 1 4 2 ... : from the beginning
-int wrapped(int i, int n) { return (i % n + n) % n; }
-
-/// ... 2 4 1 | 1 4 2 3 | 3 2 4 ... : every second time backwards
-int mirrored(int i, int n) {
-  const int j = wrapped(i, 2 * n);
-  return j < n ? j : 2 * n - 1 - j;
-}
-
-/// ... B B B | 1 4 2 3 | B B B ... : the border's value, here 0
 constexpr int border_texel = -1;
-int bordered(int i, int n) { return i < 0 || i >= n ? border_texel : i; }
+
+/// Address modes: texel i of n, where i may lie outside. A row of 1 4 2 3 goes on as
+///   clamp   ... 1 1 1 | 1 4 2 3 | 3 3 3 ...   its ends for ever
+///   wrap    ... 4 2 3 | 1 4 2 3 | 1 4 2 ...   from the beginning
+///   mirror  ... 2 4 1 | 1 4 2 3 | 3 2 4 ...   every second time backwards
+///   border  ... B B B | 1 4 2 3 | B B B ...   the border's value, here 0
+int addressed(cudaTextureAddressMode address, int i, int n) {
+  const int j = (i % (2 * n) + 2 * n) % (2 * n);  // of two widths: the row, and one behind it
+  if (address == clamp) return std::clamp(i, 0, n - 1);
+  if (address == wrap) return j % n;
+  if (address == mirror) return j < n ? j : 2 * n - 1 - j;
+  return i < 0 || i >= n ? border_texel : i;
+}
 
 /// Wrap and mirror exist for widths alone. If texels are counted, CUDA takes clamp for them.
 cudaTextureAddressMode address_in_force(const Sampling& s) {
   return s.normalized || s.address == border ? s.address : clamp;
-}
-
-int addressed(const Sampling& s, int i, int n) {
-  const cudaTextureAddressMode address = address_in_force(s);
-  if (address == border) return bordered(i, n);
-  if (address == wrap) return wrapped(i, n);
-  return address == mirror ? mirrored(i, n) : clamped(i, n);
 }
 
 /// Two neighbours, and the weight of the second.
@@ -118,7 +108,8 @@ struct Image {
 };
 
 double texel(const Image& image, const Sampling& s, int i, int j) {
-  const int x = addressed(s, i, image.width), y = addressed(s, j, image.height);
+  const cudaTextureAddressMode address = address_in_force(s);
+  const int x = addressed(address, i, image.width), y = addressed(address, j, image.height);
   return x == border_texel || y == border_texel ? 0 : image.texels[y * image.width + x];
 }
 
@@ -200,7 +191,7 @@ void show_row(Run& run) {
   for (const float texels : x) widths.push_back(texels / 4);
   const CudaArray row = array_of(shown_row);
   Table table("x, in texels", {in_a_line(x), in_a_line(special)});
-  for (const Sampling& s : all_modes(true))
+  for (const Sampling& s : all_modes())
     table.row(name_of(s), {in_a_line(read(row, s, on_a_row(widths))),
                            in_a_line(read(row, s, on_a_row(special)))});
   run.print(table);
@@ -241,20 +232,6 @@ std::vector<float2> random_places(const Image& image, bool normalized) {
   return places;
 }
 
-double2 in_texels(const Image& image, const Sampling& s, float2 at) {
-  return s.normalized ? double2{double(at.x) * image.width, double(at.y) * image.height}
-                      : double2{at.x, at.y};
-}
-
-/// How many are not as documented.
-size_t compare(const Image& image, const Sampling& s, const std::vector<float2>& at,
-               const std::vector<float>& values) {
-  size_t wrong = 0;
-  for (size_t i = 0; i < at.size(); ++i)
-    wrong += !is_as_documented(image, s, in_texels(image, s, at[i]), values[i]);
-  return wrong;
-}
-
 constexpr int sizes[][2] = {{1, 1}, {2, 1}, {3, 1}, {7, 1}, {1000, 1}, {5, 3}, {2, 9}, {40, 129}};
 constexpr size_t readings_of_a_mode = 2 * std::size(sizes) * places_of_an_image;
 
@@ -266,7 +243,10 @@ size_t count_wrong(Sampling s) {
       s.normalized = normalized;
       const Image image = random_image(width, height);
       const std::vector<float2> at = random_places(image, normalized);
-      wrong += compare(image, s, at, read(array_of(image), s, at));
+      const std::vector<float> values = read(array_of(image), s, at);
+      const double2 texels = normalized ? double2{double(width), double(height)} : double2{1, 1};
+      for (size_t i = 0; i < at.size(); ++i)
+        wrong += !is_as_documented(image, s, {at[i].x * texels.x, at[i].y * texels.y}, values[i]);
     }
   return wrong;
 }
@@ -290,7 +270,7 @@ void sampling(Run& run) {
 
   size_t linear_wrong = 0, outside_wrong = 0;
   Table table("in texels and in widths", {"readings", "not as documented"});
-  for (const Sampling& s : all_modes(true)) {
+  for (const Sampling& s : all_modes()) {
     const size_t wrong = count_wrong(s);
     table.row(name_of(s), {readings_of_a_mode, wrong});
     if (s.filter == linear)
@@ -315,18 +295,18 @@ void sampling(Run& run) {
 }
 
 TEST_CASE("sampling: the address modes by hand") {
-  const auto goes_on = [](int (*address)(int, int)) {
+  const auto goes_on = [](cudaTextureAddressMode address) {
     std::vector<float> values;
     for (int i = -6; i < 10; ++i) {
-      const int texel = address(i, 4);
+      const int texel = addressed(address, i, 4);
       values.push_back(texel == border_texel ? 0 : shown_row.texels[texel]);
     }
     return values;
   };
-  CHECK(goes_on(clamped) == std::vector<float>{1, 1, 1, 1, 1, 1, 1, 4, 2, 3, 3, 3, 3, 3, 3, 3});
-  CHECK(goes_on(wrapped) == std::vector<float>{2, 3, 1, 4, 2, 3, 1, 4, 2, 3, 1, 4, 2, 3, 1, 4});
-  CHECK(goes_on(mirrored) == std::vector<float>{2, 3, 3, 2, 4, 1, 1, 4, 2, 3, 3, 2, 4, 1, 1, 4});
-  CHECK(goes_on(bordered) == std::vector<float>{0, 0, 0, 0, 0, 0, 1, 4, 2, 3, 0, 0, 0, 0, 0, 0});
+  CHECK(goes_on(clamp) == std::vector<float>{1, 1, 1, 1, 1, 1, 1, 4, 2, 3, 3, 3, 3, 3, 3, 3});
+  CHECK(goes_on(wrap) == std::vector<float>{2, 3, 1, 4, 2, 3, 1, 4, 2, 3, 1, 4, 2, 3, 1, 4});
+  CHECK(goes_on(mirror) == std::vector<float>{2, 3, 3, 2, 4, 1, 1, 4, 2, 3, 3, 2, 4, 1, 1, 4});
+  CHECK(goes_on(border) == std::vector<float>{0, 0, 0, 0, 0, 0, 1, 4, 2, 3, 0, 0, 0, 0, 0, 0});
 }
 
 TEST_CASE("sampling: the filters by hand") {
@@ -342,37 +322,22 @@ TEST_CASE("sampling: the filters by hand") {
   CHECK(by_the_rules(square, {clamp, linear, false}, {1.25, 0.75}) == 1.25);
 }
 
-TEST_CASE("sampling: the check takes 8 bits of fraction, and no other mode or coarser weight") {
-  for (const Image& image : {random_image(64, 1), random_image(33, 17)})
-    for (const bool normalized : {false, true})
-      for (const Sampling& s : all_modes(normalized)) {
-        const std::vector<float2> at = random_places(image, normalized);
-        // in mode `t`, with places rounded to multiples of `step` where weights come of them
-        const auto wrong = [&](const Sampling& t, double step) {
-          std::vector<float> values;
-          for (const float2& each : at) {
-            double2 u = in_texels(image, t, each);
-            if (t.filter == linear)
-              u = {std::round(u.x / step) * step, std::round(u.y / step) * step};
-            values.push_back(float(by_the_rules(image, t, u)));
-          }
-          return compare(image, s, at, values);
-        };
-        CAPTURE(name_of(s));
-        CAPTURE(normalized);
-        CHECK(wrong(s, unit) == 0);
-        CHECK((wrong(s, 1 / 16.) > 0) == (s.filter == linear));
-        for (const Sampling& t : all_modes(normalized)) {
-          const bool same = t.filter == s.filter && address_in_force(t) == address_in_force(s);
-          CHECK((wrong(t, unit) > 0) == !same);
-        }
-        CHECK(!is_as_documented(image, s, {0.5, 0.5}, NAN));
-      }
+TEST_CASE("sampling: what is as documented, by hand") {
+  const auto takes = [](const Sampling& s, double x, double read) {
+    return is_as_documented(shown_row, s, {x, 0.5}, read);
+  };
+  CHECK(takes({clamp, linear, false}, 1.75, 3.5));
+  CHECK(takes({clamp, linear, false}, 1.75, 3.5 + 2 / 256.));  // the weight is a unit off
+  CHECK(!takes({clamp, linear, false}, 1.75, 3.5 + 2 / 16.));  // 4 bits of fraction
+  CHECK(takes({clamp, point, false}, 1.999, 2));               // a unit beyond lies the next texel
+  CHECK(!takes({clamp, point, false}, 1.75, 2));
+  CHECK(!takes({wrap, point, true}, -0.5, 1));  // clamp's
+  CHECK(!takes({wrap, point, true}, 0.5, NAN));
 }
 
 TEST_CASE("sampling: every mode on every size is as documented") {
   if (skip_without_gpu()) return;
-  for (const Sampling& s : all_modes(true)) {
+  for (const Sampling& s : all_modes()) {
     CAPTURE(name_of(s));
     CHECK(count_wrong(s) == 0);
   }
@@ -397,7 +362,7 @@ TEST_CASE("sampling: coordinates that are no ordinary numbers") {
                                                 {1e9f, 8},     {-1e9f, -8},     {3e38f, 8},
                                                 {INFINITY, 8}, {-INFINITY, -8}, {NAN, 0}};
   const CudaArray row = array_of(shown_row);
-  for (const Sampling& s : all_modes(true))
+  for (const Sampling& s : all_modes())
     for (const auto& [x, widths] : as_widths) {
       CAPTURE(name_of(s));
       CAPTURE(x);
