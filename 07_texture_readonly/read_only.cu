@@ -256,7 +256,8 @@ void read_only(Run& run) {
   run.print(table);
   run.note("the first four write as many words as they read, the others a sixteenth");
   run.note("a warp's request touches 4 sectors in order and 32 scattered");
-  run.note("x1 of `kernel` is a plain load in spite of const __restrict__");
+  run.note("`kernel`, the lectures', reads buffer[i], and then the same word by __ldg. Its first");
+  run.note("read is a plain load in spite of const __restrict__");
 
   const Claim better{"07.1", "scattered reads do better through the read-only path",
                      "no figure, the wiki", Era::kepler};
