@@ -281,8 +281,8 @@ void print_reads(Run& run) {
   run.print(table);
   run.note("by one thread, each read after the answer of the one before. Predicted: the texture");
   run.note("unit adds as many cycles as where L1 answers; a bound reference paid them, too");
-  run.note("each word is an index, which costs a multiply-add per step; `latency` of topic 01 walks");
-  run.note("by address, and its loads from L1 take fewer cycles");
+  run.note("each word is an index, which costs a multiply-add per step. `latency` of topic 01");
+  run.note("walks by address, and its loads from L1 take fewer cycles");
 }
 
 }  // namespace
