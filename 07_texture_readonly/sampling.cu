@@ -344,16 +344,6 @@ TEST_CASE("sampling: every mode on every size is as documented") {
   CHECK(values_from_centre_to_centre() == 257);
 }
 
-TEST_CASE("sampling: all places are read, and nothing is written behind the end") {
-  if (skip_without_gpu()) return;
-  const CudaArray row = array_of(shown_row);
-  for (const size_t n : {1, 127, 129, 1009}) {
-    std::vector<float> x(n), right(n);
-    for (size_t i = 0; i < n; ++i) x[i] = i % 4 + 0.5f, right[i] = shown_row.texels[i % 4];
-    CHECK(read(row, {clamp, point, false}, on_a_row(x)) == right);
-  }
-}
-
 // Nobody documents what these give.
 TEST_CASE("sampling: coordinates that are no ordinary numbers") {
   if (skip_without_gpu()) return;
