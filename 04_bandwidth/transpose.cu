@@ -337,6 +337,11 @@ TEST_CASE("transpose: sectors, and the copy that shares a kernel's limit, by han
   CHECK(predicted_ms({"", nullptr, by_rows, along_row, along_column}, limits) == 16);
   CHECK(predicted_ms({"", nullptr, by_rows, along_column, along_row}, limits) == 2);
   CHECK(predicted_ms({"", nullptr, by_rows, along_row, along_row, small_tile}, limits) == 1);
+  for (const Row& row : rows) {
+    const std::string name = row.name;
+    if (name.ends_with("RowCol")) CHECK((row.load == along_row && row.store == along_column));
+    if (name.ends_with("ColRow")) CHECK((row.load == along_column && row.store == along_row));
+  }
 }
 
 // ---- the wiki's loops on the host, and the kernels against them ----

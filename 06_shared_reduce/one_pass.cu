@@ -161,7 +161,7 @@ TEST_CASE("one_pass: blocks, by hand: one per tile, at last one per four") {
 }
 
 // Few words, in many blocks of one multiprocessor, so that racecheck comes to its end.
-TEST_CASE("one_pass: the sum is right at awkward sizes and alignments, twice") {
+TEST_CASE("one_pass: the sum is right at awkward sizes and alignments, and again") {
   if (skip_without_gpu()) return;
   for (const size_t n : {1, 33, 257, 1009, 65539, 8 * 16384 + 1})
     for (const size_t offset : {0, 1, 31}) {
@@ -171,8 +171,10 @@ TEST_CASE("one_pass: the sum is right at awkward sizes and alignments, twice") {
         CAPTURE(n);
         CAPTURE(offset);
         CHECK_NOTHROW(require_right(benchmark));
-        CHECK_NOTHROW(require_right(benchmark));  // once more: with what the first one left
       }
+      // other words, and then all once more, over what the launches before left in the slots
+      CHECK_NOTHROW(require_right(by_one_launch("half", x, (n + 1) / 2)));
+      CHECK_NOTHROW(require_right(by_one_launch("again", x, n)));
     }
 }
 

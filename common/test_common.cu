@@ -111,6 +111,10 @@ TEST_CASE("timer: three times the cycles take three times as long") {
   const Timings timings = Timer{}.interleaved(
       {{.name = "one", .work = spin_for(500'000)}, {.name = "three", .work = spin_for(1'500'000)}});
   CHECK(ratio(timings["three"], timings["one"]).value == doctest::Approx(3).epsilon(0.05));
+  Run run;
+  run.claim({"0", "three takes longer than one", "a test"}, beats(3), timings, "three", "one");
+  run.claim({"1", "one takes longer than three", "a test"}, beats(), timings, "one", "three");
+  CHECK(run.totals() == "holds 1, does not hold 1");
 }
 
 // ---- verdicts ----
@@ -122,6 +126,8 @@ TEST_CASE("verdicts: a verdict is given where the whole interval lies on one sid
   CHECK(of(beats(), 1.03, 1.10) == Verdict::holds);
   CHECK(of(beats(), 1.01, 1.10) == Verdict::too_close);
   CHECK(of(beats(), 0.90, 1.01) == Verdict::does_not_hold);
+  CHECK(of(can_beat(), 1.03, 1.2) == Verdict::holds);
+  CHECK(of(can_beat(), 0.99, 1.2) == Verdict::not_seen);
   CHECK(of(beats(5), 4.1, 5.5) == Verdict::holds);  // from 1 + 0.75 * 4 to 1 + 1.25 * 4
   CHECK(of(beats(5), 1.5, 3.9) == Verdict::weaker);
   CHECK(of(beats(5), 6.1, 9.0) == Verdict::stronger);
@@ -234,6 +240,10 @@ TEST_CASE("find_mismatch: one changed element, and one byte behind the end, are 
   for_each_index<<<4, 256>>>(n, [p = out.data()] __device__(size_t i) { p[i] = hash(i); });
   CUDA_CHECK(cudaMemset(reinterpret_cast<char*>(out.data() + n) + 255, 0, 1));
   CHECK(find_mismatch(out, value) == "something was written behind the end");
+  const Check check = equals(out, value);
+  CHECK(check.find_error() == "something was written behind the end");
+  check.poison();
+  CHECK(check.find_error() == "1009 of 1009 are wrong, the first at 0");
 }
 
 TEST_CASE("find_mismatch: of an array that the host reads, NaN equals nothing") {

@@ -9,7 +9,7 @@
 //
 // prefetch_to_device(data, bytes) and prefetch_to_host(data, bytes) queue a prefetch. The arrays
 // have n words of 4 bytes each. Right: every word. Cheap: the kernel takes at most 1.25 times as
-// long as with all its pages there, the host's reading at most 3 times.
+// long as with all its pages there, the host's reading at most twice as long.
 //
 // Difficulty 2 of 5, about 15 minutes. Needs a GPU, and Linux.
 //
