@@ -101,10 +101,10 @@ void show_recorded(const std::vector<std::string>& recorded, const std::string& 
   }
 }
 
-/// What needs no GPU, and what an H200 printed of the rest.
+/// What needs no GPU, and what an H100 printed of the rest.
 void show_without_gpu(Run& run, const Topic& topic, const std::vector<Experiment>& chosen) {
   const std::string path =
-      std::string(SAMPLES_SOURCE_DIR "/") + topic.name + "/results/nvidia-h200.txt";
+      std::string(SAMPLES_SOURCE_DIR "/") + topic.name + "/results/nvidia-h100-80gb-hbm3.txt";
   std::ifstream file(path);
   std::vector<std::string> recorded;
   for (std::string line; std::getline(file, line);) recorded.push_back(line);

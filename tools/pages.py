@@ -6,9 +6,9 @@
 
 In a page:
     <!-- code: stride.cu read_stride -->        a function, struct or macro, with the comment above it
-    <!-- output: stride "stride, words" -->     of results/nvidia-h200.txt: the block of the experiment with a line that
+    <!-- output: stride "stride, words" -->     of results/nvidia-h100-80gb-hbm3.txt: the block of the experiment with a line that
     <!-- end -->                                begins so, from that line on; without words all of the experiment
-    <!-- output: peer "GB/s" nvidia-h100 -->    the same of another GPU
+    <!-- output: peer "GB/s" nvidia-h200 -->    the same of another GPU
 """
 import re
 import sys
@@ -17,7 +17,7 @@ from pathlib import Path
 import results
 
 ROOT = Path(__file__).resolve().parent.parent
-RECORDED = "nvidia-h200.txt"
+RECORDED = "nvidia-h100-80gb-hbm3.txt"
 MOST_COLUMNS = 100
 MARK = re.compile(r'(<!-- (code|output): (\S+) ?(.*?) ?-->\n).*?(<!-- end -->)', re.S)
 
@@ -170,7 +170,7 @@ def wrong_rows(page, printed):
     """What the rows `words | files and names in them | section | verdicts` get wrong; printed: {id of a claim: verdict}."""
     judged = set()
     for number, line in enumerate(page.read_text().splitlines(), 1):
-        if not line.startswith("|") or line.endswith(("| H200 |", "---|")):
+        if not line.startswith("|") or line.endswith(("| H100 |", "---|")):
             continue
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) != 4:

@@ -2,7 +2,7 @@
 """Draws a topic's figures from its recorded CSV, as <topic>/results/<figure>.svg. Needs matplotlib.
 
     tools/plot.py 04_bandwidth [04_bandwidth/results/nvidia-h100-80gb-hbm3.csv]
-    tools/plot.py then_and_now      docs/drawings/then_and_now.svg, of what all topics recorded on an H200
+    tools/plot.py then_and_now      docs/drawings/then_and_now.svg, of what all topics recorded on an H100
 """
 import re
 import sys
@@ -88,7 +88,7 @@ def draw(path, heading, rows, figure):
 def draw_then_and_now():
     pyplot = plotter()
     claims = {}  # id -> (statement, verdict, value)
-    for path in sorted(ROOT.glob("0?_*/results/nvidia-h200.csv")):
+    for path in sorted(ROOT.glob("0?_*/results/nvidia-h100-80gb-hbm3.csv")):
         heading, rows = results.read(path)
         for _, table, row, verdict, value, _, _ in rows:
             if table == "claim":
@@ -116,7 +116,7 @@ def main():
     if len(sys.argv) not in (2, 3) or sys.argv[1].strip("/") not in [*FIGURES, "then_and_now"]:
         sys.exit("plot.py: name a topic that has figures, or then_and_now: " + ", ".join(sorted(FIGURES)))
     topic = sys.argv[1].strip("/")
-    path = Path(sys.argv[2]) if len(sys.argv) == 3 else ROOT / topic / "results" / "nvidia-h200.csv"
+    path = Path(sys.argv[2]) if len(sys.argv) == 3 else ROOT / topic / "results" / "nvidia-h100-80gb-hbm3.csv"
     try:
         import matplotlib  # noqa: F401
     except ImportError:

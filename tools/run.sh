@@ -14,7 +14,7 @@ for program in "$@"; do
     saved+=("$csv")
   elif grep -q "nothing can be measured" "$build/results/error"; then
     "$program"
-    recorded=$root/$(basename "$program")/results/nvidia-h200.csv
+    recorded=$root/$(basename "$program")/results/nvidia-h100-80gb-hbm3.csv
     [ ! -e "$recorded" ] || saved+=("$recorded")
   else
     cat "$build/results/error" >&2

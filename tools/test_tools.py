@@ -124,7 +124,7 @@ void one() { read(nullptr); }
             pages.function(path, "write")
 
     def test_output_by_experiment_and_words(self):
-        self.file("results/nvidia-h200.txt", "x on H200, y\n\n== a: t\n  one  1\n  two\n\n  three\n\n== b: u\n  four\n\nclaims: z\n")
+        self.file("results/nvidia-h100-80gb-hbm3.txt", "x on H200, y\n\n== a: t\n  one  1\n  two\n\n  three\n\n== b: u\n  four\n\nclaims: z\n")
         self.assertEqual(pages.output(self.folder, "a", ""), "  one  1\n  two\n\n  three")
         self.assertEqual(pages.output(self.folder, "a", "two"), "  two")
         self.assertEqual(pages.output(self.folder, "b", "four"), "  four")
@@ -151,7 +151,7 @@ void one() { read(nullptr); }
 
     def test_rows_of_the_texts(self):
         self.file("x.cu", self.CODE)
-        head = "| the text's words | file and kernel | section | H200 |\n|---|---|---|---|\n"
+        head = "| the text's words | file and kernel | section | H100 |\n|---|---|---|---|\n"
         row = "| \"words\" | [x.cu](x.cu) `%s`, [y.cu](y.cu) `read` | [x](#x) | %s |\n"
         page, printed = self.folder / "TEXTS.md", {"01.1": "holds, weaker", "01.2a": "no longer"}
         self.file("y.cu", self.CODE)
