@@ -220,7 +220,7 @@ void registers(Run& run) {
 }
 
 TEST_CASE("registers: predicted blocks are those of the occupancy tables, and times by hand") {
-  cudaDeviceProp gpu{};  // P100, V100 and H200 alike
+  cudaDeviceProp gpu{};  // P100, V100 and H100 alike
   gpu.regsPerMultiprocessor = 65536;
   gpu.maxThreadsPerMultiProcessor = 2048;
   gpu.maxBlocksPerMultiProcessor = 32;

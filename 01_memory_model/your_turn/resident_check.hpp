@@ -7,7 +7,7 @@
 
 #include "../../common/run.hpp"
 
-/// Blocks that are resident on a multiprocessor of an H200, by its four limits.
+/// Blocks that are resident on a multiprocessor of an H100, by its four limits.
 int blocks(int threads, int registers_each, int shared_kib = 0) {
   return std::min({2048 / threads, 65536 / (threads * registers_each), 228 / (shared_kib + 1), 32});
 }

@@ -1,4 +1,4 @@
-// resident: a prediction. A multiprocessor of an H200 has 65,536 registers, room for 2048 threads
+// resident: a prediction. A multiprocessor of an H100 has 65,536 registers, room for 2048 threads
 // and for 32 blocks, and 228 KiB of shared memory. Each block takes 1 KiB of shared memory more
 // than it asks for. How many blocks of a kernel are resident on a multiprocessor at the same time?
 // All four limits apply. The comments below name the threads per block, the registers per thread,
