@@ -4,7 +4,7 @@
 // much.
 //
 // Look at the sectors of the stores, which depend on the shape alone: beyond the L2, 8 x 32 is
-// four times as fast as 32 x 8 (H200). Then look at the diagonal, in the L2 and beyond it.
+// four times as fast as 32 x 8 (H100). Then look at the diagonal, in the L2 and beyond it.
 //
 //   build/release/04_bandwidth/04_bandwidth block_shape
 //

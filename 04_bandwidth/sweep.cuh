@@ -47,7 +47,7 @@ inline Array array_of(unsigned rows, unsigned columns) {
 }
 
 /// The study's 12288 rows of as many words. Quick: shorter rows, so that the array is still four
-/// times the L2 of an H200.
+/// times an L2 of 60 MB.
 inline Array study_array(const Run& run) {
   const unsigned columns = run.quick ? 5120 : 12288;
   return array_of(unsigned(run.fitting(12288, 4.0 * columns)), columns);

@@ -1,7 +1,8 @@
-// diagnose: name the cause. An H200 counted what five kernels do: the requests of their warps to
-// global memory, the sectors of 32 bytes that a request moves, and the wavefronts that a request to
-// shared memory takes. Four of the kernels transpose 4096 x 4096 words of 4 bytes; d reads 4 Mi
-// words and writes few. In c a thread moves 16 bytes with each request, in the others 4.
+// diagnose: name the cause. A profiler counted on an H200 what five kernels do: the requests of
+// their warps to global memory, the sectors of 32 bytes that a request moves, and the wavefronts
+// that a request to shared memory takes. Four of the kernels transpose 4096 x 4096 words of 4
+// bytes; d reads 4 Mi words and writes few. In c a thread moves 16 bytes with each request, in the
+// others 4.
 //
 //            loads                  stores                 shared memory
 //            requests   sectors     requests   sectors     load   store

@@ -3,7 +3,7 @@
 //
 // Right: every word, also where nx and ny are no multiples of 32, and no word out of bounds. Cheap:
 // at most 1.6 times as long as a copy of the same bytes. The page has shown why writing down a
-// column takes 8 times as long. When it is done, put it into ../transpose.cu, at the two places
+// column takes 7 times as long. When it is done, put it into ../transpose.cu, at the two places
 // that say "add yours here", and see it in the table beside the others.
 //
 // Difficulty 3 of 5, about 25 minutes. Needs a GPU.
