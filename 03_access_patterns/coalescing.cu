@@ -187,7 +187,7 @@ void coalescing(Run& run) {
   run.print(table);
   run.note("permuted, odd idle: the same sectors move, so the time is the same");
   run.note(
-      "one word: an H200's memory gives pieces of 64 bytes, so half of in order comes from it");
+      "one word: memory gives pieces of 64 bytes (H100, H200): half of in order comes from it");
   run.note("next word, next sector: two lines for each warp; `offset` looks closer");
   judge(run, timed, run.beyond_l2(4.0 * double(words)));
 }

@@ -151,7 +151,7 @@ void offset(Run& run) {
   }
   run.print(table);
   run.note("GB/s of words that are read; predicted from offset 0: 4 sectors over sectors");
-  run.note("no model for the memory; on an H200 a second line costs as much as a fifth sector");
+  run.note("no model for the memory: on an H100 a second line costs as much as a fifth sector");
 
   const bool half = used_at(1, sector_bytes) == 0.5, four_fifths = used_at(1, sector_bytes) == 0.8;
   const std::string today = percent(used_at(1, sector_bytes)).words +
