@@ -20,9 +20,9 @@
 
 namespace {
 
-// So many additions take an H200 (33e12 per second) about half as long as its link (50 GB/s) takes
-// to bring the word. On GPUs with a slower link and fewer SMs the kernel is not much longer than
-// the transfer either. The number is odd: so 1 - x is left.
+// So many additions take an H100 three quarters of the time that its link (53 GB/s) takes to bring
+// the word. On GPUs with a slower link and fewer SMs the kernel is not much longer than the
+// transfer either. The number is odd: so 1 - x is left.
 constexpr int steps = 1501;
 static_assert(steps % 2 == 1);
 
