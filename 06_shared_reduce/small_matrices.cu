@@ -3,8 +3,8 @@
 // inverted [BW, letter 1]. Nobody answers. Here a matrix stays in the registers of a group of lanes:
 // lane j keeps column j. Only the matrix itself comes from memory, and its inverse goes back.
 //
-// A copy of as many bytes is what no inverse can beat. Look at how near the kernel comes to it, at
-// 4 x 4 and at 32 x 32, and what the library makes of the same matrices.
+// A copy of as many bytes is the measure: many matrices cannot be inverted in less time. Look at how
+// near the kernel comes to it, at 4 x 4 and at 32 x 32, and what the library makes of the same.
 //
 //   build/release/06_shared_reduce/06_shared_reduce small_matrices
 //
@@ -281,7 +281,8 @@ void small_matrices(Run& run) {
   run.print(table);
   run.note("ours: invert_in_warp; of copy: the copy's time over ours");
   run.note("matinv: cublasSmatinvBatched; getrf, getri: cublasSgetrfBatched, cublasSgetriBatched");
-  run.note("copy: as many bytes by cudaMemcpyAsync, which no inverse can beat");
+  run.note(
+      "copy: as many bytes by cudaMemcpyAsync; of few bytes a kernel can take less time than it");
 }
 
 TEST_CASE("small_matrices: every size is right, and singular matrices are reported") {
