@@ -266,7 +266,7 @@ TEST_CASE("in_flight: the chase visits every slot once") {
   }
 }
 
-TEST_CASE("in_flight: grids fill made-up multiprocessors") {
+TEST_CASE("in_flight: grids fill multiprocessors, by hand") {
   CHECK(residents(2048) == std::vector<unsigned>{128, 256, 512, 1024, 2048});
   CHECK(residents(1536) == std::vector<unsigned>{128, 256, 512, 1024, 1536});
   CHECK(residents(1024) == std::vector<unsigned>{128, 256, 512, 1024});
