@@ -155,17 +155,21 @@ void locality(Run& run) {
   const Timings timed = run.timer.interleaved(all_of(work));
   Table table("walk, GB/s",
               {"sectors/request", "loads", "odd rows", "__ldg", "array", "pitched", "array gain"});
+  Table counted("walk", {"load"});  // for tools/profile.py
   for (const Walk& walk : walks) {
     if (walk.in_volume()) continue;
     const auto gbs = [&](const std::string& how) {
       return timed[walk.name + how].gbs(walk.bytes_read(n));
     };
     const std::string name = walk.name;
-    table.row(name, {sectors_per_request(walk, n, work.image.stride), gbs(", loads"),
-                     gbs(", odd rows"), gbs(", __ldg"), gbs(", array"), gbs(", pitched"),
-                     ratio(timed[name + ", __ldg"], timed[name + ", array"])});
+    const double sectors = sectors_per_request(walk, n, work.image.stride);
+    table.row(name, {sectors, gbs(", loads"), gbs(", odd rows"), gbs(", __ldg"), gbs(", array"),
+                     gbs(", pitched"), ratio(timed[name + ", __ldg"], timed[name + ", array"])});
+    counted.row(name + ", loads", {sectors});
+    counted.row(name + ", __ldg", {sectors});
   }
   run.print(table);
+  run.save(counted);
   run.note("array, pitched: textures of a CUDA array, and of the rows that the loads read");
   run.note("sectors/request: of a warp's load from rows, predicted; array gain: over __ldg");
   run.note("odd rows: loads from rows that begin an odd number of sectors apart");
