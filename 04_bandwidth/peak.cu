@@ -269,9 +269,8 @@ void measure(Run& run, size_t n, const std::vector<Launch>& chosen) {
   const Timings timed = run.timer.interleaved(benchmarks);
   const double pair_ms = timed["copy engine"].median(), alone_ms = timed["memset"].median();
   const double theory = theoretical_gbs();
-  Table table(
-      bytes_text(16.0 * double(n)) + " per array",
-      {"read", "written", "launch", "predicted ms", "ms", "spread", "GB/s", "theory", ""});
+  Table table(bytes_text(16.0 * double(n)) + " per array",
+              {"read", "written", "launch", "predicted ms", "ms", "spread", "GB/s", "theory", ""});
   for (size_t r = 0; r < std::size(rows); ++r) {
     const Row& row = rows[r];
     const bool of_driver = row.does == copy_engine || row.does == memset_engine;

@@ -251,8 +251,7 @@ void sum(Run& run) {
     benchmarks.push_back(benchmark_of(rows_of_table[r].name, rows_of_table[r], chosen[r], m));
   const Timings timed = run.timer.interleaved(benchmarks);
 
-  Table table("order",
-              {"launch", "sectors", "in flight", "ms", "GB/s", "theory", "in 2007", ""});
+  Table table("order", {"launch", "sectors", "in flight", "ms", "GB/s", "theory", "in 2007", ""});
   for (size_t r = 0; r < chosen.size(); ++r) {
     const Row& row = rows_of_table[r];
     const Launch l = chosen[r];
