@@ -140,7 +140,8 @@ Benchmark copying(const std::string& name, Ends& ends, Way way) {
           .on_host = true};
 }
 
-/// The host adds up the bytes that a copy has brought.
+/// The host adds up the bytes that a copy has brought: again and again, so that pinned memory may
+/// come from its caches. Write-combined memory is in none.
 Benchmark reading(const std::string& name, Ends& ends) {
   const Byte* first = ends.host_from;
   const auto read = [&ends, first] { ends.sum = std::accumulate(first, first + ends.n, 0u); };
