@@ -15,6 +15,7 @@
 #include "../common/arrays.cuh"
 #include "../common/run.hpp"
 #include "host.hpp"
+#include "pinned.hpp"
 
 namespace {
 
@@ -98,25 +99,13 @@ bool there_are_lists() {
 
 // ---- memory, and what is timed ----
 
-/// Pinned memory, which copy engines read by themselves.
-class Pinned {
- public:
-  explicit Pinned(size_t bytes) { CUDA_CHECK(cudaMallocHost(&data_, bytes)); }
-  Pinned(const Pinned&) = delete;
-  ~Pinned() { cudaFreeHost(data_); }
-  operator Byte*() const { return data_; }
-
- private:
-  Byte* data_ = nullptr;
-};
-
 /// What every source holds: never 0xff, of which a poisoned target consists.
 struct Pattern {
   __host__ __device__ Byte operator()(size_t i) const { return Byte(hash(i) % 0xff); }
 };
 
 struct Memory {
-  Pinned scattered, packed;
+  Pinned<Byte> scattered, packed;
   GuardedBuffer<Byte> device;
   Stream stream;
 

@@ -5,6 +5,7 @@ void allocation(Run&);
 void batching(Run&);
 void keep_on_device(Run&);
 void zero_copy(Run&);
+void reuse(Run&);
 void pitch(Run&);
 void overlap(Run&);
 void peer(Run&);
@@ -19,7 +20,8 @@ int main(int argc, char** argv) {
            {"allocation", allocation, "taking memory in the loop, reusing it, a pool"},
            {"batching", batching, "many small copies, one large one, a batch"},
            {"keep_on_device", keep_on_device, "a step that the host does better, but for the way"},
-           {"zero_copy", zero_copy, "kernels that work in the host's memory"},
+           {"zero_copy", zero_copy, "a sum of arrays in the host's memory"},
+           {"reuse", reuse, "the host's memory read and written again and again"},
            {"pitch", pitch, "rows that begin on 512 bytes, and rows that do not"},
            {"overlap", overlap, "copies and kernels at the same time, in streams"},
            {"peer", peer, "from one card to another"},

@@ -17,6 +17,7 @@
 #include "../common/arrays.cuh"
 #include "../common/run.hpp"
 #include "host.hpp"
+#include "pinned.hpp"
 
 namespace {
 
@@ -60,13 +61,6 @@ constexpr int most_streams = 4;
 
 /// The first word of chunk i; that of chunk `chunks` is n. Chunks differ by one word at most.
 size_t chunk_begin(size_t n, int chunks, int i) { return n * size_t(i) / size_t(chunks); }
-
-struct Pinned {
-  unsigned* words = nullptr;
-  explicit Pinned(size_t n) { CUDA_CHECK(cudaMallocHost(&words, n * sizeof(unsigned))); }
-  Pinned(const Pinned&) = delete;
-  ~Pinned() { cudaFreeHost(words); }
-};
 
 /// n words that go from the host through the device back to the host. The host's arrays are the
 /// caller's.
@@ -254,8 +248,8 @@ void overlap(Run& run) {
   run.title(bytes_text(bytes) + " copied up, mixed, and copied down");
   Timer timer = run.timer;
   timer.rounds = 12;
-  const Pinned from(n), to(n);
-  Trip trip(n, from.words, to.words);
+  const Pinned<unsigned> from(n), to(n);
+  Trip trip(n, from, to);
   const Timings timed = time_pinned(timer, trip);
 
   Table alone("a stage of the whole array", {"ms", "GB/s each way"});
@@ -328,10 +322,10 @@ TEST_CASE("overlap: a pipeline is right at awkward sizes and writes nothing behi
   if (skip_without_gpu()) return;
   constexpr unsigned canary = 0x5a5a5a5a;
   for (const size_t n : {1, 31, 1009, 1000003}) {
-    const Pinned from(n), to(n + 1);
+    const Pinned<unsigned> from(n), to(n + 1);
     std::vector<unsigned> ordinary_from(n), ordinary_to(n + 1);
-    to.words[n] = ordinary_to[n] = canary;
-    Trip pinned(n, from.words, to.words);
+    to[n] = ordinary_to[n] = canary;
+    Trip pinned(n, from, to);
     Trip pageable(n, ordinary_from.data(), ordinary_to.data());
     for (Trip* trip : {&pinned, &pageable})
       for (const int chunks : {1, 2, 7, 16})

@@ -14,12 +14,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <memory>
 #include <numeric>
 
 #include "../common/arrays.cuh"
 #include "../common/run.hpp"
 #include "../common/sectors.hpp"
+#include "pinned.hpp"
 
 namespace {
 
@@ -177,36 +177,28 @@ void compare_rows(Run& run) {
 
 // ---- cudaMemcpy2D ----
 
-struct FreeHost {
-  void operator()(void* memory) const { cudaFreeHost(memory); }
-};
-
 /// Packed rows of pinned memory, and rows on the device: of bytes.
 struct Ends {
   Rows rows;
   size_t host_bytes = size_t(rows.width) * rows.height;
   size_t device_bytes = rows.pitch * rows.height + guard;
-  std::unique_ptr<Byte[], FreeHost> host;
+  Pinned<Byte> host{host_bytes};
   DeviceBuffer<Byte> device{device_bytes};
 
-  explicit Ends(const Rows& of) : rows(of) {
-    Byte* memory = nullptr;
-    CUDA_CHECK(cudaMallocHost(&memory, host_bytes));
-    host.reset(memory);
-  }
+  explicit Ends(const Rows& of) : rows(of) {}
   void copy(bool up) const {
     if (up)
-      CUDA_CHECK(cudaMemcpy2DAsync(device, rows.pitch, host.get(), rows.width, rows.width,
-                                   rows.height, cudaMemcpyHostToDevice));
+      CUDA_CHECK(cudaMemcpy2DAsync(device, rows.pitch, host, rows.width, rows.width, rows.height,
+                                   cudaMemcpyHostToDevice));
     else
-      CUDA_CHECK(cudaMemcpy2DAsync(host.get(), rows.width, device, rows.pitch, rows.width,
-                                   rows.height, cudaMemcpyDeviceToHost));
+      CUDA_CHECK(cudaMemcpy2DAsync(host, rows.width, device, rows.pitch, rows.width, rows.height,
+                                   cudaMemcpyDeviceToHost));
   }
   /// The source holds rows of a pattern. The target is poison.
   void prepare(bool up) const {
     CUDA_CHECK(cudaMemset(device, 0xff, device_bytes));
-    CUDA_CHECK(cudaMemset(host.get(), 0xff, host_bytes));
-    Byte* const source = up ? host.get() : device.data();
+    CUDA_CHECK(cudaMemset(host, 0xff, host_bytes));
+    Byte* const source = up ? host : device.data();
     const size_t pitch = up ? rows.width : rows.pitch, width = rows.width;
     for_each_index<<<1024, 256>>>(host_bytes, [=] __device__(size_t i) {
       source[i / width * pitch + i % width] = Byte(hash(i) % 251);
@@ -217,7 +209,7 @@ struct Ends {
   std::string find_error(bool up) const {
     const Rows r = rows;
     if (!up)
-      return find_mismatch(host.get(), host_bytes,
+      return find_mismatch(+host, host_bytes,
                            [] __device__(size_t i) { return Byte(hash(i) % 251); });
     return find_mismatch(device.data(), device_bytes, [r] __device__(size_t i) {
       const size_t row = i / r.pitch, x = i % r.pitch;

@@ -13,6 +13,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "../common/arrays.cuh"
 #include "../common/run.hpp"
@@ -289,4 +291,18 @@ TEST_CASE("prefetch_overlap: every way is right at awkward sizes") {
       CHECK_NOTHROW(require_right(benchmark));    // and the array is whole for the next
     }
   }
+}
+
+TEST_CASE("prefetch_overlap: each kernel waits for its piece, however late it comes") {
+  if (skip_without_gpu()) return;
+  Arrays a(1009);
+  CUDA_CHECK(cudaMemset(a.on_device, 0xff, a.bytes));
+  a.out.poison();
+  const cudaHostFn_t sleep = [](void*) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  };
+  CUDA_CHECK(cudaLaunchHostFunc(a.moving, sleep, nullptr));
+  copy_pieces(a);
+  CUDA_CHECK(cudaDeviceSynchronize());
+  CHECK(equals(a.out, Result{}).find_error() == "");
 }

@@ -182,18 +182,18 @@ void measure_strides(Run& run, const Memory& memory, Table& counts) {
   constexpr double loads = warps * turns * loads_per_turn;
   Table table("stride, words", {"predicted for 4", "4 bytes", "predicted for 8", "8 bytes",
                                 "predicted for 16", "16 bytes"});
-  for (const unsigned stride : {1, 2, 3, 4, 6, 8, 12, 16, 24, 31, 32, 33}) {
-    const std::string row = std::to_string(stride);
-    const auto name = [&](int bytes) { return row + ", " + std::to_string(bytes) + " bytes"; };
-    for (const int bytes : {4, 8, 16}) {
-      const int filling = word_count / 32 * wavefronts_at(bytes, 1);
-      counts.row(name(bytes), {loads * wavefronts_at(bytes, stride) + filling});
-    }
-    const auto cycles = [&](const Benchmark& read) { return cycles_per_load(read, memory, loads); };
-    table.row(row,
-              {wavefronts_at(4, stride), cycles(reading<unsigned>(name(4), memory, stride, turns)),
-               wavefronts_at(8, stride), cycles(reading<uint2>(name(8), memory, stride, turns)),
-               wavefronts_at(16, stride), cycles(reading<uint4>(name(16), memory, stride, turns))});
+  for (const unsigned stride : {1, 2, 4, 8, 16, 31, 32, 33}) {
+    const auto measured = [&]<class Word>(Word) {
+      const unsigned bytes = sizeof(Word);
+      const int predicted = wavefronts_at(bytes, stride);
+      const auto read = reading<Word>(
+          std::to_string(stride) + ", " + std::to_string(bytes) + " bytes", memory, stride, turns);
+      counts.row(read.name, {loads * predicted + word_count / 32 * wavefronts_at(bytes, 1)});
+      return std::pair(predicted, cycles_per_load(read, memory, loads));
+    };
+    const auto of_4 = measured(0u), of_8 = measured(uint2{}), of_16 = measured(uint4{});
+    table.row(std::to_string(stride),
+              {of_4.first, of_4.second, of_8.first, of_8.second, of_16.first, of_16.second});
   }
   run.print(table);
   run.note("cycles of a warp's load, while 32 warps load; predicted: its wavefronts");

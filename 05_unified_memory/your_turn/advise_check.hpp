@@ -8,7 +8,7 @@
 #include "../../common/run.hpp"
 
 constexpr double bytes = 256.0 * 1024 * 1024, pages = bytes / 65536;
-constexpr double mapped_ms = bytes / 50e6, read_ms = bytes / 4000e6, moving_ms = 12;
+constexpr double mapped_ms = bytes / 50e6, read_ms = bytes / 3000e6, moving_ms = 12;
 
 bool within_a_quarter(double yours, double right) {
   return std::abs(yours - right) <= 0.25 * right;

@@ -5,7 +5,7 @@
 //            crosses the link, in sectors of 32 bytes. The link carries 50 GB/s (1 GB is 1e9
 //            bytes).
 //   moved    Without advice the first touch of a page of 64 KiB moves the page. Moving the whole
-//            array takes 12 ms. Then it is read from the device's memory, at 4000 GB/s.
+//            array takes 12 ms. Then it is read from the device's memory, at 3000 GB/s.
 //
 // The comments below say what to predict. The last two are about a kernel that reads one word of 4
 // bytes in each page of 64 KiB, once.

@@ -1,0 +1,21 @@
+// An owner of pinned host memory, which copy engines and kernels reach by themselves.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "../common/check.hpp"
+
+/// n elements. `flags` are cudaHostAlloc's. Throws CudaError if the host has not enough.
+template <class T>
+class Pinned {
+ public:
+  explicit Pinned(size_t n, unsigned flags = cudaHostAllocDefault) {
+    CUDA_CHECK(cudaHostAlloc((void**)&data_, n * sizeof(T), flags));
+  }
+  Pinned(const Pinned&) = delete;
+  ~Pinned() { cudaFreeHost(data_); }
+  operator T*() const { return data_; }
+
+ private:
+  T* data_ = nullptr;
+};
