@@ -110,11 +110,14 @@ def claims(path):
 
 def verdicts():
     """docs/VERDICTS.md"""
-    text = "# Verdicts\n\nEvery claim of the texts, and what the recorded runs say of it. Written by `tools/pages.py`.\n"
+    text = "# Verdicts\n\nEvery claim of the texts, and what the recorded runs say of it. Written by `tools/pages.py`.\n" \
+           "An older column is of the experiments as they were that day.\n"
     for folder in topics():
-        by_gpu = {path.read_text().split(" on ", 1)[1].split(",")[0]: claims(path)
-                  for path in sorted((folder / "results").glob("*.txt"), reverse=True)}
-        rows = {id: claim for gpu in reversed(by_gpu) for id, claim in by_gpu[gpu].items()}
+        by_gpu = {}
+        for path in sorted((folder / "results").glob("*.txt"), reverse=True):
+            heading = path.read_text().partition("\n")[0].partition(" on ")[2].split(", ")
+            by_gpu[heading[0] + ", " + heading[-1]] = claims(path)
+        rows = {id: claim for gpu in by_gpu for id, claim in by_gpu[gpu].items()}
         if not rows:
             continue
         text += "\n## %s\n\n| | the text says | source | %s |\n|---|---|---|%s\n" % (
