@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
            {"transfer", transfer, "copies from and to each kind of host memory"},
            {"allocation", allocation, "taking memory in the loop, reusing it, a pool"},
            {"batching", batching, "many small copies, one large one, a batch"},
-           {"keep_on_device", keep_on_device, "a step that the host does better, but for the way"},
+           {"keep_on_device", keep_on_device, "little parallelism, or one operation per word"},
            {"zero_copy", zero_copy, "a sum of arrays in the host's memory"},
            {"reuse", reuse, "the host's memory read and written again and again"},
            {"pitch", pitch, "rows that begin on 512 bytes, and rows that do not"},

@@ -69,7 +69,7 @@ constexpr size_t parts = 4;   // of the host's array, where device memory is too
 
 /// Arrays that are read and written in passes. `sums` are those of the threads of `parts` launches.
 struct Arrays {
-  size_t n, n_device;  ///< words; the device's are beyond the L2
+  size_t n, n_device;  ///< words; the device's are beyond the L2, a copy of the host's need not be
   unsigned threads;
   Pinned<unsigned> host{n}, host_out{n + guard};
   DeviceBuffer<unsigned> device{n_device}, device_out{n_device + guard}, copy{n};

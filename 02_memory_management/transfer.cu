@@ -2,8 +2,8 @@
 // pages that stay where they are (pinned). Ordinary (pageable) memory goes through a pinned buffer
 // of the driver: a thread of the host copies it there. The wiki: pinned memory has a much higher
 // bandwidth; write-combined memory is faster on some systems, but slow for the host to read [LC 2].
-// The guide says the same of pinned memory [KP]. A study of 2007 reads its card back at about
-// 1 GB/s [BW].
+// The guide advises to use as much pinned memory as possible [KP]. A study of 2007 reads its card
+// back at about 1 GB/s [BW].
 //
 // The time of a copy is that of its call, plus its bytes divided by a rate. Look at 1 KiB: small
 // copies are all call, from any memory. Then look at the largest copies, pageable and pinned.

@@ -40,7 +40,8 @@ void initialData(float* data, size_t n, float (*value_at)(size_t)) {
   for (size_t i = 0; i < n; ++i) data[i] = value_at(i);
 }
 
-/// Adds by either listing, and throws WrongResult if a sum is wrong. Are both pointers the same?
+/// Adds by the first listing and, if both pointers are the same, by the second, too. Are they?
+/// Throws WrongResult if a sum is wrong.
 bool add_by_both_listings(size_t nElem, unsigned flags) {
   const size_t nBytes = nElem * sizeof(float);
   const GuardedBuffer<float> d_C(nElem);

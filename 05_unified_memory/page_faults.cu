@@ -223,10 +223,12 @@ std::vector<double> of_each(const Runs& runs, What what, double Line::*number, d
 double least(const std::vector<double>& values) { return *std::ranges::min_element(values); }
 double most(const std::vector<double>& values) { return *std::ranges::max_element(values); }
 
-/// How many times as much of it did `many` take as `few`? Run by run.
+/// How many times as much of it did `many` take as `few`? Run by run; CUPTI may have missed some of
+/// either.
 Interval times_as_much(const Runs& many, const Runs& few, What what, double Line::*number) {
   std::vector<double> ratios = of_each(many, what, number);
   const std::vector<double> divisors = of_each(few, what, number);
+  ratios.resize(std::min(ratios.size(), divisors.size()));
   for (size_t r = 0; r < ratios.size(); ++r) ratios[r] /= divisors[r];
   return interval_of_median(ratios, 0.1);
 }
@@ -322,7 +324,10 @@ void judge(Run& run, const std::map<std::string, Runs>& runs) {
   run.claim_fact(whole_blocks, smallest == 2 * MiB && largest == 2 * MiB,
                  bytes_text(smallest) + " to " + bytes_text(largest));
   const double on_host = most(of_each(both_ways, cpu_faults, &Line::count));
-  run.claim_fact(none_on_host, on_host == 0, "at most " + digits(on_host) + " faults");
+  if (least(of_each(threads, cpu_faults, &Line::count)) > 0)
+    run.claim_fact(none_on_host, on_host == 0, "at most " + digits(on_host) + " faults");
+  else
+    run.claim_skipped(none_on_host, "CUPTI counted no fault of the host without prefetches, too");
   const double moved = most(of_each(threads, to_device, &Line::bytes));
   run.claim_fact(once, moved == array_bytes, "at most " + bytes_text(moved) + " of 4 MiB moved");
 }
