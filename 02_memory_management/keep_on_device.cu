@@ -173,7 +173,7 @@ void judge_step(Run& run) {
     const DeviceBuffer<unsigned> right(expected(n));
     const auto group = [&](const Timer::Measure& measure) {
       const Words w{n};
-      std::fill_n(+w.host, n, 1u);
+      std::fill_n(w.host.data(), n, 1u);
       const auto host_step = [&w] { step_on_host(w.host, w.n); };
       measure({stepping("one block", w, by_block, right),
                stepping("host and back", w, by_host, right),

@@ -5,15 +5,14 @@
 
 #include "../common/check.hpp"
 
-/// n elements. `flags` are cudaHostAlloc's. Throws CudaError if the host has not enough.
+/// n elements. Throws CudaError if the host has not enough.
 template <class T>
 class Pinned {
  public:
-  explicit Pinned(size_t n, unsigned flags = cudaHostAllocDefault) {
-    CUDA_CHECK(cudaHostAlloc((void**)&data_, n * sizeof(T), flags));
-  }
+  explicit Pinned(size_t n) { CUDA_CHECK(cudaMallocHost(&data_, n * sizeof(T))); }
   Pinned(const Pinned&) = delete;
   ~Pinned() { cudaFreeHost(data_); }
+  T* data() const { return data_; }
   operator T*() const { return data_; }
 
  private:

@@ -198,7 +198,7 @@ struct Ends {
   void prepare(bool up) const {
     CUDA_CHECK(cudaMemset(device, 0xff, device_bytes));
     CUDA_CHECK(cudaMemset(host, 0xff, host_bytes));
-    Byte* const source = up ? host : device.data();
+    Byte* const source = up ? host.data() : device.data();
     const size_t pitch = up ? rows.width : rows.pitch, width = rows.width;
     for_each_index<<<1024, 256>>>(host_bytes, [=] __device__(size_t i) {
       source[i / width * pitch + i % width] = Byte(hash(i) % 251);
@@ -209,7 +209,7 @@ struct Ends {
   std::string find_error(bool up) const {
     const Rows r = rows;
     if (!up)
-      return find_mismatch(+host, host_bytes,
+      return find_mismatch(host.data(), host_bytes,
                            [] __device__(size_t i) { return Byte(hash(i) % 251); });
     return find_mismatch(device.data(), device_bytes, [r] __device__(size_t i) {
       const size_t row = i / r.pitch, x = i % r.pitch;

@@ -83,8 +83,8 @@ struct Sum {
   GuardedBuffer<float> d_C{n};
 
   explicit Sum(size_t elements) : n(elements) {
-    for (float* h_A : {a.data(), +pinned_a}) initialData(h_A, n, a_at);
-    for (float* h_B : {b.data(), +pinned_b}) initialData(h_B, n, b_at);
+    for (float* h_A : {a.data(), pinned_a.data()}) initialData(h_A, n, a_at);
+    for (float* h_B : {b.data(), pinned_b.data()}) initialData(h_B, n, b_at);
   }
   size_t bytes() const { return n * sizeof(float); }
   void add(float* A, float* B, float* C) const {

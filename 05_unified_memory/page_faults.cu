@@ -327,7 +327,8 @@ void judge(Run& run, const std::map<std::string, Runs>& runs) {
   if (least(of_each(threads, cpu_faults, &Line::count)) > 0)
     run.claim_fact(none_on_host, on_host == 0, "at most " + digits(on_host) + " faults");
   else
-    run.claim_skipped(none_on_host, "CUPTI counted no fault of the host without prefetches, too");
+    run.claim_skipped(none_on_host,
+                      "CUPTI counted no fault of the host, not even without prefetches");
   const double moved = most(of_each(threads, to_device, &Line::bytes));
   run.claim_fact(once, moved == array_bytes, "at most " + bytes_text(moved) + " of 4 MiB moved");
 }
@@ -349,12 +350,14 @@ void page_faults(Run& run) {
   const Counted counted = count_migrations(copies_from_host_to_host(), rounds);
   if (!counted.missing.empty()) return give_up(counted.missing);
   std::map<std::string, Runs> runs;
+  size_t fewest = rounds;
   for (const Version& version : versions) {
     runs[version.name] = complete(counted.runs.at(version.name));
-    if (runs[version.name].size() < 6) return give_up("CUPTI recorded less than had to move");
+    fewest = std::min(fewest, runs[version.name].size());
+    if (fewest < 6) return give_up("CUPTI recorded less than had to move");
     print_counts(run, version, runs[version.name]);
   }
-  run.note("medians of " + std::to_string(rounds) + " runs; if they differ, their 95% interval");
+  run.note("medians of " + std::to_string(fewest) + " runs; if they differ, their 95% interval");
   run.note(
       "a fault names a page; the driver serves a group of them at once; a record of CUPTI is a");
   run.note("page and how many groups its faults were part of: their sum is what nvprof counted");

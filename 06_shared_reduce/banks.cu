@@ -183,7 +183,7 @@ void measure_strides(Run& run, const Memory& memory, Table& counts) {
   Table table("stride, words", {"predicted for 4", "4 bytes", "predicted for 8", "8 bytes",
                                 "predicted for 16", "16 bytes"});
   for (const unsigned stride : {1, 2, 4, 8, 16, 31, 32, 33}) {
-    const auto measured = [&]<class Word>(Word) {
+    const auto measured = [&]<class Word>(Word) {  // a word to load: only its type counts
       const unsigned bytes = sizeof(Word);
       const int predicted = wavefronts_at(bytes, stride);
       const auto read = reading<Word>(
