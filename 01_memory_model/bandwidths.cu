@@ -9,10 +9,8 @@
 //
 //   1  read_shared  all threads read a tile in shared memory, over and over
 //   2  read_global  all threads read a large array once
-#include <doctest/doctest.h>
-
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 
 namespace {
 
@@ -125,9 +123,9 @@ void bandwidths(Run& run) {
   const Interval r = ratio(timed["global"], timed["shared"]);
   run.claim({"01.10b", "global memory is 100-150 times slower than shared, in bandwidth",
              "100-150 times, Dr. Dobb's"},
-            beats(100, 150), {per_byte * r.value, per_byte * r.low, per_byte * r.high},
-            "times the time of a byte");
+            {per_byte * r, "times the time of a byte"}, more_by(100, 150));
 }
+SAMPLE(8, bandwidths, "what all multiprocessors read per second");
 
 TEST_CASE("bandwidths: both readers read every word, and write nothing behind their sums") {
   if (skip_without_gpu()) return;

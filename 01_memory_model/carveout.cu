@@ -9,12 +9,10 @@
 //   build/release/01_memory_model/01_memory_model carveout
 //
 //   1  chase_split  one thread goes round a ring in global memory, through L1
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <optional>
 
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "chase.cuh"
 
 namespace {
@@ -168,6 +166,7 @@ void carveout(Run& run) {
            std::to_string(splits.total) + " KiB");
   run.note("a load that hits takes " + digits(hit) + " cycles; rings differ by 4 KiB");
 }
+SAMPLE(10, carveout, "one memory, split into L1 and shared memory");
 
 TEST_CASE("carveout: the smallest amount that is enough, by hand") {
   const Splits h200 = splits_of(9, 0);

@@ -61,6 +61,4 @@ inline Interval cycles_per_load(const std::string& name, const std::function<voi
 }
 
 /// How many times as long, as wide as the two intervals leave it: they were not taken interleaved.
-inline Interval times_as_long(const Interval& slow, const Interval& fast) {
-  return {slow.value / fast.value, slow.low / fast.high, slow.high / fast.low};
-}
+inline Interval times_as_long(const Interval& slow, const Interval& fast) { return slow / fast; }

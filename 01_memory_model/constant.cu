@@ -13,12 +13,10 @@
 //   3  walk: one thread, load after load, with hits and with misses
 //   4  add_coefficients: all threads want the same words
 //   5  mix_literals, mix_constants: #define against __constant__
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <set>
 
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "../common/sectors.hpp"
 #include "chase.cuh"
 
@@ -253,8 +251,7 @@ void different_words(Run& run, const Timings& timed) {
     const std::string n = std::to_string(distinct);
     const Times &times = timed["constant, " + n], &one = timed["constant, 1"];
     const Interval longer = ratio(times, one);
-    if (distinct > 1)
-      per_word.push_back({longer.value / distinct, longer.low / distinct, longer.high / distinct});
+    if (distinct > 1) per_word.push_back(longer / distinct);
     table.row(n, {distinct, distinct > 1 ? Cell(distinct * one.median()) : Cell(""), times.median(),
                   timed["global, " + n].median()});
   }
@@ -270,18 +267,18 @@ void different_words(Run& run, const Timings& timed) {
 
   run.claim_each({"01.6a", "a uniform constant read is one request, different words serialise",
                   "each access will be serialised, the lectures"},
-                 about(1), per_word, "times the time of one word / words");
-  run.claim_fact({"01.6d", "uniform constant reads make 1/16 of the traffic of global loads",
-                  "1/16, the lectures, half-warps", Era::g80},
-                 sectors(sizeof(int), [](size_t) { return 0; }) >= 16,
-                 "a uniform load from global memory is one sector, too, computed");
+                 per_word, "times the time of one word / words", about(1));
+  run.computed({"01.6d", "uniform constant reads make 1/16 of the traffic of global loads",
+                "1/16, the lectures, half-warps", Era::g80},
+               sectors(sizeof(int), [](size_t) { return 0; }) >= 16,
+               "a uniform load from global memory is one sector, too, computed");
   run.claim({"01.11b", "my_const[blockIdx.x % 16] is the best use, an index by thread the worst",
              "16 requests against 1, the lectures"},
-            beats(16), timed, "by thread", "by block");
-  run.claim_fact({"01.11c", "by thread, the block's other threads will likely miss the cache",
-                  "likely cache misses, the lectures"},
-                 pieces(64, sizeof(int), word_of) > 1,
-                 "16 words are 64 bytes: one miss brings all of them, computed");
+            timed.speedup({.of = "by block", .over = "by thread"}), faster_by(16));
+  run.computed({"01.11c", "by thread, the block's other threads will likely miss the cache",
+                "likely cache misses, the lectures"},
+               pieces(64, sizeof(int), word_of) > 1,
+               "16 words are 64 bytes: one miss brings all of them, computed");
 }
 
 void hits_and_misses(Run& run) {
@@ -307,10 +304,10 @@ void hits_and_misses(Run& run) {
   run.note("where the cycles of rings rise, they no longer fit the first of two constant caches");
   run.claim({"01.6b", "a constant read that misses is far slower than one that hits",
              "very slow against very fast, the lectures"},
-            much_beats(), times_as_long(miss, hit), "times a hit's cycles");
+            {times_as_long(miss, hit), "times a hit's cycles"}, much_more());
   run.claim({"01.6c", "a read-only load that misses costs what a global one does",
              "same as global if not cached, the lectures"},
-            as_much(), times_as_long(read_only, global), "times the cycles of a global load");
+            {times_as_long(read_only, global), "times the cycles of a global load"}, as_much());
 }
 
 }  // namespace
@@ -336,14 +333,18 @@ void constant(Run& run) {
   run.print(table);
   run.note("coefficients: the compiler reads constants before the loop, and global memory in it");
   run.claim({"01.11a", "a formula's coefficients are best read from constant memory", "the wiki"},
-            beats(), timed, "16 coefficients, global", "16 coefficients, constant");
+            timed.speedup({.of = "16 coefficients, constant", .over = "16 coefficients, global"}),
+            faster());
   run.claim({"01.7", "replacing a #define by __constant__ gains nothing", "the lectures"},
-            no_gain(), timed, "two numbers, #define", "two numbers, __constant__");
+            timed.speedup({.of = "two numbers, __constant__", .over = "two numbers, #define"}),
+            no_faster());
   run.claim({"01.11d", "do not use it if each thread reads a different address, and only once",
              "the wiki"},
-            beats(), ratio(own["constant, 32"], own["global, 32"]),
-            "times as long from constant as from global memory");
+            {ratio(own["constant, 32"], own["global, 32"]),
+             "times as long from constant as from global memory"},
+            more());
 }
+SAMPLE(6, constant, "constant memory: one word for a warp, or many");
 
 TEST_CASE("constant: sums, by hand") {
   CHECK(sum_from(15, 2, 16, 1) == value_at(15) + value_at(0));  // the last word, and the first

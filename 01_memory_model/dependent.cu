@@ -9,12 +9,10 @@
 //   build/release/01_memory_model/01_memory_model dependent
 //
 //   1  multiply_add_chain  each multiply-add needs the register that the one before wrote
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 
 // Reads and writes registers alone until its last line. A warp can issue its next multiply-add only
 // when the one before has written x. With other warps on the scheduler, it issues theirs meanwhile.
@@ -100,8 +98,9 @@ void dependent(Run& run) {
   // nothing is felt
   run.claim({"01.14", "beyond 192 threads the delay after a register's write is not felt",
              "not felt, the study, 8800 GTX", Era::g80},
-            as_much(), timed, name(8), name(32));
+            timed.speedup({.of = name(32), .over = name(8)}), as_fast());
 }
+SAMPLE(9, dependent, "how many warps hide a multiply-add's latency");
 
 TEST_CASE("dependent: cycles of a step, by hand") {
   // a warp alone waits 4 cycles for itself; 16 warps of 32 lanes fill 128 lanes for 4 cycles

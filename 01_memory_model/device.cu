@@ -6,13 +6,11 @@
 // reports the constant cache and L1: they come from a table by compute capability.
 //
 //   build/release/01_memory_model/01_memory_model device
-#include <doctest/doctest.h>
-
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 
 namespace {
 
-constexpr double KiB = 1024, GiB = 1024.0 * 1024 * 1024;
+constexpr double kib = 1024, gib = 1024.0 * 1024 * 1024;  // of a real number
 
 // ---- the lectures' loop ----
 
@@ -74,19 +72,19 @@ void device(Run& run) {
   table.row("compute capability", {"6.0", "7.0", capability, "property"});
   table.row("multiprocessors (SMs)", {"", "", p.multiProcessorCount, "property"});
   table.row("threads per SM", {"", "", p.maxThreadsPerMultiProcessor, "property"});
-  table.row("register file, KiB per SM", {256, 256, 4 * p.regsPerMultiprocessor / KiB, "property"});
+  table.row("register file, KiB per SM", {256, 256, 4 * p.regsPerMultiprocessor / kib, "property"});
   table.row("shared memory, KiB per SM",
-            {64, "up to 96", p.sharedMemPerMultiprocessor / KiB, "property"});
-  table.row("  per block", {"", "", p.sharedMemPerBlock / KiB, "property"});
-  table.row("  per block that opts in", {"", "", p.sharedMemPerBlockOptin / KiB, "property"});
-  table.row("constant memory, KiB", {64, 64, p.totalConstMem / KiB, "property"});
+            {64, "up to 96", p.sharedMemPerMultiprocessor / kib, "property"});
+  table.row("  per block", {"", "", p.sharedMemPerBlock / kib, "property"});
+  table.row("  per block that opts in", {"", "", p.sharedMemPerBlockOptin / kib, "property"});
+  table.row("constant memory, KiB", {64, 64, p.totalConstMem / kib, "property"});
   table.row("constant cache, KiB per SM",
             {8, 8, known ? Cell(known->constant_cache) : Cell("-"), "guide"});
   table.row("L1 and read-only, KiB per SM",
             {24, "up to 128", known ? Cell(known->data_cache) : Cell("-"), "guide"});
-  table.row("L2, KiB", {4096, 6144, p.l2CacheSize / KiB, "property"});
-  table.row("  that can be set aside", {"", "", p.persistingL2CacheMaxSize / KiB, "property"});
-  table.row("device memory, GiB", {16, 16, double(p.totalGlobalMem) / GiB, "property"});
+  table.row("L2, KiB", {4096, 6144, p.l2CacheSize / kib, "property"});
+  table.row("  that can be set aside", {"", "", p.persistingL2CacheMaxSize / kib, "property"});
+  table.row("device memory, GiB", {16, 16, double(p.totalGlobalMem) / gib, "property"});
   table.row("memory interface, bits", {4096, 4096, p.memoryBusWidth, "property"});
   const double memory_MHz = attribute(cudaDevAttrMemoryClockRate) * 1e-3;
   table.row("memory clock, MHz", {"", "", memory_MHz, "attribute"});
@@ -105,16 +103,17 @@ void device(Run& run) {
   for (const cudaDeviceProp& d : all_devices())
     devices.row(std::to_string(number++),
                 {d.name, std::to_string(d.major) + "." + std::to_string(d.minor),
-                 d.multiProcessorCount, d.l2CacheSize / KiB, double(d.totalGlobalMem) / GiB});
+                 d.multiProcessorCount, d.l2CacheSize / kib, double(d.totalGlobalMem) / gib});
   run.print(devices);
 }
+SAMPLE(1, device, "what this GPU has, beside the lectures' two GPUs");
 
 TEST_CASE("device: the guide's table agrees with what the runtime reports") {
   if (skip_without_gpu()) return;
   const cudaDeviceProp p = current_gpu();
   const Documented* known = documented(p);
   if (!known) return skip("this compute capability is not in the table");
-  CHECK(known->shared * KiB == double(p.sharedMemPerMultiprocessor));
+  CHECK(known->shared * kib == double(p.sharedMemPerMultiprocessor));
   if (known->holds_shared) CHECK(known->shared < known->data_cache);
 }
 

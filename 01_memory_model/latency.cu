@@ -11,11 +11,9 @@
 //
 //   1  chase_register, chase_shared, chase_local, chase_constant, chase_texture: small rings
 //   2  chase_l1, chase_read_only, chase_l2: rings of any size in global memory
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "chase.cuh"
 
 namespace {
@@ -279,27 +277,27 @@ void latency(Run& run) {
   const char* const lectures = "the lectures' table";
   run.claim_each(
       {"01.1a", "shared memory, L1, constant and read-only hits take about a cycle", lectures},
-      at_most(2), {shared, l1, constant, read_only}, "where 1x is one cycle");
-  run.claim({"01.1b", "global memory takes 200-800 cycles", lectures}, between(200, 800), global,
-            "cycles");
+      {shared, l1, constant, read_only}, "where 1x is one cycle", at_most(2));
+  run.claim({"01.1b", "global memory takes 200-800 cycles", lectures}, {global, "cycles"},
+            between(200, 800));
   run.claim({"01.1c", "global memory takes 200-300 cycles", "the study, 8800 GTX", Era::g80},
-            between(200, 300), global, "cycles");
+            {global, "cycles"}, between(200, 300));
   run.claim_each({"01.1d", "on-chip memories have much lower latency than global", lectures},
-                 much_beats(),
                  {times_as_long(global, shared), times_as_long(global, l1),
                   times_as_long(global, constant), times_as_long(global, read_only)},
-                 "cycles of global / each");
+                 "cycles of global / each", much_more());
   // a multiply-add's latency contains a register's; local and global memory at their fastest
   run.claim_each(
       {"01.2", "registers are fastest, then shared memory, then local and global",
        "the wiki, no figure"},
-      beats(),
       {times_as_long(shared, reg), times_as_long(local, shared), times_as_long(l1, shared)},
-      "shared / register; local, L1 / shared");
+      "shared / register; local, L1 / shared", more());
   run.claim({"01.10a", "global memory is 100-150 times slower than shared, in latency",
              "100-150 times, Dr. Dobb's"},
-            beats(100, 150), times_as_long(global, shared), "times the cycles of shared memory");
+            {times_as_long(global, shared), "times the cycles of shared memory"},
+            more_by(100, 150));
 }
+SAMPLE(7, latency, "how long a load from each memory takes");
 
 TEST_CASE("latency: the walk is one ring over all slots") {
   for (const unsigned slots : {1u, 2u, 3u, 16u, 31u, 97u, 1000u, 4096u, 65537u, 131072u}) {

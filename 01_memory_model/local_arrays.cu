@@ -12,12 +12,10 @@
 //   2  count_by_comparing  counts in an array that is indexed by constants alone
 //   3  count_by_index      2 with an index that is known at run time
 //   4  look_up             an array filled by constant indices, then read by run-time ones
-#include <doctest/doctest.h>
-
 #include <iterator>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 
 namespace {
 
@@ -204,9 +202,9 @@ void local_arrays(Run& run) {
   if (compiled(all_arrays[0].kernel[constant_index]).localSizeBytes > 0)
     run.claim_skipped(always, "this build does not optimise");
   else
-    run.claim_fact(always, escaped.empty(),
-                   "in registers: " + (escaped.empty() ? "none" : escaped));
+    run.observed(always, escaped.empty(), "in registers: " + (escaped.empty() ? "none" : escaped));
 }
+SAMPLE(5, local_arrays, "where an array of a thread lives");
 
 TEST_CASE("local_arrays: which element a word means") {
   CHECK(element_of(0, 7) == 0);

@@ -10,13 +10,11 @@
 //
 //   1  my_kernel  the lectures' name: points ptr1 to each place, and looks
 //   2  change     changes memory that the host has written
-#include <doctest/doctest.h>
-
 #include <cstdio>
 #include <set>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 
 namespace {
 
@@ -101,24 +99,15 @@ std::string spaces_text(const Sight& s) {
   return text.empty() ? "none" : text.substr(2);
 }
 
-/// n elements of pinned memory.
-template <class T>
-struct Pinned {
-  T* data = nullptr;
-  explicit Pinned(size_t n) { CUDA_CHECK(cudaMallocHost(&data, n * sizeof(T))); }
-  Pinned(const Pinned&) = delete;
-  ~Pinned() { cudaFreeHost(data); }
-};
-
 /// Every thread's sights, of each place. Throws WrongResult unless each word and each space is the
 /// one that has to be there.
 std::vector<std::vector<Sight>> sights_of(unsigned blocks, unsigned threads) {
   const size_t all = size_t(blocks) * threads;
   const DeviceBuffer<int> allocation(std::vector<int>{word(in_allocation, 0, 0, 0)});
-  const Pinned<int> pinned(1);
-  *pinned.data = word(in_pinned, 0, 0, 0);
+  const PinnedBuffer<int> pinned(1);
+  *pinned.data() = word(in_pinned, 0, 0, 0);
   const GuardedBuffer<Sight> out(places * all);
-  my_kernel<<<blocks, threads>>>(out, allocation, pinned.data);
+  my_kernel<<<blocks, threads>>>(out, allocation, pinned);
   CUDA_CHECK_LAUNCH();
   const std::vector<Sight> sights = out.to_host();
   std::vector<std::vector<Sight>> of_place(places);
@@ -185,18 +174,19 @@ void pointers(Run& run) {
 
   constexpr size_t n = 100003;
   const DeviceBuffer<unsigned> on_device(n);
-  const Pinned<unsigned> pinned(n);
+  const PinnedBuffer<unsigned> pinned(n);
   const std::vector<unsigned> plain(n);
-  if (const std::string error = change_by_both(pinned.data, n); !error.empty())
+  if (const std::string error = change_by_both(pinned, n); !error.empty())
     throw WrongResult("pinned memory: " + error);
   Table sides("a pointer from", {"its type", "host dereferences", "device dereferences"});
   sides.row("cudaMalloc", {type_of(on_device), "no", "yes"});
-  sides.row("cudaMallocHost (pinned)", {type_of(pinned.data), "yes", "yes, tried"});
+  sides.row("cudaMallocHost (pinned)", {type_of(pinned), "yes", "yes, tried"});
   sides.row("new, malloc",
             {type_of(plain.data()), "yes", run.gpu.pageableMemoryAccess ? "yes, here" : "no"});
   run.print(sides);
   run.note("managed memory is the other kind that both dereference: 05_unified_memory");
 }
+SAMPLE(3, pointers, "one pointer to global, shared, local and pinned memory");
 
 TEST_CASE("pointers: spaces as text") {
   CHECK(spaces_text({0, 0, 1, 0, 0, 0}) == "global");
@@ -219,7 +209,7 @@ TEST_CASE("pointers: every thread reads its own word and finds its space") {
 TEST_CASE("pointers: host and device change one pinned array by one pointer") {
   if (skip_without_gpu()) return;
   for (const size_t n : {1, 31, 1009, 100003}) {
-    const Pinned<unsigned> pinned(n);
-    CHECK(change_by_both(pinned.data, n) == "");
+    const PinnedBuffer<unsigned> pinned(n);
+    CHECK(change_by_both(pinned, n) == "");
   }
 }

@@ -12,12 +12,10 @@
 //   2  hash_bounded    1 with launch bounds; hash_resident: and so many blocks that must fit
 //   3  hash_within     at most so many registers (__maxnreg__, CUDA 12.4)
 //   4  hash_to_shared  2 with 6 blocks, but spills go to shared memory first (CUDA 13.0)
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 
 namespace {
 
@@ -211,13 +209,14 @@ void registers(Run& run) {
   const Compiled first = compiled(hash_bounded), tight = compiled(budgets.back().kernel);
   run.claim({"01.3", "a register budget too small spills to local memory and slows the kernel",
              "can, the wiki"},
-            can_beat(), timed, budgets.back().name, wide);
+            timed.speedup({.of = wide, .over = budgets.back().name}), can_be_faster());
   const auto fit = [](const Compiled& c) {
     return std::to_string(c.blocks) + " blocks at " + std::to_string(c.registers) + " registers";
   };
-  run.claim_fact({"01.4", "fewer registers allow more resident blocks", "may, the wiki"},
-                 tight.blocks > first.blocks, fit(first) + ", " + fit(tight));
+  run.observed({"01.4", "fewer registers allow more resident blocks", "may, the wiki"},
+               tight.blocks > first.blocks, fit(first) + ", " + fit(tight));
 }
+SAMPLE(4, registers, "a budget of registers, and what spills beyond it");
 
 TEST_CASE("registers: predicted blocks are those of the occupancy tables, and times by hand") {
   cudaDeviceProp gpu{};  // P100, V100 and H100 alike

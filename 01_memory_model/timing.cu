@@ -10,13 +10,11 @@
 //
 //   1  my_kernel             the lectures' name; reads and writes an array
 //   2  my_kernel_with_clock  1, and block 0 reads clock() as the guide's squaresSum does
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <chrono>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 
 namespace {
 
@@ -187,12 +185,15 @@ void timing(Run& run) {
   std::vector<double> longer;
   for (size_t i = 0; i < ms[events].size(); ++i) longer.push_back(ms[events][i] / ms[host][i]);
   run.claim({"01.9", "a host timer around a launch measures the launch only", "the lectures"},
-            much_beats(), interval_of_median(longer, unseen_of_host),
-            "times as long by events as by the host's timer");
+            {interval_of_median(longer, unseen_of_host),
+             "times as long by events as by the host's timer"},
+            much_more());
   run.claim({"01.12", "waiting after each launch stalls the pipeline",
              "stalls the entire pipeline, the lectures"},
-            much_beats(), timed, "waited for after each", "waited for at the end");
+            timed.speedup({.of = "waited for at the end", .over = "waited for after each"}),
+            much_faster());
 }
+SAMPLE(11, timing, "one kernel timed in five ways");
 
 TEST_CASE("timing: both kernels are right at awkward sizes, and write nothing behind") {
   if (skip_without_gpu()) return;

@@ -6,18 +6,15 @@
 // last row: what it gives back it must map again.
 //
 //   build/release/02_memory_management/02_memory_management allocation
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cstdint>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 
 namespace {
 
 using Byte = unsigned char;
-constexpr size_t mib = 1 << 20;
 constexpr Byte mark = 0x5a;
 constexpr cudaStream_t stream = nullptr;  // the default stream
 
@@ -69,7 +66,7 @@ void let_pool_keep(uint64_t bytes) {
 
 // ---- the experiment ----
 
-constexpr size_t most_pinned = 16 * mib;  // pinning more takes long, and says nothing new
+constexpr size_t most_pinned = 16 * MiB;  // pinning more takes long, and says nothing new
 
 void compare_sizes(Run& run, const std::vector<size_t>& sizes) {
   Timer timer = run.timer;
@@ -81,7 +78,7 @@ void compare_sizes(Run& run, const std::vector<size_t>& sizes) {
               {"reused", "cudaMalloc", "pool", "pool that keeps", "cudaMallocHost"});
   for (const size_t n : sizes) {
     // whole pieces: of half a one cudaMalloc would take the rest, and map nothing
-    const DeviceBuffer<Byte> kept((n + 2 * mib - 1) / (2 * mib) * 2 * mib);
+    const DeviceBuffer<Byte> kept((n + 2 * MiB - 1) / (2 * MiB) * 2 * MiB);
     std::vector<Benchmark> benchmarks = {iteration("reused", [&kept, n] { use(kept, n); }),
                                          iteration("cudaMalloc", [n] { use_from_cuda_malloc(n); })};
     if (n <= most_pinned) benchmarks.push_back(iteration("cudaMallocHost", [n] { use_pinned(n); }));
@@ -106,7 +103,7 @@ void compare_sizes(Run& run, const std::vector<size_t>& sizes) {
 /// Memory is given back while 100 uses of it are queued. cudaFree waits until they have ended.
 /// cudaFreeAsync joins the queue behind them, and the host goes on.
 void give_back_in_use(Run& run) {
-  constexpr size_t n = 64 * mib;
+  constexpr size_t n = 64 * MiB;
   Byte* memory = nullptr;
   Table table("given back in use", {"us", "spread"});
   const auto add_row = [&](const char* name, const auto& take, const auto& give_back) {
@@ -148,27 +145,28 @@ void set_memory(Run& run, const std::vector<size_t>& sizes) {
 
 void judge_reuse(Run& run) {
   const Timings timed = run.timer.with_fresh_memory([](const Timer::Measure& time) {
-    const DeviceBuffer<Byte> kept(2 * mib);  // a whole piece
+    const DeviceBuffer<Byte> kept(2 * MiB);  // a whole piece
     time({{.name = "cudaMalloc and cudaFree",
-           .work = [] { use_from_cuda_malloc(mib); },
+           .work = [] { use_from_cuda_malloc(MiB); },
            .on_host = true},
-          {.name = "reuse", .work = [&kept] { use(kept, mib); }, .on_host = true}});
+          {.name = "reuse", .work = [&kept] { use(kept, MiB); }, .on_host = true}});
   });
-  run.claim({"02.1", "allocation is expensive: reuse", "expensive, no figure, the wiki"}, beats(),
-            timed, "cudaMalloc and cudaFree", "reuse");
+  run.claim({"02.1", "allocation is expensive: reuse", "expensive, no figure, the wiki"},
+            timed.speedup({.of = "reuse", .over = "cudaMalloc and cudaFree"}), faster());
 }
 
 }  // namespace
 
 void allocation(Run& run) {
-  const size_t largest = run.fitting((run.quick ? 256 : 1024) * mib, 2);
+  const size_t largest = run.fitting((run.quick ? 256 : 1024) * MiB, 2);
   run.title("an iteration takes memory, sets up to 4 KiB of it, waits, and gives it back");
-  const std::vector<size_t> sizes = {256, mib, 16 * mib, 64 * mib, largest};
+  const std::vector<size_t> sizes = {256, MiB, 16 * MiB, 64 * MiB, largest};
   compare_sizes(run, sizes);
   give_back_in_use(run);
   set_memory(run, sizes);
   judge_reuse(run);
 }
+SAMPLE(2, allocation, "taking memory in the loop, reusing it, a pool");
 
 TEST_CASE("allocation: an iteration sets what it should, and nothing behind it") {
   if (skip_without_gpu()) return;

@@ -7,20 +7,16 @@
 // Look at how small arrays must be before packing them pays.
 //
 //   build/release/02_memory_management/02_memory_management batching
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "host.hpp"
-#include "pinned.hpp"
 
 namespace {
 
 using Byte = unsigned char;
-constexpr size_t kib = 1024, mib = 1024 * kib;
 
 // ---- where arrays lie ----
 
@@ -105,7 +101,7 @@ struct Pattern {
 };
 
 struct Memory {
-  Pinned<Byte> scattered, packed;
+  PinnedBuffer<Byte> scattered, packed;
   GuardedBuffer<Byte> device;
   Stream stream;
 
@@ -155,7 +151,7 @@ double predicted_ms(double one_copy_ms, double small_copy_ms, size_t copies) {
 }  // namespace
 
 void batching(Run& run) {
-  const size_t total = std::max(mib, run.fitting_on_host((run.quick ? 4 : 16) * mib, 3));
+  const size_t total = std::max(MiB, run.fitting_on_host((run.quick ? 4 : 16) * MiB, 3));
   const std::vector<size_t> counts = {1, 16, 256, 1024};
   const size_t most = counts.back();
   const std::string small = "small copies";
@@ -192,8 +188,10 @@ void batching(Run& run) {
   if (double(total) * 1e-6 / one_ms > 1.01 * link_gbs(run.gpu))
     throw WrongResult("a copy was not waited for: faster than the link");
   run.claim({"02.4", "one transfer beats many small ones", "combine, no figure, the guide"},
-            beats(), timed, name_of(most, one_by_one), name_of(1, one_by_one));
+            timed.speedup({.of = name_of(1, one_by_one), .over = name_of(most, one_by_one)}),
+            faster());
 }
+SAMPLE(3, batching, "many small copies, one large one, a batch");
 
 TEST_CASE("batching: the time of many copies, by hand") {
   CHECK(predicted_ms(0.3, 0.002, 1) == doctest::Approx(0.3));

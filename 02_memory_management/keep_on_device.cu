@@ -10,7 +10,6 @@
 //
 //   1  step_by_block  1024 chains, in each of which a word needs the one before
 //   2  add_to_each    one operation per word
-#include <doctest/doctest.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,12 +20,10 @@
 #include <thread>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
-#include "pinned.hpp"
+#include "../common/sample.hpp"
 
 namespace {
 
-constexpr size_t kib = 1024, mib = 1024 * kib;
 constexpr unsigned chains = 1024;     // as many as a block has threads
 constexpr unsigned factor = 1664525;  // of a step: x = factor * (x before) + x, modulo 2^32
 
@@ -117,7 +114,7 @@ struct Words {
   size_t n;
   DeviceBuffer<unsigned> in = input(n);
   GuardedBuffer<unsigned> x{n};
-  Pinned<unsigned> host{n};
+  PinnedBuffer<unsigned> host{n};
 };
 
 void by_block(const Words& w) { step_by_block<<<1, chains>>>(w.x, w.n); }
@@ -158,14 +155,14 @@ Benchmark stepping(const char* name, const Words& w, void (*step)(const Words&),
 /// The largest size up to which all factors say "faster"; 0 if the first does not.
 size_t faster_up_to(const std::vector<size_t>& sizes, const std::vector<Interval>& factors) {
   size_t up_to = 0;
-  for (size_t k = 0; k < sizes.size() && judge(beats(), factors[k]) == Verdict::holds; ++k)
+  for (size_t k = 0; k < sizes.size() && judge(faster(), factors[k]) == Verdict::holds; ++k)
     up_to = sizes[k];
   return up_to;
 }
 
 void judge_step(Run& run) {
-  std::vector<size_t> sizes = {4, 4 * kib, 64 * kib, mib};
-  if (!run.quick) sizes.push_back(16 * mib);
+  std::vector<size_t> sizes = {4, 4 * KiB, 64 * KiB, MiB};
+  if (!run.quick) sizes.push_back(16 * MiB);
   std::vector<Interval> factors;
   Table table("us, a step over", {"one block", "host and back", "host's step"});
   for (const size_t bytes : sizes) {
@@ -192,15 +189,16 @@ void judge_step(Run& run) {
   run.claim_each(
       {"02.8", "a step with little parallelism is better left on the GPU than fetched",
        "better, no figure, the guide"},
-      beats(), factors,
-      "host / one block; faster " + (up_to ? "up to " + bytes_text(double(up_to)) : "at no size"));
+      factors,
+      "host / one block; faster " + (up_to ? "up to " + bytes_text(double(up_to)) : "at no size"),
+      faster());
 }
 
 // ---- one operation per word, carried there and back ----
 
 struct Arrays {
   size_t n;
-  Pinned<unsigned> in{n}, out{n};
+  PinnedBuffer<unsigned> in{n}, out{n};
   GuardedBuffer<unsigned> device_in{n}, device_out{n};
 
   explicit Arrays(size_t words) : n(words) {
@@ -242,12 +240,12 @@ void add_on_all_cores(const Arrays& a, Crew& crew) {
 }
 
 void judge_carried(Run& run) {
-  const size_t n = run.fitting_on_host(run.fitting((run.quick ? 4 : 16) * mib, 8), 8);
+  const size_t n = run.fitting_on_host(run.fitting((run.quick ? 4 : 16) * MiB, 8), 8);
   const double bytes = 4.0 * double(n);
   Crew crew;
   // Before the host adds, it reads as much as its caches hold: then the words come from memory.
   const size_t cache = size_t(std::max(0l, sysconf(_SC_LEVEL3_CACHE_SIZE)));
-  const size_t other_words = std::clamp(cache, 128 * mib, 512 * mib) / 4;
+  const size_t other_words = std::clamp(cache, 128 * MiB, 512 * MiB) / 4;
   const std::unique_ptr<unsigned[]> other(new unsigned[other_words]);
   std::atomic<unsigned> sum = 0;
   crew.share_out(other_words,
@@ -294,8 +292,9 @@ void judge_carried(Run& run) {
   const double ms = timed["carried there and back"].median();
   run.claim({"02.10", "work of one operation per word is not worth carrying to the card",
              "not much sense, no figure, the study"},
-            beats(), {ms / timed["host, all cores"].median(), ms / *slowest, ms / *fastest},
-            "times as long as all cores of the host, in any round");
+            {{ms / timed["host, all cores"].median(), ms / *slowest, ms / *fastest},
+             "times as long as all cores of the host, in any round"},
+            more());
 }
 
 }  // namespace
@@ -305,6 +304,7 @@ void keep_on_device(Run& run) {
   judge_step(run);
   judge_carried(run);
 }
+SAMPLE(4, keep_on_device, "little parallelism, or one operation per word");
 
 TEST_CASE("keep_on_device: the host steps each chain as if it were alone") {
   for (const size_t n : {1, 2, 1023, 1024, 1025, 5000}) {

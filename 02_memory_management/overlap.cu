@@ -10,14 +10,11 @@
 //
 //   1  mix        the work between the copies
 //   2  Trip::run  chunk after chunk through the streams
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "host.hpp"
-#include "pinned.hpp"
 
 namespace {
 
@@ -248,7 +245,7 @@ void overlap(Run& run) {
   run.title(bytes_text(bytes) + " copied up, mixed, and copied down");
   Timer timer = run.timer;
   timer.rounds = 12;
-  const Pinned<unsigned> from(n), to(n);
+  const PinnedBuffer<unsigned> from(n), to(n);
   Trip trip(n, from, to);
   const Timings timed = time_pinned(timer, trip);
 
@@ -284,6 +281,7 @@ void overlap(Run& run) {
   if (bytes * 1e-6 / timed[name_of(best, 4)].median() > 1.01 * link_gbs(run.gpu))
     throw WrongResult("a stream was not waited for: faster than the link");
 }
+SAMPLE(8, overlap, "copies and kernels at the same time, in streams");
 
 TEST_CASE("overlap: chunks cover every word once") {
   for (const size_t n : {1, 2, 31, 1009, 1000003})
@@ -322,7 +320,7 @@ TEST_CASE("overlap: a pipeline is right at awkward sizes and writes nothing behi
   if (skip_without_gpu()) return;
   constexpr unsigned canary = 0x5a5a5a5a;
   for (const size_t n : {1, 31, 1009, 1000003}) {
-    const Pinned<unsigned> from(n), to(n + 1);
+    const PinnedBuffer<unsigned> from(n), to(n + 1);
     std::vector<unsigned> ordinary_from(n), ordinary_to(n + 1);
     to[n] = ordinary_to[n] = canary;
     Trip pinned(n, from, to);

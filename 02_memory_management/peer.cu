@@ -10,10 +10,8 @@
 //   build/release/02_memory_management/02_memory_management peer
 //
 //   1  copy  either side may be another GPU's memory
-#include <doctest/doctest.h>
-
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 
 namespace {
 
@@ -196,6 +194,7 @@ void peer(Run& run) {
   run.print(table);
   run.note("bytes are counted once: in its own memory a kernel reads and writes as many");
 }
+SAMPLE(9, peer, "from one card to another");
 
 TEST_CASE("peer: the kernel and the engine are right on one GPU, at awkward sizes") {
   if (skip_without_gpu()) return;

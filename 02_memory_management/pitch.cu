@@ -11,15 +11,12 @@
 //
 //   1  add_one       out = in + 1, a warp per row, in words of 1 or 4 bytes
 //   2  cudaMemcpy2D  packed rows of the host, and rows on the device
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <numeric>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "../common/sectors.hpp"
-#include "pinned.hpp"
 
 namespace {
 
@@ -48,7 +45,6 @@ __global__ void add_one(Word* __restrict__ out, const Word* __restrict__ in, Row
 }
 
 using Byte = unsigned char;
-constexpr size_t mib = 1 << 20;
 constexpr size_t guard = 64;  // elements behind the last row
 
 /// The pitch that cudaMallocPitch gives rows of `width` bytes, and where its first row begins.
@@ -137,7 +133,7 @@ void compare_rows(Run& run) {
   double most = 1;  // bytes of a pitched row over those of a packed one
   for (const size_t width : widths)
     most = std::max(most, double(Pitched(width).pitch) / double(width));
-  const size_t bytes = run.fitting(128 * mib, 2.1 * most);  // of packed rows
+  const size_t bytes = run.fitting(128 * MiB, 2.1 * most);  // of packed rows
   const size_t all = size_t(most * double(bytes)) + 1024;
   const DeviceBuffer<Byte> in = input(all), out(all);
 
@@ -170,7 +166,7 @@ void compare_rows(Run& run) {
   const Claim claim{"02.7", "pitched rows beat rows whose starts are not aligned",
                     "no figure, the guide"};
   if (run.beyond_l2(2.0 * double(bytes)))
-    run.claim_each(claim, beats(), gains, "rows that begin off a sector");
+    run.claim_each(claim, gains, "rows that begin off a sector", faster());
   else
     run.claim_skipped(claim, "the rows are less than four times the L2");
 }
@@ -182,7 +178,7 @@ struct Ends {
   Rows rows;
   size_t host_bytes = size_t(rows.width) * rows.height;
   size_t device_bytes = rows.pitch * rows.height + guard;
-  Pinned<Byte> host{host_bytes};
+  PinnedBuffer<Byte> host{host_bytes};
   DeviceBuffer<Byte> device{device_bytes};
 
   explicit Ends(const Rows& of) : rows(of) {}
@@ -225,7 +221,7 @@ Benchmark copying(const std::string& name, const Ends& ends, bool up) {
 }
 
 void compare_copies(Run& run) {
-  const size_t bytes = run.fitting_on_host((run.quick ? 1 : 4) * mib, 2);
+  const size_t bytes = run.fitting_on_host((run.quick ? 1 : 4) * MiB, 2);
   Table table("cudaMemcpy2D, GB/s, bytes per row",
               {"up, packed", "up, pitched", "down, packed", "down, pitched"});
   for (const size_t width : {33, 129, 513, 1025, 4096}) {
@@ -253,11 +249,11 @@ void judge_pitch(Run& run) {
     step = std::gcd(step, rows.pitch);
     alignment = std::gcd(alignment, rows.alignment());
   }
-  run.claim_fact({"02.12", "a pitch is a multiple of 256 bytes", "256 bytes, the guide"},
-                 step % 256 == 0,
-                 "multiples of " + std::to_string(step) + " bytes; rows begin on multiples of " +
-                     std::to_string(alignment) + "; textures need " +
-                     std::to_string(run.gpu.texturePitchAlignment));
+  run.observed({"02.12", "a pitch is a multiple of 256 bytes", "256 bytes, the guide"},
+               step % 256 == 0,
+               "multiples of " + std::to_string(step) + " bytes; rows begin on multiples of " +
+                   std::to_string(alignment) + "; textures need " +
+                   std::to_string(run.gpu.texturePitchAlignment));
 }
 
 }  // namespace
@@ -268,6 +264,7 @@ void pitch(Run& run) {
   compare_copies(run);
   judge_pitch(run);
 }
+SAMPLE(7, pitch, "rows that begin on 512 bytes, and rows that do not");
 
 TEST_CASE("pitch: sectors of aligned and unaligned rows, by hand") {
   CHECK(sectors_per_request({512, 32, 100}, 4) == 4);

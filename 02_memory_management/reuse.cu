@@ -9,14 +9,11 @@
 //
 //   1  read_passes   reads an array again and again
 //   2  write_passes  writes an array again and again
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "host.hpp"
-#include "pinned.hpp"
 
 // A warp reads 512 neighbouring bytes; the grid reads all of the array in each pass. The loads
 // bypass L1. A word counts once in the first pass, twice in the second: the sum shows a word that
@@ -55,7 +52,6 @@ static __global__ void write_passes(unsigned* out, size_t n, unsigned passes) {
 
 namespace {
 
-constexpr size_t mib = 1 << 20;
 constexpr unsigned block = 256;
 
 void fill(unsigned* words, size_t n) {
@@ -71,7 +67,7 @@ constexpr size_t parts = 4;   // of the host's array, where device memory is too
 struct Arrays {
   size_t n, n_device;  ///< words; the device's are beyond the L2, a copy of the host's need not be
   unsigned threads;
-  Pinned<unsigned> host{n}, host_out{n + guard};
+  PinnedBuffer<unsigned> host{n}, host_out{n + guard};
   DeviceBuffer<unsigned> device{n_device}, device_out{n_device + guard}, copy{n};
   GuardedBuffer<unsigned> sums{parts * threads};
 
@@ -150,7 +146,7 @@ std::string named(const char* what, unsigned passes) {
 }  // namespace
 
 void reuse(Run& run) {
-  const size_t n = run.fitting_on_host((run.quick ? 2 : 8) * mib, 8);
+  const size_t n = run.fitting_on_host((run.quick ? 2 : 8) * MiB, 8);
   const size_t n_device = run.fitting(std::max(n, size_t(run.gpu.l2CacheSize)), 12);
   run.title("kernels pass over " + bytes_text(4.0 * double(n)) + " of pinned host memory");
   const Arrays a(n, n_device, run.resident_blocks(block));
@@ -198,8 +194,9 @@ void reuse(Run& run) {
   const auto judge = [&](const Claim& claim, const char* in_place, const char* on_device) {
     const Interval times = ratio(timed[named(in_place, 8)], timed[named(on_device, 8)]);
     const double more = device_bytes / bytes;
-    run.claim(claim, much_beats(), {times.value * more, times.low * more, times.high * more},
-              "times as long as in device memory, for the same bytes, 8 passes");
+    run.claim(claim,
+              {times * more, "times as long as in device memory, for the same bytes, 8 passes"},
+              much_more());
   };
   judge({"02.5a", "zero-copy is significantly slower for frequent reads",
          "significantly, no figure, the wiki"},
@@ -207,6 +204,7 @@ void reuse(Run& run) {
   judge({"02.5b", "and for frequent writes", "significantly, no figure, the wiki"},
         "write in place", "write on device");
 }
+SAMPLE(6, reuse, "the host's memory read and written again and again");
 
 TEST_CASE("reuse: reads of a copy, by hand") {
   // 1000 bytes: 20 ns by the copy, 1 ns for each read

@@ -9,15 +9,13 @@
 // copies are all call, from any memory. Then look at the largest copies, pageable and pinned.
 //
 //   build/release/02_memory_management/02_memory_management transfer
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <numeric>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "host.hpp"
 
 namespace {
@@ -240,13 +238,13 @@ void judge_pinned(Run& run, size_t n) {
                         timed["pageable to device"].median() - timed["pinned to device"].median());
   run.claim({"02.2a", "pinned memory is copied to the device much faster than pageable",
              "much higher bandwidth, the wiki"},
-            much_beats(), timed, "pageable to device", "pinned to device");
-  run.claim({"02.2b", "and back from the device", "much higher bandwidth, the wiki"}, much_beats(),
-            timed, "device to pageable", "device to pinned");
+            timed.speedup({.of = "pinned to device", .over = "pageable to device"}), much_faster());
+  run.claim({"02.2b", "and back from the device", "much higher bandwidth, the wiki"},
+            timed.speedup({.of = "device to pinned", .over = "device to pageable"}), much_faster());
   // The study names no memory: what a program has anyway is pageable.
   run.claim({"02.9", "a card is read back at about 1 GB/s", "about 1 GB/s, the 8800 GTX", Era::g80},
-            about(1), timed["device to pageable"].gbs_interval(double(n)),
-            "GB/s, device to pageable");
+            {timed["device to pageable"].gbs_interval(double(n)), "GB/s, device to pageable"},
+            about(1));
 }
 
 void judge_write_combined(Run& run, size_t n) {
@@ -271,11 +269,13 @@ void judge_write_combined(Run& run, size_t n) {
                            "host reads write-combined", "host reads pinned"})
     table.row(name, {timed[name].gbs_interval(double(n)), percent(timed[name].spread())});
   run.print(table);
-  run.claim(copied, can_beat(), timed, "pinned to device", "write-combined to device");
+  run.claim(copied, timed.speedup({.of = "write-combined to device", .over = "pinned to device"}),
+            can_be_faster());
   if (is_virtual_machine())
     run.claim_skipped(read, "a virtual machine: its hypervisor decides how memory is mapped");
   else
-    run.claim(read, much_beats(), timed, "host reads write-combined", "host reads pinned");
+    run.claim(read, timed.speedup({.of = "host reads pinned", .over = "host reads write-combined"}),
+              much_faster());
 }
 
 }  // namespace
@@ -288,6 +288,7 @@ void transfer(Run& run) {
   judge_pinned(run, n / 2);
   judge_write_combined(run, n / 2);
 }
+SAMPLE(1, transfer, "copies from and to each kind of host memory");
 
 TEST_CASE("transfer: a copy takes its call and its bytes") {
   const Cost cost = calibrated(0.01, 1.01, 10e6);  // 10 us, and 10 MB in a further millisecond

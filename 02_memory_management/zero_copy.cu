@@ -9,13 +9,10 @@
 //   build/release/02_memory_management/02_memory_management zero_copy
 //
 //   1  sumArraysZeroCopy  C = A + B; A and B are the host's
-#include <doctest/doctest.h>
-
 #include <cstring>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
-#include "pinned.hpp"
+#include "../common/sample.hpp"
 
 // A warp reads 32 neighbouring words of A, and of B. Where these are the host's, 256 bytes cross
 // the bus.
@@ -26,9 +23,8 @@ __global__ void sumArraysZeroCopy(float* A, float* B, float* C, size_t N) {
 
 namespace {
 
-constexpr size_t mib = 1 << 20;
 constexpr unsigned block = 256;
-unsigned blocks_for(size_t n) { return unsigned((n + block - 1) / block); }
+unsigned blocks_for(size_t n) { return unsigned(ceil_div(n, block)); }
 
 // ---- the text's two listings ----
 
@@ -78,7 +74,7 @@ constexpr unsigned promised[] = {cudaHostAllocDefault, cudaHostAllocPortable, cu
 struct Sum {
   size_t n;
   std::vector<float> a = std::vector<float>(n), b = a, c = a;
-  Pinned<float> pinned_a{n}, pinned_b{n}, pinned_c{n};
+  PinnedBuffer<float> pinned_a{n}, pinned_b{n}, pinned_c{n};
   DeviceBuffer<float> d_A{n}, d_B{n};
   GuardedBuffer<float> d_C{n};
 
@@ -143,7 +139,7 @@ std::vector<Benchmark> programs(Sum& s) {
 
 void zero_copy(Run& run) {
   run.title("the sum of two arrays of the host: copied, and where they are");
-  const size_t n = run.fitting_on_host(run.fitting((run.quick ? 1 : 2) * mib, 12), 24);
+  const size_t n = run.fitting_on_host(run.fitting((run.quick ? 1 : 2) * MiB, 12), 24);
   const auto group = [n](const Timer::Measure& measure) {
     Sum s(n);
     measure(programs(s));
@@ -165,16 +161,18 @@ void zero_copy(Run& run) {
            ", all " + factor_text(ratio(timed["pinned copies"], timed["all in place"])));
   run.claim({"02.13a", "zero-copy improves the transfer rate, one way",
              "improving PCIe transfer rates, the wiki"},
-            beats(), timed, "one way, pageable copies", "one way, in place");
+            timed.speedup({.of = "one way, in place", .over = "one way, pageable copies"}),
+            faster());
   run.claim({"02.13b", "and that of the text's program, copies and kernel",
              "improving PCIe transfer rates, the wiki"},
-            beats(), timed, "pageable copies", "A and B in place");
+            timed.speedup({.of = "A and B in place", .over = "pageable copies"}), faster());
   int same = 0;
   for (const unsigned flags : promised) same += add_by_both_listings(100003, flags);
-  run.claim_fact({"02.6", "with UVA the device pointer need not be fetched",
-                  "the same code without it, the wiki"},
-                 same == 3, std::to_string(same) + " of 3 kinds of memory have one pointer");
+  run.observed({"02.6", "with UVA the device pointer need not be fetched",
+                "the same code without it, the wiki"},
+               same == 3, std::to_string(same) + " of 3 kinds of memory have one pointer");
 }
+SAMPLE(5, zero_copy, "a sum of arrays in the host's memory");
 
 TEST_CASE("zero_copy: both listings add right at awkward sizes") {
   if (skip_without_gpu()) return;

@@ -13,12 +13,10 @@
 //   2  time_loads  one lane: a load after another access (caching.cuh, and caching_flag.cu)
 #include "caching.cuh"
 
-#include <doctest/doctest.h>
-
 #include <array>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "../common/sectors.hpp"
 
 namespace {
@@ -130,7 +128,7 @@ Interval times_as_long(const Cycles& cycles, Before a, Before b) {
 Cycles measure_one_lane(Run& run) {
   const int launches = run.quick ? 8 : 20;
   const Cycles ca = cycles_of(time_ca, launches), cg = cycles_of(time_cg, launches);
-  const TimeLoads by_flag = time_loads_by_flag();
+  const TimeLoads by_flag = time_loads_by_flag;
   const Cycles flag = by_flag ? cycles_of(by_flag, launches) : Cycles{};
   Table table("one lane, a load after", {"cycles, .ca", ".cg", "-dlcm=cg"});
   const char* const names[] = {"nothing", "a load of the word", "a load of its sector",
@@ -177,19 +175,21 @@ void caching(Run& run) {
   run.print(table);
   run.note("bytes on Fermi: of a warp's request; today: its sectors of 32 bytes, both ways");
 
-  run.claim_fact({"03.11", "the unit of access is 32 bytes whether or not L1 caches the load",
-                  "32 bytes from Pascal on, the wiki"},
-                 bytes_moved(reads[2], sector_bytes) == 32 * 32,
-                 "32 scattered words move 32 times 32 bytes through L1 and past it, computed");
+  run.computed({"03.11", "the unit of access is 32 bytes whether or not L1 caches the load",
+                "32 bytes from Pascal on, the wiki"},
+               bytes_moved(reads[2], sector_bytes) == 32 * 32,
+               "32 scattered words move 32 times 32 bytes through L1 and past it, computed");
   const Claim stores{"03.18",
                      "L1 is not used for stores: a load does not find there what was stored",
                      "not used, the wiki", Era::kepler};
   if (times_as_long(ca, same_word, nothing).high < 0.75)
-    run.claim(stores, beats(), times_as_long(ca, store, same_word),
-              "a load after a store, in loads after a load");
+    run.claim(stores,
+              {times_as_long(ca, store, same_word), "a load after a store, in loads after a load"},
+              more());
   else
     run.claim_skipped(stores, "L1 does not keep loads here");
 }
+SAMPLE(6, caching, "the same loads through L1 and past it");
 
 TEST_CASE("caching: what a warp's request moved on Fermi, and moves today") {
   CHECK(bytes_moved(reads[0], 128) == 128);
@@ -233,6 +233,6 @@ TEST_CASE("caching: each thread has the sum of its words, at awkward sizes") {
 TEST_CASE("caching: every load brings what was stored") {
   if (skip_without_gpu()) return;
   for (const TimeLoads kernel :
-       std::initializer_list<TimeLoads>{time_ca, time_cg, time_loads_by_flag()})
+       std::initializer_list<TimeLoads>{time_ca, time_cg, time_loads_by_flag})
     if (kernel) CHECK_NOTHROW(cycles_of(kernel, 1));
 }

@@ -46,5 +46,5 @@ __device__ void time_loads(unsigned* data, long long* cycles) {
 
 using TimeLoads = void (*)(unsigned* data, long long* cycles);
 
-/// The kernel of caching_flag.cu; null if that file was compiled without the flag.
-TimeLoads time_loads_by_flag();
+/// The kernel of caching_flag.cu; null unless that file is linked, and was compiled with the flag.
+inline TimeLoads time_loads_by_flag = nullptr;

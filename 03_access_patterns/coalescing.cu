@@ -119,16 +119,16 @@ bool no_more_on_gt200(const Warp& warp) {
 void judge(Run& run, const Timings& timed, bool from_memory) {
   const double used_now = used(today, warp_of(4, one_word));
   const std::string here = percent(used_now).words + ", one sector, computed; through L1 as well";
-  run.claim_fact({"03.2a", "through L1, one address for all lanes uses 3.125% of the bus",
-                  "3.125%, the wiki's count", Era::kepler},
-                 used_now == 0.03125, here);
-  run.claim_fact({"03.2b", "past L1, one address for all lanes uses 12.5% of the bus",
-                  "12.5%, the wiki's count"},
-                 used_now == 0.125, here);
+  run.computed({"03.2a", "through L1, one address for all lanes uses 3.125% of the bus",
+                "3.125%, the wiki's count", Era::kepler},
+               used_now == 0.03125, here);
+  run.computed({"03.2b", "past L1, one address for all lanes uses 12.5% of the bus",
+                "12.5%, the wiki's count"},
+               used_now == 0.125, here);
   const Claim permutation{"03.3", "a permutation within the line costs nothing",
                           "the wiki's count: 100% is used"};
   if (from_memory)
-    run.claim(permutation, no_gain(), timed, "permuted", "in order");
+    run.claim(permutation, timed.speedup({.of = "in order", .over = "permuted"}), no_faster());
   else
     run.claim_skipped(permutation, "the array is less than four times the L2");
   int coalesce = 0, there_too = 0;
@@ -139,10 +139,10 @@ void judge(Run& run, const Timings& timed, bool from_memory) {
       ++coalesce;
       there_too += no_more_on_gt200(warp);
     }
-  run.claim_fact({"03.16", "what coalesces on a G80 coalesces on a GT200", "Dr. Dobb's, no figure"},
-                 there_too == coalesce,
-                 std::to_string(there_too) + " of the " + std::to_string(coalesce) +
-                     " patterns that coalesce on a G80 move no more on a GT200, computed");
+  run.computed({"03.16", "what coalesces on a G80 coalesces on a GT200", "Dr. Dobb's, no figure"},
+               there_too == coalesce,
+               std::to_string(there_too) + " of the " + std::to_string(coalesce) +
+                   " patterns that coalesce on a G80 move no more on a GT200, computed");
 }
 
 }  // namespace
@@ -177,8 +177,7 @@ void coalescing(Run& run) {
   const Timings timed = run.timer.interleaved(benchmarks);
   const auto ns_of_1000 = [&](const Pattern& p) {
     const double ns = 1e9 / double(regions_in(words, p));  // of 1000 loads, where all take 1 ms
-    const Interval ms = timed[p.name].ms_interval();
-    return Interval{ns * ms.value, ns * ms.low, ns * ms.high};
+    return ns * timed[p.name].ms_interval();
   };
   Table table("a load", {"sectors/request", "64-byte pieces", "ns per 1000 loads", "of in order"});
   for (const Pattern& p : patterns)
@@ -191,6 +190,8 @@ void coalescing(Run& run) {
   run.note("next word, next sector: two lines for each warp; `offset` looks closer");
   judge(run, timed, run.beyond_l2(4.0 * double(words)));
 }
+SAMPLE(1, coalescing, "what moves for 32 addresses, drawn by five generations, and its time",
+       coalescing_drawing);
 
 TEST_CASE("coalescing: the wiki's figures for loads through L1 and past it") {
   struct Figure {

@@ -13,12 +13,10 @@
 //   2  store_side_by_side  neighbouring threads write neighbouring words, or bytes
 //   3  store_bits          a warp packs 32 answers into a word
 //   4  count_only          compares, and stores a sum for 64 pairs
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "../common/sectors.hpp"
 
 namespace {
@@ -210,21 +208,10 @@ std::vector<Benchmark> all_stores(const Pairs& p) {
   return all;
 }
 
-class Pinned {
- public:
-  explicit Pinned(size_t bytes) { CUDA_CHECK(cudaMallocHost(&data_, bytes)); }
-  Pinned(const Pinned&) = delete;
-  ~Pinned() { cudaFreeHost(data_); }
-  operator unsigned*() const { return data_; }
-
- private:
-  unsigned* data_ = nullptr;
-};
-
 constexpr const char* carried_names[] = {"", "", "words to host", "bytes to host", "bits to host"};
 
 /// The host's memory is poisoned, and looked at by the device, which is faster than the host.
-Benchmark carrying(const Pairs& p, const Pinned& host, Format format) {
+Benchmark carrying(const Pairs& p, const PinnedBuffer<unsigned>& host, Format format) {
   const size_t count = size_t(double(p.nx * p.ny) * bytes_per_pair(format) / 4);
   const auto work = [&p, &host, count] {
     CUDA_CHECK(cudaMemcpyAsync(host, p.results, 4 * count, cudaMemcpyDeviceToHost));
@@ -276,7 +263,7 @@ void compare(Run& run) {
   const bool carries = run.fits_on_host(4 * pairs);
   const auto group = [&](const Timer::Measure& measure) {
     const Pairs p{nx, ny};
-    const Pinned host(4 * nx * ny);
+    const PinnedBuffer<unsigned> host(nx * ny);
     std::vector<Benchmark> benchmarks = of_formats(p);
     for (const Format format : std::initializer_list<Format>{words, bytes, bits})
       benchmarks.push_back(carrying(p, host, format));
@@ -321,14 +308,17 @@ void compare(Run& run) {
 
   run.claim({"03.12", "storing the results dominates a comparison of all pairs",
              "20 minutes against 1, a letter to the study", Era::g80},
-            much_beats(), timed, "scattered words", "not stored");
+            timed.speedup({.of = "not stored", .over = "scattered words"}), much_faster());
   const Claim bottleneck{"03.17", "the bottleneck is carrying the results to the host, not writing",
                          "tens of GB/s against 1, the study's reply"};
   if (carries)
-    run.claim(bottleneck, beats(), carried, carried_names[words], "words side by side");
+    run.claim(bottleneck,
+              carried.speedup({.of = "words side by side", .over = carried_names[words]}),
+              faster());
   else
     run.claim_skipped(bottleneck, "the host has too little memory to pin");
 }
+SAMPLE(12, compare, "every X with every Y, and what storing the results costs");
 
 TEST_CASE("compare: the longest run of equal bits, by hand") {
   CHECK(right_result(1, 0, ~0u) == 0);
@@ -368,7 +358,7 @@ TEST_CASE("compare: every kernel is right for any number of Y, and so is what th
       CAPTURE(nx);
       CAPTURE(ny);
       const Pairs p{nx, ny};
-      const Pinned host(4 * nx * ny);
+      const PinnedBuffer<unsigned> host(nx * ny);
       std::vector<Benchmark> all = all_stores(p);
       for (const Format format : std::initializer_list<Format>{words, bytes, bits})
         all.push_back(carrying(p, host, format));

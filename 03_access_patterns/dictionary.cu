@@ -12,8 +12,6 @@
 //   1  BF, BFWrap           the reader's: each thread searches all of the text for its word
 //   2  Copy                 the reader's, by one thread
 //   3  thread_per_position  ours
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -22,7 +20,7 @@
 #include <unordered_set>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 
 void check_dictionary(const Run& run);
 
@@ -289,6 +287,8 @@ void dictionary(Run& run) {
   run.note(std::string("the next call that waits returns ") +
            cudaGetErrorName(cudaErrorLaunchTimeout));
 }
+SAMPLE(13, dictionary, "where each of 16384 words first occurs in a text");
+SAMPLE_OPTION("file", "dictionary: a text to search (default: a made-up one)", check_dictionary);
 
 namespace {
 

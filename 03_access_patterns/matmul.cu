@@ -12,10 +12,8 @@
 //   2  transpose           makes the transposed B
 //   3  matrix_mul_gpu_opt  1 from the transposed B
 //   4  a_warp_per_element  ours: the lanes of a warp differ in k; from B, and from the transposed B
-#include <doctest/doctest.h>
-
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "../common/sectors.hpp"
 
 namespace {
@@ -215,8 +213,9 @@ void matmul(Run& run) {
   run.note("at least: L1 serves one line of 128 bytes per cycle; what is beyond that is waiting");
 
   run.claim({"03.8", "multiplying by the transposed B is 30% faster", "1.3 times, the guide"},
-            beats(1.3), timed, "matrix_mul_gpu", "matrix_mul_gpu_opt");
+            timed.speedup({.of = "matrix_mul_gpu_opt", .over = "matrix_mul_gpu"}), faster_by(1.3));
 }
+SAMPLE(10, matmul, "A x B, and A x the transposed B");
 
 TEST_CASE("matmul: what a warp touches in a step, and the least time, by hand") {
   const size_t by_hand[][3] = {{1, 4, 2}, {1, 32, 33}, {1, 32, 33}, {4, 32, 33}, {4, 4, 2}};

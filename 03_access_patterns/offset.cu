@@ -12,10 +12,8 @@
 //
 //   1  read_offset          lane i of a warp reads word i + offset, through L1
 //   2  read_offset_past_l1  the same past L1: once from memory, or again and again what stays in L2
-#include <doctest/doctest.h>
-
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "../common/sectors.hpp"
 
 namespace {
@@ -156,19 +154,20 @@ void offset(Run& run) {
   const bool half = used_at(1, sector_bytes) == 0.5, four_fifths = used_at(1, sector_bytes) == 0.8;
   const std::string today = percent(used_at(1, sector_bytes)).words +
                             ", 5 sectors for 4, computed; through L1 as well as past it";
-  run.claim_fact({"03.1a", "a misaligned load through L1 uses 50% of the bus",
-                  "50%, the wiki's count", Era::kepler},
-                 half, today);
-  run.claim_fact(
-      {"03.1b", "a misaligned load past L1 uses 80% of the bus", "80%, the wiki's count"},
-      four_fifths, today);
+  run.computed({"03.1a", "a misaligned load through L1 uses 50% of the bus",
+                "50%, the wiki's count", Era::kepler},
+               half, today);
+  run.computed({"03.1b", "a misaligned load past L1 uses 80% of the bus", "80%, the wiki's count"},
+               four_fifths, today);
   const Claim past{"03.1c", "misaligned coalesced loads are faster past L1 than through it",
                    "the wiki, no figure", Era::kepler};
   if (run.beyond_l2(bytes))
-    run.claim(past, beats(), memory, name_of(1, through_l1), name_of(1, past_l1));
+    run.claim(past, memory.speedup({.of = name_of(1, past_l1), .over = name_of(1, through_l1)}),
+              faster());
   else
     run.claim_skipped(past, "the array is less than four times the L2");
 }
+SAMPLE(4, offset, "reading from 0 to 64 words past the alignment");
 
 TEST_CASE("offset: every eighth word begins a sector, every 32nd a line") {
   for (size_t offset = 0; offset <= largest_offset; ++offset) {

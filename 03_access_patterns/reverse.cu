@@ -12,10 +12,8 @@
 //   1  copy_words                    copies, and reverses nothing
 //   2  reverseArray_multiblock       stores each word at its place from the other end
 //   3  reverseArray_multiblock_fast  the same, ordered in shared memory before the store
-#include <doctest/doctest.h>
-
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "../common/sectors.hpp"
 
 namespace {
@@ -127,13 +125,14 @@ void reverse(Run& run) {
   const Claim some{"03.15", "in some cases more operations, through shared memory, take less time",
                    "the guide, no figure"};
   if (run.beyond_l2(bytes)) {
-    run.claim(g80, beats(), timed, global, shared);
-    run.claim(some, can_beat(), timed, global, shared);
+    run.claim(g80, timed.speedup({.of = shared, .over = global}), faster());
+    run.claim(some, timed.speedup({.of = shared, .over = global}), can_be_faster());
   } else {
     run.claim_skipped(g80, "the arrays are less than four times the L2");
     run.claim_skipped(some, "the arrays are less than four times the L2");
   }
 }
+SAMPLE(8, reverse, "an array reversed in global memory, and through shared memory");
 
 TEST_CASE("reverse: the order of lanes cost sixteenfold on a G80, and no sector today") {
   CHECK(transactions_on_g80(in_order) == 2);                               // one for each half-warp

@@ -11,10 +11,8 @@
 //   1  store_segments  a warp writes one, two or four segments, or three that lie apart
 //   2  write_strided   a warp writes 32 words that stand `stride` words apart
 //   3  read_strided    a warp reads 32 such words
-#include <doctest/doctest.h>
-
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "../common/sectors.hpp"
 
 namespace {
@@ -157,8 +155,7 @@ double predicted_ms(bool write, unsigned stride, double read_ms, double written_
 
 /// How many times as long as at stride 1 does one word take at stride 8, alone in its sector?
 Interval cost_of_scattered(bool write, const Timings& timed) {
-  const Interval times = ratio(timed[name_of(write, 8)], timed[name_of(write, 1)]);
-  return {8 * times.value, 8 * times.low, 8 * times.high};  // for an eighth of the words
+  return 8 * ratio(timed[name_of(write, 8)], timed[name_of(write, 1)]);  // an eighth of the words
 }
 
 void print_segments(Run& run, const GuardedBuffer<unsigned>& out) {
@@ -216,20 +213,21 @@ void stores(Run& run) {
 
   bool as_stated = true;
   for (const Store& store : all_stores) as_stated &= sectors_of(store) == store.segments;
-  run.claim_fact(
+  run.computed(
       {"03.14a", "one, two or four segments of 32 bytes are stored in one transaction", "the wiki"},
       as_stated, "one request of a warp, of 1, 2 or 4 sectors, computed");
-  run.claim_fact(
+  run.computed(
       {"03.14b", "three segments that lie apart are stored as three of one each", "the wiki"},
       as_stated, "one request of a warp, of 3 sectors, computed");
   run.claim({"03.10a", "scattered writes lose against coalesced ones, as reads do",
              "the study's author, no figure"},
-            beats(), cost_of_scattered(true, timed),
-            "times as long for a word at stride 8 as at stride 1");
+            {cost_of_scattered(true, timed), "times as long for a word at stride 8 as at stride 1"},
+            more());
   run.claim(
       {"03.10b", "coalesced writes reach tens of GB/s", "the study's author (8800 GTX)", Era::g80},
-      beats(10, 100), timed[name_of(true, 1)].gbs_interval(4.0 * double(n)), "GB/s written");
+      {timed[name_of(true, 1)].gbs_interval(4.0 * double(n)), "GB/s written"}, more_by(10, 100));
 }
+SAMPLE(7, stores, "writing one, two or four segments, and words a stride apart");
 
 TEST_CASE("stores: sectors of a store, by hand") {
   const size_t right[] = {4, 2, 1, 3};

@@ -10,10 +10,8 @@
 //
 //   1  read_stride  one word out of every `stride`
 //   2  read_again   the words of a few lines, again and again
-#include <doctest/doctest.h>
-
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "../common/sectors.hpp"
 
 // Lane i of a warp reads word i * stride. A thread has eight loads in flight.
@@ -147,6 +145,7 @@ void stride(Run& run) {
   run.note("not explained: the fall beyond stride 16, where all lanes have 64 bytes to themselves");
   locality(run, in, out);
 }
+SAMPLE(2, stride, "reading every word, every second, up to every 64th");
 
 TEST_CASE("stride: pieces of a request, by hand") {
   CHECK(pieces_at(1, sector_bytes) == 4);

@@ -13,10 +13,8 @@
 //   3  aligned::incrementInnerStruct  aligned AoS: a load and a store of 8 bytes
 //   4  increment_x                    1 and 2 for x alone
 //   5  read_x                         x is only read
-#include <doctest/doctest.h>
-
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "../common/sectors.hpp"
 
 namespace {
@@ -270,17 +268,18 @@ void structs(Run& run) {
     const std::string share = percent(efficiency(layout)).words;
     return share + " of loads and " + share + " of stores, computed";
   };
-  run.claim_fact({"03.4a", "loads and stores of an AoS, both fields used, are 50% efficient",
-                  "50%, the wiki's profiler"},
-                 efficiency(aos) == 0.5, shares(aos));
-  run.claim_fact({"03.4b", "those of an SoA are 100% efficient", "100%, the wiki's profiler"},
-                 efficiency(soa) == 1, shares(soa));
-  run.claim_fact({"03.4c", "those of an AoS aligned to 8 bytes are 100% efficient",
-                  "100%, the wiki's profiler"},
-                 efficiency(aligned_aos) == 1, shares(aligned_aos));
+  run.computed({"03.4a", "loads and stores of an AoS, both fields used, are 50% efficient",
+                "50%, the wiki's profiler"},
+               efficiency(aos) == 0.5, shares(aos));
+  run.computed({"03.4b", "those of an SoA are 100% efficient", "100%, the wiki's profiler"},
+               efficiency(soa) == 1, shares(soa));
+  run.computed({"03.4c", "those of an AoS aligned to 8 bytes are 100% efficient",
+                "100%, the wiki's profiler"},
+               efficiency(aligned_aos) == 1, shares(aligned_aos));
   run.claim({"03.13", "if only x is needed, an AoS loses half of the bandwidth", "50%, the wiki"},
-            beats(2), timed, "AoS, x only read", "SoA, x only read");
+            timed.speedup({.of = "SoA, x only read", .over = "AoS, x only read"}), faster_by(2));
 }
+SAMPLE(3, structs, "an array of structures, and a structure of arrays");
 
 TEST_CASE("structs: sectors and efficiency, by hand") {
   CHECK((sectors_of(aos) == 8 && efficiency(aos) == 0.5));

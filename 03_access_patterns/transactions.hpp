@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 
 /// What the lanes of a warp want in one instruction.
 struct Warp {

@@ -11,10 +11,8 @@
 //
 //   1  add    c = a + b: a thread adds 1, 2, 4 or 8 words of 4 bytes, or one of 8 or 16
 //   2  stack  25 rows added up: for one word of a thread, or for four that share 22 of the rows
-#include <doctest/doctest.h>
-
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 
 namespace {
 
@@ -154,15 +152,14 @@ void sum_vectors(Run& run) {
     run.claim_skipped(limit, "the vectors are less than four times the L2");
     return run.claim_skipped(gain, "the vectors are less than four times the L2");
   }
-  Interval per_byte = ratio(one, copy);
-  for (double* bound : {&per_byte.value, &per_byte.low, &per_byte.high}) *bound *= copied / moved;
-  run.claim(limit, at_most(1.05), per_byte,
-            "time of a byte with 1 word per thread, in that of a copy");
+  const Interval per_byte = ratio(one, copy) * (copied / moved);
+  run.claim(limit, {per_byte, "time of a byte with 1 word per thread, in that of a copy"},
+            at_most(1.05));
   if (judge(at_most(1.05), per_byte) == Verdict::holds)
     run.claim_each(
-        gain, no_gain(),
+        gain,
         {ratio(one, timed["2 words"]), ratio(one, timed["4 words"]), ratio(one, timed["8 words"])},
-        "time of 1 word, in that of 2, 4 and 8");
+        "time of 1 word, in that of 2, 4 and 8", no_faster());
   else
     run.claim_skipped(gain, "bandwidth does not limit 1 word per thread: 4 words are " +
                                 factor_text(ratio(one, timed["4 words"])) + " as fast");
@@ -228,6 +225,7 @@ void unroll(Run& run) {
   sum_vectors(run);
   share_values(run);
 }
+SAMPLE(11, unroll, "1, 2, 4 or 8 words per thread");
 
 TEST_CASE("unroll: every sum is right at awkward sizes, and writes nothing else") {
   if (skip_without_gpu()) return;

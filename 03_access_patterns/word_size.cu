@@ -9,10 +9,8 @@
 //   build/release/03_access_patterns/03_access_patterns word_size
 //
 //   1  read_words  words of 4, 8, 16 and 32 bytes, side by side or one in every 32 bytes
-#include <doctest/doctest.h>
-
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "../common/sectors.hpp"
 
 namespace {
@@ -152,12 +150,15 @@ void word_size(Run& run) {
                           factor + " times as much",
                       "roughly " + factor + " times, guidelines in Dr. Dobb's", Era::g80};
     if (run.beyond_l2(double(n * size.bytes)))
-      run.claim(claim, beats(size.then_cost), timed, name_of(size.bytes, sector_bytes),
-                name_of(size.bytes, size.bytes));
+      run.claim(claim,
+                timed.speedup({.of = name_of(size.bytes, size.bytes),
+                               .over = name_of(size.bytes, sector_bytes)}),
+                faster_by(size.then_cost));
     else
       run.claim_skipped(claim, "the words are less than four times the L2");
   }
 }
+SAMPLE(5, word_size, "words of 4 to 32 bytes, side by side and each in 32 bytes");
 
 TEST_CASE("word_size: sectors and costs, by hand") {
   CHECK(sectors_of(4, 4) == 4);  // 32 words of 4 bytes are 128 bytes

@@ -13,14 +13,12 @@
 //   2  interleaved::squaresSum  the guide's second: thread t takes every 256th word
 //   3  chunks::at_once          1 in many blocks, with so many loads of a thread in flight
 //   4  interleaved::at_once     2 likewise
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <ctime>
 #include <deque>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "../common/sectors.hpp"
 
 namespace {
@@ -245,11 +243,14 @@ void work_split(Run& run) {
 
   run.claim({"03.7a", "interleaved threads are faster than a chunk per thread, in one block",
              "15 times, the guide"},
-            beats(15), timed, "one block, chunks", "one block, interleaved");
+            timed.speedup({.of = "one block, interleaved", .over = "one block, chunks"}),
+            faster_by(15));
   run.claim({"03.7b", "the gain is that of threads no longer switched: one warp gains nothing",
              "the guide, no figure"},
-            no_gain(0.5), timed, "one warp, chunks", "one warp, interleaved");
+            timed.speedup({.of = "one warp, interleaved", .over = "one warp, chunks"}),
+            no_faster(0.5));
 }
+SAMPLE(9, work_split, "a chunk for each thread, or threads interleaved");
 
 TEST_CASE("work_split: sectors and the least cycles of a warp's load, by hand") {
   CHECK(sectors_of(by_chunks, 1 << 20, 256) == 32);

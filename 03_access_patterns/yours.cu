@@ -210,6 +210,7 @@ void yours(Run& run) {
   if (!run.beyond_l2(64.0 * double(segments(pattern.warp(), 64).size() * loads(pattern))))
     run.note("what moves is less than four times the L2, so a part of it stays there");
 }
+SAMPLE(14, yours, "your own pattern, drawn and timed", yours_drawing);
 
 TEST_CASE("yours: patterns as typed, by hand") {
   const auto words = [](const std::string& typed) {  // of lanes 0, 1, 2 and 31

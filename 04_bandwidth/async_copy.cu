@@ -10,12 +10,10 @@
 //   1  plain       loads into registers
 //   2  async_ring  cp.async: each thread copies 16 bytes at a time into a ring of stages
 #include <cuda_pipeline_primitives.h>
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 
 namespace {
 
@@ -187,6 +185,7 @@ void async_copy(Run& run) {
   run.note("gain: the time of plain loads with as many bytes in flight, over the row's");
   run.note("bytes in flight decide, not who asks for them");
 }
+SAMPLE(8, async_copy, "copies without registers, which gain next to nothing");
 
 TEST_CASE("async_copy: bytes in flight, by hand") {
   const size_t KiB[] = {8, 8, 32, 32, 64, 64};

@@ -11,12 +11,10 @@
 //   1  transposeRowCol, transposeDiagonalRowCol, transposeColRow  (transpose.cu) the wiki's, but
 //      the diagonal order covers every matrix
 //   2  wiki::transposeDiagonalRowCol  the diagonal order as the wiki prints it
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "../common/sectors.hpp"
 
 // ---- kernels: the input has ny rows of nx words, the output nx rows of ny words ----
@@ -214,14 +212,15 @@ void block_shape(Run& run) {
   const std::string what = "time without / with it, by shape";
   run.claim_each({"04.9a", "the diagonal order of blocks speeds up row -> column, 2048 x 2048",
                   "no figure, the wiki's chart by shape", Era::pascal},
-                 beats(), gains_at_wikis, what);
+                 gains_at_wikis, what, faster());
   const Claim claim{"04.9b", "the diagonal order of blocks speeds up row -> column beyond the L2",
                     "no figure, the wiki's card had a smaller L2", Era::pascal};
   if (beyond)
-    run.claim_each(claim, beats(), gains_beyond, what);
+    run.claim_each(claim, gains_beyond, what, faster());
   else
     run.claim_skipped(claim, "no matrix of four times the L2 fits");
 }
+SAMPLE(4, block_shape, "transposes over the shape of the block, and the diagonal");
 
 TEST_CASE("block_shape: sectors of stores, and predictions, by hand") {
   const auto is = [](dim3 block, size_t stored, double ms) {

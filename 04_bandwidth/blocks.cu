@@ -150,18 +150,19 @@ void blocks(Run& run) {
            " GB/s when timed again; two thirds of what fits: " + name_of(two_thirds(p)));
 
   const std::string figure = ", on the 8800 GTX";
-  run.claim({"04.7a", "few blocks: from a number to the next the rate jumps down by 15 to 20%",
-             "15 to 20%" + figure, Era::g80},
-            beats(1.15, 1.25),  // 15 to 20% of the lower, or of the higher rate
-            again, name_of(found.before_jump + 1), name_of(found.before_jump));
+  run.claim(
+      {"04.7a", "few blocks: from a number to the next the rate jumps down by 15 to 20%",
+       "15 to 20%" + figure, Era::g80},  // 15 to 20% of the lower, or of the higher rate
+      again.speedup({.of = name_of(found.before_jump), .over = name_of(found.before_jump + 1)}),
+      faster_by(1.15, 1.25));
   const Claim shrink = {"04.7b", "the jumps shrink as the number of blocks grows",
                         "no figure" + figure, Era::g80};
   if (found.jump < 0.02)
     run.claim_skipped(shrink, "no jump of few blocks is larger than 2%: nothing can shrink");
   else
-    run.claim_fact(shrink, found.later_jump < found.jump,
-                   "at most " + percent(found.jump).words + ", and " +
-                       percent(found.later_jump).words + " from 8 blocks per multiprocessor on");
+    run.observed(shrink, found.later_jump < found.jump,
+                 "at most " + percent(found.jump).words + ", and " +
+                     percent(found.later_jump).words + " from 8 blocks per multiprocessor on");
   std::vector<Interval> of_peaks, of_small, one_beyond_rounds, one_beyond_multiples;
   for (const unsigned b : peaks)
     of_peaks.push_back(ratio(again[name_of(b)], again[name_of(found.best_few)]));
@@ -174,31 +175,31 @@ void blocks(Run& run) {
   }
   run.claim_each({"04.7c", "256, 512, 640 and 768 blocks each reach the best rate up to 1024",
                   "peaks of the chart" + figure, Era::g80},
-                 as_much(), of_peaks, "times as long as " + name_of(found.best_few));
+                 of_peaks, "times as long as " + name_of(found.best_few), as_fast());
   const Claim no_harm = {"04.7d", "more blocks than the best do no harm", "no figure" + figure,
                          Era::g80};
   if (found.best == chart_end)
     run.claim_skipped(no_harm, "2048 blocks, the most of the chart, are best");
   else
-    run.claim(no_harm, no_gain(), again, name_of(found.worst), best);
+    run.claim(no_harm, again.speedup({.of = best, .over = name_of(found.worst)}), no_faster());
   run.claim_each({"04.12", "32 blocks of 256 threads, or 64 of 128, come near the best rate",
                   "nearly the highest rate" + figure, Era::g80},
-                 as_much(), of_small, "times as long as " + best);
+                 of_small, "times as long as " + best, as_fast());
   const std::string guide = "the vendor's guide in the study, no figure";
-  run.claim({"04.13b", "1000 blocks are better than 100", guide}, beats(), timed, name_of(100),
-            name_of(1000));
+  run.claim({"04.13b", "1000 blocks are better than 100", guide},
+            timed.speedup({.of = name_of(1000), .over = name_of(100)}), faster());
   // Several generations: the four after the study's GPU end with Pascal.
-  run.claim(
-      {"04.13c", "1000 blocks are enough for several generations of GPUs", guide, Era::pascal},
-      at_most(1 / 0.9),  // 90% of the best rate
-      again, name_of(1000), best);
+  run.claim({"04.13c", "1000 blocks are enough for several generations of GPUs", guide,
+             Era::pascal},  // 90% of the best rate
+            again.speedup({.of = best, .over = name_of(1000)}), at_most(1 / 0.9));
   run.claim_each({"04.14", "whole rounds of the blocks that fit are better than one block more",
                   "the vendor, in private, in the study"},
-                 beats(), one_beyond_rounds, "a block more than one round, two");
+                 one_beyond_rounds, "a block more than one round, two", faster());
   run.claim_each({"04.16", "blocks that are no multiple of the multiprocessors leave some idle",
                   "no figure" + figure, Era::g80},
-                 beats(), one_beyond_multiples, "a block more than 1, 2, 4 per SM");
+                 one_beyond_multiples, "a block more than 1, 2, 4 per SM", faster());
 }
+SAMPLE(7, blocks, "the same sum with 100 blocks and more");
 
 TEST_CASE("blocks: rounds and rows, by hand and by dealing out rows") {
   CHECK(loads_in_turn({1320, 192}, 1320, 12288, 12288) == 1 * 10 * 64);

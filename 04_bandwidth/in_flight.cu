@@ -11,12 +11,10 @@
 //   1  read_one           one word of 4, 8 or 16 bytes per thread in flight
 //   2  read4x4, read16x2  four words of 4 bytes, two words of 16 bytes
 //   3  chase              one thread, one load after another
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 
 namespace {
 
@@ -248,6 +246,7 @@ void in_flight(Run& run) {
   run.note("by Little's law this memory needs " + digits(std::round(enough / 1024)) +
            " KiB in flight, " + digits(enough / 1024 / sms) + " KiB per multiprocessor");
 }
+SAMPLE(2, in_flight, "the rate over the bytes in flight, and Little's law");
 
 TEST_CASE("in_flight: predictions, by hand") {
   CHECK(predicted_gbs(100e3, 400, 1000) == 250);

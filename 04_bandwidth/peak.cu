@@ -12,12 +12,10 @@
 //   2  from_two   add: out[i] = a[i] + b[i], triad: out[i] = a[i] + 3 b[i]
 //   3  read       a is summed
 //   4  write      out[i] = a number made from i
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "theory.hpp"
 
 namespace {
@@ -306,6 +304,7 @@ void peak(Run& run) {
   run.note("theory: 2 x memory clock x width; launch: loads per thread x threads per block");
   run.note("predicted: pairs of arrays at the copy engine's rate, the others at memset's");
 }
+SAMPLE(1, peak, "theory, the copy engine, and the simplest kernels");
 
 TEST_CASE("peak: predictions by hand, if a pair takes 20 ms and an array alone 9") {
   const double right[] = {20, 9, 20, 20, 29, 29, 9, 9};

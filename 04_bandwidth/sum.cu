@@ -12,12 +12,10 @@
 //   3  sum_columns  by columns
 //   4  sum_random   in random order
 //   5  no_reads     Sum_h with `sum += 1` in its loop; without rows it is the empty kernel
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "../common/sectors.hpp"
 #include "theory.hpp"
 
@@ -278,25 +276,24 @@ void sum(Run& run) {
   const auto of_2007 = [](const char* id, const char* statement, const char* figure) {
     return Claim{id, statement, figure + std::string(", the study of 2007"), Era::g80};
   };
-  Interval share = timed["by rows, float"].gbs_interval(bytes);
-  for (double* gbs : {&share.value, &share.low, &share.high}) *gbs /= theory;
+  const Interval share = timed["by rows, float"].gbs_interval(bytes) / theory;
   const Claim most = of_2007("04.1", "4-byte words by rows reach 82% of theory", "82%, 70.5 GB/s");
-  run.claim(most, about(0.82), share, "of theory");
-  run.claim(of_2007("04.2a", "reading by columns is slower than by rows", "77 times"), beats(77),
-            timed, "by columns, float", "by rows, float");
-  run.claim(of_2007("04.2b", "columns are as slow as random order", "expected"), no_gain(), timed,
-            "random, float", "by columns, float");
+  run.claim(most, {share, "of theory"}, about(0.82));
+  run.claim(of_2007("04.2a", "reading by columns is slower than by rows", "77 times"),
+            timed.speedup({.of = "by rows, float", .over = "by columns, float"}), faster_by(77));
+  run.claim(of_2007("04.2b", "columns are as slow as random order", "expected"),
+            timed.speedup({.of = "by columns, float", .over = "random, float"}), no_faster());
   run.claim(of_2007("04.3", "by rows float4 loses a factor of 1.5 to 2", "1.8 times"),
-            beats(1.5, 2), timed, "by rows, float4", "by rows, float");
-  run.claim(of_2007("04.4a", "by columns float4 quadruples the rate", "4.1 times"), beats(4), timed,
-            "by columns, float", "by columns, float4");
+            timed.speedup({.of = "by rows, float", .over = "by rows, float4"}), faster_by(1.5, 2));
+  run.claim(of_2007("04.4a", "by columns float4 quadruples the rate", "4.1 times"),
+            timed.speedup({.of = "by columns, float4", .over = "by columns, float"}), faster_by(4));
   // a load of float4 brings four words: so its kernel does a quarter of the loads
   const Interval all = ratio(timed["random, float4"], timed["random, float"]);
   run.claim({"04.4b", "a load of 128 bits takes as long as one of 32 bits",
              "no figure, the study of 2007"},
-            as_much(), Interval{4 * all.value, 4 * all.low, 4 * all.high},
-            "times as long, per load, in random order");
+            {4 * all, "times as long, per load, in random order"}, as_much());
 }
+SAMPLE(5, sum, "the study's sum by rows, by columns, in random order");
 
 TEST_CASE("sum: the study's array adds up to its size, and three more") {
   constexpr double SIZE = 512;

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 
 // A block takes every `blocks`-th row, and steps along it. A warp reads 32 neighbouring words: 4
 // sectors of 32 bytes. If `threads` is no multiple of 8, warps begin inside a sector, and read 5.
@@ -98,8 +98,6 @@ inline Benchmark benchmark_of(const std::string& name, Launch launch, const Arra
 
 // ---- the model: a thread has one load in flight. So the time is that of a load, times the loads
 // that follow one another ----
-
-inline unsigned ceil_div(unsigned n, unsigned by) { return (n + by - 1) / by; }
 
 /// Blocks of so many threads that are resident on the whole GPU at once.
 inline unsigned blocks_at_once(const Run& run, unsigned threads) {

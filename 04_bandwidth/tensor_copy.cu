@@ -10,10 +10,8 @@
 //   1  quad_tile    (transpose.cu) the fastest transpose by loads and stores
 //   2  turn_tensor  tensor copies bring a tile, all threads transpose it, a copy takes it away
 #include <cuda.h>
-#include <doctest/doctest.h>
-
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 
 // libcu++ has bulk copies from CUDA 12.4 on, and in device code for 9.0 and later only
 #if CUDART_VERSION >= 12040 && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)
@@ -179,6 +177,7 @@ void tensor_copy(Run& run) {
   if (!run.beyond_l2(8.0 * n * n))
     run.note("less than four times the L2: its rates, not the memory's");
 }
+SAMPLE(9, tensor_copy, "a transpose whose tiles come and leave by tensor copies");
 
 TEST_CASE("tensor_copy: each quad is found where the copy lays it, without conflicts") {
   for (unsigned row = 0; row < side; ++row)

@@ -133,39 +133,41 @@ void threads(Run& run) {
   const std::string figure = ", on the 8800 GTX";
   run.claim_each({"04.5a", "threads that are no multiple of 16 are far slower than the multiple",
                   "10 GB/s in place of 65 to 70" + figure, Era::g80},
-                 much_beats(6.5), ratios(timed, beside_16), "128 to 512 and those beside");
+                 ratios(timed, beside_16), "128 to 512 and those beside", much_faster_by(6.5));
   run.claim(
       {"04.5b", "16 threads are 3 to 4 times off the best", "3 to 4 times" + figure, Era::g80},
-      between(3, 4), ratio(again[name_of(16)], again[name_of(best)]),
-      "times as long as " + name_of(best));
+      {ratio(again[name_of(16)], again[name_of(best)]), "times as long as " + name_of(best)},
+      between(3, 4));
   run.claim(
       {"04.5c", "32 threads are 1.5 to 2 times off the best", "1.5 to 2 times" + figure, Era::g80},
-      between(1.5, 2), ratio(again[name_of(32)], again[name_of(best)]),
-      "times as long as " + name_of(best));
+      {ratio(again[name_of(32)], again[name_of(best)]), "times as long as " + name_of(best)},
+      between(1.5, 2));
   run.claim_each({"04.5d", "multiples of 4 threads are faster than their neighbours",
                   "no figure" + figure, Era::g80},
-                 beats(), ratios(timed, beside_4), "132, 196, 260, 388 and those beside");
+                 ratios(timed, beside_4), "132, 196, 260, 388 and those beside", faster());
   run.claim_each({"04.5e", "multiples of 8 threads are noticeably faster than their neighbours",
                   "no figure" + figure, Era::g80},
-                 much_beats(), ratios(timed, beside_8), "136, 200, 264, 392 and those beside");
+                 ratios(timed, beside_8), "136, 200, 264, 392 and those beside", much_faster());
   run.claim_each({"04.5f", "multiples of 32 threads beat the odd multiples of 16 beside them",
                   "noticeably, no figure" + figure, Era::g80},
-                 beats(), ratios(timed, beside_32), "112 and 272 against those beside");
+                 ratios(timed, beside_32), "112 and 272 against those beside", faster());
   run.claim_each({"04.6a", "192, 256, 320 and 384 threads each reach the best rate",
                   "chart" + figure, Era::g80},
-                 as_much(), ratios(again, as_best), "times as long as " + name_of(best));
+                 ratios(again, as_best), "times as long as " + name_of(best), as_fast());
   run.claim({"04.6b", "right beyond 384 threads the rate falls", "chart" + figure, Era::g80},
-            beats(), timed, name_of(400), name_of(384));
+            timed.speedup({.of = name_of(384), .over = name_of(400)}), faster());
   const Claim alone = {"04.6c", "it falls where only one block per multiprocessor remains",
                        "the study's cause" + figure, Era::g80};
   if (two_fit)
-    run.claim(alone, beats(), timed, name_of(two_fit + 32), name_of(two_fit));
+    run.claim(alone, timed.speedup({.of = name_of(two_fit), .over = name_of(two_fit + 32)}),
+              faster());
   else
     run.claim_skipped(alone, "two blocks of 1024 threads fit on a multiprocessor");
   run.claim_each({"04.13a", "192 or 256 threads per block are better than 64",
                   "the vendor's guide in the study, no figure"},
-                 beats(), ratios(timed, {{64, 192}, {64, 256}}), "64 against 192, and 256");
+                 ratios(timed, {{64, 192}, {64, 256}}), "64 against 192, and 256", faster());
 }
+SAMPLE(6, threads, "a sum by rows with 16 to 1024 threads per block");
 
 TEST_CASE("threads: loads in turn, by hand") {
   CHECK(loads_in_turn({1024, 256}, 1056, 12288, 12288) == 12 * 48);     // 12 rows of 48 steps

@@ -13,10 +13,8 @@
 #ifdef HAVE_CUBLAS
 #include <cublas_v2.h>
 #endif
-#include <doctest/doctest.h>
-
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "../common/sectors.hpp"
 
 // ---- kernels: the input has ny rows of nx words, the output nx rows of ny words. Those that the
@@ -301,27 +299,27 @@ void transpose(Run& run) {
   run.note("one word in flight per thread: copy_rows; neither: the copy engine");
   run.note("longer: 32 lines of a load (ColRow), or 32 words of one bank, keep the L1 busy");
 
-  run.claim({"04.8", "column -> row transposes beat row -> column", "no figure, the wiki"}, beats(),
-            timed, "transposeRowCol", "transposeColRow");
+  run.claim({"04.8", "column -> row transposes beat row -> column", "no figure, the wiki"},
+            timed.speedup({.of = "transposeColRow", .over = "transposeRowCol"}), faster());
   const double by_row = along_row(n), by_column = along_column(n);
-  run.claim_fact({"04.10a", "row -> column uses 100% of what it loads, 12.5% of what it stores",
-                  "100 and 12.5%, the wiki's counters"},
-                 by_row == 4 && by_column == 32,
-                 percent(4 / by_row).words + " and " + percent(4 / by_column).words + ", computed");
-  run.claim_fact(
-      {"04.10b", "column -> row uses 100% of what it stores", "100%, the wiki's counters"},
-      by_row == 4, percent(4 / by_row).words + ", computed");
+  run.computed({"04.10a", "row -> column uses 100% of what it loads, 12.5% of what it stores",
+                "100 and 12.5%, the wiki's counters"},
+               by_row == 4 && by_column == 32,
+               percent(4 / by_row).words + " and " + percent(4 / by_column).words + ", computed");
+  run.computed({"04.10b", "column -> row uses 100% of what it stores", "100%, the wiki's counters"},
+               by_row == 4, percent(4 / by_row).words + ", computed");
   // a block of 32 x 8 threads reads 8 neighbours, which are a sector, in each of 32 rows
   const double by_block = 256 * 4.0 / (32 * sectors(32, [n](size_t row) { return row * n / 8; }));
-  run.claim_fact({"04.10c", "the cache lifts what column -> row uses of its loads from 12.5%",
-                  "25%, the wiki's counters"},
-                 by_block > 0.125,
-                 percent(by_block).words + " by a block, whose L1 keeps sectors, computed");
+  run.computed({"04.10c", "the cache lifts what column -> row uses of its loads from 12.5%",
+                "25%, the wiki's counters"},
+               by_block > 0.125,
+               percent(by_block).words + " by a block, whose L1 keeps sectors, computed");
   // twice as many: the words of the tile are also written to shared memory and read from it
   run.claim({"04.15", "in some cases more memory operations, through shared memory, take less time",
              "no figure, a vendor's guide"},
-            can_beat(), timed, "transposeRowCol", "padded_tile");
+            timed.speedup({.of = "padded_tile", .over = "transposeRowCol"}), can_be_faster());
 }
+SAMPLE(3, transpose, "from one word per thread to a tile of quads");
 
 TEST_CASE("transpose: sectors, and the copy that shares a kernel's limit, by hand") {
   CHECK(along_row(4096) == 4);

@@ -11,13 +11,11 @@
 //
 //   1  sum_lines  the device reads all lines of 128 bytes, or some of them
 //   2  increment  the device changes every word
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <memory>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "managed_memory.hpp"
 #include "migrations.hpp"
 
@@ -245,6 +243,7 @@ void advise(Run& run) {
            " times; little: 128 bytes in 256 KiB, for which a fault brings 64 KiB");
   run.note("read mostly: before a write two copies must become one, for each page of the host");
 }
+SAMPLE(5, advise, "what each advice changes, where it helps and where it hurts");
 
 TEST_CASE("advise: each thread's sum, by hand") {
   std::vector<unsigned> sums = right_sums(33, 1);

@@ -6,11 +6,9 @@
 //   build/release/05_unified_memory/05_unified_memory fault_times
 //
 //   the kernels and the four versions stand in page_faults.cu
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "managed_memory.hpp"
 #include "migrations.hpp"
 #include "page_faults.hpp"
@@ -94,6 +92,7 @@ void fault_times(Run& run) {
   run.note("a sign is " + digits(us_per_cell) +
            " us: f GPU faults are served, > to the device, < to the host");
 }
+SAMPLE(3, fault_times, "when the pages of page_faults move: a time line");
 
 TEST_CASE("fault_times: a line, by hand") {
   const std::vector<Record> records = {{cpu_faults, 0, 100, 0},         // before, and left out

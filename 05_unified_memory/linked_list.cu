@@ -9,15 +9,13 @@
 //   build/release/05_unified_memory/05_unified_memory linked_list
 //
 //   1  walk_list  one thread, one node after another
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <functional>
 #include <numeric>
 #include <optional>
 #include <random>
 
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "managed_memory.hpp"
 
 namespace {
@@ -195,6 +193,7 @@ void linked_list(Run& run) {
   run.note("node by node, an allocation and two small copies for each take nearly all of the time");
   run.note("nodes that lie in one array are copied at once: compare managed memory with that, too");
 }
+SAMPLE(7, linked_list, "a structure of pointers, with and without a deep copy");
 
 TEST_CASE("linked_list: the host builds what it means to, and a change is noticed") {
   for (const size_t n : {1, 2, 3, 31, 1009}) {

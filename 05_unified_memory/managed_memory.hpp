@@ -5,24 +5,24 @@
 
 #include "../common/memory.hpp"
 
-/// `size` elements of managed memory: both sides read and write them by the same pointer.
+/// `size` elements of managed memory: both sides read and write them by the same pointer. A handle,
+/// as DeviceBuffer is.
 template <class T>
 class ManagedBuffer {
  public:
   explicit ManagedBuffer(size_t size) : size_(size) {
-    CUDA_CHECK(cudaMallocManaged(&data_, bytes()));
+    T* data = nullptr;
+    CUDA_CHECK(cudaMallocManaged(&data, bytes()));
+    data_ = {data, [](T* p) { cudaFree(p); }};
   }
-  ManagedBuffer(ManagedBuffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), size_(other.size_) {}
-  ~ManagedBuffer() { cudaFree(data_); }
 
-  T* data() const { return data_; }
-  operator T*() const { return data_; }
+  T* data() const { return data_.get(); }
+  operator T*() const { return data(); }
   size_t size() const { return size_; }
   size_t bytes() const { return size_ * sizeof(T); }
 
  private:
-  T* data_ = nullptr;
+  std::shared_ptr<T> data_;
   size_t size_ = 0;
 };
 
@@ -36,9 +36,17 @@ inline std::string nothing_moves_because(const cudaDeviceProp& gpu) {
   return "";
 }
 
-/// Queues in a stream that the pages of an array move to a device, or to the host
-/// (cudaCpuDeviceId). page_faults.cu shows the call.
-void prefetch(const void* array, size_t bytes, int device, cudaStream_t stream = nullptr);
+/// The call that moves pages before they are touched: queues in a stream that those of an array move
+/// to a device, or to the host (cudaCpuDeviceId).
+inline void prefetch(const void* array, size_t bytes, int device, cudaStream_t stream = nullptr) {
+#if CUDART_VERSION >= 13000
+  cudaMemLocation place{cudaMemLocationTypeDevice, device};
+  if (device == cudaCpuDeviceId) place = {cudaMemLocationTypeHost, 0};
+  CUDA_CHECK(cudaMemPrefetchAsync(array, bytes, place, 0, stream));
+#else
+  CUDA_CHECK(cudaMemPrefetchAsync(array, bytes, device, stream));
+#endif
+}
 
 /// The host reads a word of each of its pages (4 KiB).
 inline void read_every_page(const void* array, size_t bytes) {

@@ -11,14 +11,12 @@
 //
 //   1  stream_thread  a thread per word
 //   2  stream_warp    a warp per page of 64 KiB
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <memory>
 #include <optional>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "managed_memory.hpp"
 #include "migrations.hpp"
 #include "page_faults.hpp"
@@ -312,25 +310,27 @@ void judge(Run& run, const std::map<std::string, Runs>& runs) {
   const Runs& prefetched = runs.at("prefetched");
   const Runs& both_ways = runs.at("both ways");
 
-  run.claim(fewer_groups, much_beats(), times_as_much(threads, warps, fault_groups, &Line::count),
-            "times as many without");
-  run.claim(less_time, beats(), times_as_much(threads, warps, fault_groups, &Line::ms),
-            "times as long without");
+  run.claim(fewer_groups,
+            {times_as_much(threads, warps, fault_groups, &Line::count), "times as many without"},
+            much_more());
+  run.claim(less_time,
+            {times_as_much(threads, warps, fault_groups, &Line::ms), "times as long without"},
+            more());
 
   const double groups = most(of_each(prefetched, fault_groups, &Line::count));
-  run.claim_fact(none_on_gpu, groups == 0, "at most " + digits(groups) + " groups");
+  run.observed(none_on_gpu, groups == 0, "at most " + digits(groups) + " groups");
   const double smallest = least(of_each(prefetched, to_device, &Line::least));
   const double largest = most(of_each(prefetched, to_device, &Line::most));
-  run.claim_fact(whole_blocks, smallest == 2 * MiB && largest == 2 * MiB,
-                 bytes_text(smallest) + " to " + bytes_text(largest));
+  run.observed(whole_blocks, smallest == 2 * MiB && largest == 2 * MiB,
+               bytes_text(smallest) + " to " + bytes_text(largest));
   const double on_host = most(of_each(both_ways, cpu_faults, &Line::count));
   if (least(of_each(threads, cpu_faults, &Line::count)) > 0)
-    run.claim_fact(none_on_host, on_host == 0, "at most " + digits(on_host) + " faults");
+    run.observed(none_on_host, on_host == 0, "at most " + digits(on_host) + " faults");
   else
     run.claim_skipped(none_on_host,
                       "CUPTI counted no fault of the host, not even without prefetches");
   const double moved = most(of_each(threads, to_device, &Line::bytes));
-  run.claim_fact(once, moved == array_bytes, "at most " + bytes_text(moved) + " of 4 MiB moved");
+  run.observed(once, moved == array_bytes, "at most " + bytes_text(moved) + " of 4 MiB moved");
 }
 
 }  // namespace
@@ -363,6 +363,7 @@ void page_faults(Run& run) {
   run.note("page and how many groups its faults were part of: their sum is what nvprof counted");
   judge(run, runs);
 }
+SAMPLE(2, page_faults, "four ways to touch pages, and what moves");
 
 TEST_CASE("page_faults: the rule gives what nvprof counted") {
   CHECK(faults_of_a_walk() == 6);

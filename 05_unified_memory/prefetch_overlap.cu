@@ -10,14 +10,12 @@
 //   build/release/05_unified_memory/05_unified_memory prefetch_overlap
 //
 //   1  one_minus  a thread per word, many additions each
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <chrono>
 #include <thread>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "managed_memory.hpp"
 
 namespace {
@@ -233,8 +231,9 @@ void prefetch_overlap(Run& run) {
   for (const char* bulk :
        {"prefetch, then kernel", "pageable copy, then kernel", "pinned copy, then kernel"})
     over_on_demand.push_back(ratio(timed[bulk], timed["on demand"]));
-  run.claim_each(never_beats, no_gain(0.15), over_on_demand, "the time of each over on demand's");
+  run.claim_each(never_beats, over_on_demand, "the time of each over on demand's", no_more(0.15));
 }
+SAMPLE(4, prefetch_overlap, "on demand, by prefetch, by copy: do transfers overlap the kernel?");
 
 TEST_CASE("prefetch_overlap: transfer and kernel, by hand") {
   CHECK(serial_ms(4, 2) == 6);

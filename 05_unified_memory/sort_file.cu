@@ -11,7 +11,6 @@
 //   1  host::sortfile        the text's C code
 //   2  managed::sortfile     the text's CUDA code
 //   3  prefetched::sortfile  the same with two lines more
-#include <doctest/doctest.h>
 #include <thrust/execution_policy.h>
 #include <thrust/sort.h>
 
@@ -23,7 +22,7 @@
 #include <memory>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "managed_memory.hpp"
 #include "migrations.hpp"
 
@@ -101,7 +100,6 @@ void sortfile(FILE* fp, size_t N) {
 
 // ---- the file, and what is right ----
 
-constexpr size_t MiB = size_t(1) << 20;
 constexpr size_t most_on_host = 2 * MiB;    // qsort takes 0.6 s for them
 constexpr size_t largest_file = 256 * MiB;  // managed, and Thrust takes about as much again
 
@@ -214,6 +212,8 @@ void sort_file(Run& run) {
   run.note(
       "qsort calls compare() for pairs of bytes; the radix sort of Thrust counts bytes instead");
 }
+SAMPLE(6, sort_file, "the lecture's program: a file sorted by qsort, and by the GPU");
+SAMPLE_OPTION("file", "sort_file sorts this file's bytes", check_sort_file);
 
 TEST_CASE("sort_file: the order of bytes, by hand") {
   const std::vector<char> bytes{'b', 'a', CHAR_MAX, 'b', CHAR_MIN, 'x'};

@@ -10,7 +10,6 @@
 //   build/release/05_unified_memory/05_unified_memory system_memory
 //
 //   1  sum_words  each thread adds up words of the array
-#include <doctest/doctest.h>
 #include <malloc.h>
 #include <sys/mman.h>
 
@@ -19,7 +18,7 @@
 #include <memory>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 
 namespace {
 
@@ -182,6 +181,7 @@ void system_memory(Run& run) {
         "it");
   run.note("before each pass other data fill the L2; a time includes the launch and the waiting");
 }
+SAMPLE(8, system_memory, "memory of malloc and a mapped file, read by a kernel");
 
 TEST_CASE("system_memory: the paradigms, by hand") {
   CHECK(paradigm(true, true, true, true).ends_with("(ATS)"));               // a GH200

@@ -11,12 +11,10 @@
 //
 //   1  read_words   a warp reads words of 4, 8 or 16 bytes that lie a stride apart
 //   2  read_column  a warp reads a column of a tile: plain, padded, swizzled
-#include <doctest/doctest.h>
-
 #include <numeric>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "banks.hpp"
 
 namespace {
@@ -222,19 +220,18 @@ void judge(Run& run, const Memory& memory) {
   const Timings timed = run.timer.interleaved(benchmarks);
   std::vector<Interval> shares;
   for (const unsigned stride : {2, 4, 8, 16}) {
-    const Interval factor = ratio(timed[name(stride)], timed[name(1)]);
-    shares.push_back({factor.value / stride, factor.low / stride, factor.high / stride});
+    shares.push_back(ratio(timed[name(stride)], timed[name(1)]) / stride);
   }
   run.claim_each({"06.3a", "reads at strides 2, 4, 8 and 16 take 2, 4, 8 and 16 times as long",
                   "the guide: 2-, 4-, 8- and 16-way conflicts"},
-                 about(1), shares, "of 2, 4, 8, 16 times that of stride 1");
+                 shares, "of 2, 4, 8, 16 times that of stride 1", about(1));
 
   const int of_256 = all_steps(Order::strided, 256).degree;
-  run.claim_fact({"06.3b", "the reduction of 256 threads reaches 16-way conflicts",
-                  "the guide: 2-, 4-, 8- and 16-way"},
-                 of_256 >= 16,
-                 std::to_string(of_256) + "-way, computed by the guide's own rule; 512 threads: " +
-                     std::to_string(all_steps(Order::strided, 512).degree) + "-way");
+  run.computed({"06.3b", "the reduction of 256 threads reaches 16-way conflicts",
+                "the guide: 2-, 4-, 8- and 16-way"},
+               of_256 >= 16,
+               std::to_string(of_256) + "-way, computed by the guide's own rule; 512 threads: " +
+                   std::to_string(all_steps(Order::strided, 512).degree) + "-way");
 }
 
 }  // namespace
@@ -277,6 +274,7 @@ void banks(Run& run) {
   run.save(counts);
   judge(run, memory);
 }
+SAMPLE(6, banks, "bank conflicts: of a sum's steps, of strides, of a tile", banks_steps);
 
 TEST_CASE("banks: wavefronts by hand") {
   for (unsigned stride = 1; stride <= max_stride; ++stride)

@@ -12,12 +12,10 @@
 //   1  reverse            words go through shared memory, with a barrier between store and load
 //   2  unguarded_reverse  1 without the barrier: a race, on purpose
 //   3  work_in_rounds     warps that work by themselves; with or without a barrier after each round
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 
 namespace {
 
@@ -217,8 +215,9 @@ void barriers(Run& run) {
 
   run.claim_each({"06.5", "barriers may affect performance by forcing the SM to idle frequently",
                   "no figure, the wiki"},
-                 can_beat(), of_full, "full SMs, rounds of 4 to 256 steps");
+                 of_full, "full SMs, rounds of 4 to 256 steps", can_be_faster());
 }
+SAMPLE(5, barriers, "what __syncthreads() protects, and what it costs");
 
 TEST_CASE("barriers: many steps in one are the steps of the loop") {
   for (const unsigned count : {0u, 1u, 2u, 3u, 31u, 1000u}) {

@@ -10,13 +10,11 @@
 //   build/release/06_shared_reduce/06_shared_reduce branches
 //
 //   1  take_paths  thread i takes path path_of[i], one of 32
-#include <doctest/doctest.h>
-
 #include <list>
 #include <set>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 
 namespace {
 
@@ -175,18 +173,19 @@ void branches(Run& run) {
   for (const unsigned paths : {2, 4, 8, 16, 32}) {
     const Times& in_a_warp = timed[Row{paths}.name()];
     const Interval all = ratio(in_a_warp, one);
-    of_one.push_back({all.value / paths, all.low / paths, all.high / paths});
+    of_one.push_back(all / paths);
     of_aligned.push_back(ratio(in_a_warp, timed[Row{paths, true}.name()]));
   }
   run.claim_each({.id = "06.4a",
                   .statement = "a warp executes all branches: k paths take k times as long",
                   .source = "the guide, no figure"},
-                 about(1), of_one, "time of k paths / k times that of one");
+                 of_one, "time of k paths / k times that of one", about(1));
   run.claim_each({.id = "06.4b",
                   .statement = "it is faster if all threads of a warp go to the same branch",
                   .source = "the guide, no figure"},
-                 beats(), of_aligned, "2 to 32 paths in a warp / by warp");
+                 of_aligned, "2 to 32 paths in a warp / by warp", faster());
 }
+SAMPLE(4, branches, "1 to 32 long paths, in a warp and by warp");
 
 TEST_CASE("branches: each path has as many threads, in a warp and by warp") {
   for (const Row& row : rows) {

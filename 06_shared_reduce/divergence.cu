@@ -12,12 +12,10 @@
 //   1  vote_modulo      the text's `reduce`, with a vote: every 2s-th thread adds
 //   2  vote_strided     its `reduce1`: the first threads add words that lie 2s apart
 //   3  vote_descending  its `reduce2`: the first threads add words side by side
-#include <doctest/doctest.h>
-
 #include <bit>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "banks.hpp"
 
 namespace {
@@ -164,11 +162,12 @@ void divergence(Run& run) {
   while (without < step_count(n) && warps_of(voted[0][without]).divergent > 0 &&
          warps_of(voted[1][without]).divergent == 0)
     ++without;
-  run.claim_fact({.id = "06.7",
-                  .statement = "strided indices remove divergence from the first three steps",
-                  .source = "the guide, from the threads' numbers"},
-                 without >= 3, "from the first " + std::to_string(without) + ", as warps voted");
+  run.observed({.id = "06.7",
+                .statement = "strided indices remove divergence from the first three steps",
+                .source = "the guide, from the threads' numbers"},
+               without >= 3, "from the first " + std::to_string(without) + ", as warps voted");
 }
+SAMPLE(3, divergence, "which lanes add in each step");
 
 TEST_CASE("divergence: the strided reduction goes as the text walks through it") {
   constexpr unsigned all = 0xffffffff;

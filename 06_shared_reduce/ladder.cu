@@ -11,11 +11,9 @@
 //   the guide's, by its names:  1 reduce  2 reduce1  3 reduce2
 //   ours:  4 reduce_mask (1 without the division)  5 reduce_strided_padded (2 without conflicts)
 //          6 reduce_shuffle  7 reduce_vector  and beside them CUB
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "banks.hpp"
 #include "sums.cuh"
 
@@ -278,16 +276,18 @@ void ladder(Run& run) {
 
   const std::string guide = "the guide, no figure";
   run.claim({"06.1a", "strided indices, without divergence, beat the divergent version", guide},
-            beats(), timed, "reduce", "reduce1");
-  run.claim({"06.1b", "divergence is the biggest problem of the first version", guide}, beats(),
-            over(divergence, division), "the factor of divergence, over that of the division");
-  run.claim_each({"06.2a", "descending strides, without bank conflicts, beat both", guide}, beats(),
+            timed.speedup({.of = "reduce1", .over = "reduce"}), faster());
+  run.claim({"06.1b", "divergence is the biggest problem of the first version", guide},
+            {over(divergence, division), "the factor of divergence, over that of the division"},
+            more());
+  run.claim_each({"06.2a", "descending strides, without bank conflicts, beat both", guide},
                  {times_of("reduce", "reduce2"), times_of("reduce1", "reduce2")},
-                 "reduce1, reduce / reduce2");
+                 "reduce1, reduce / reduce2", faster());
   run.claim({"06.2b", "bank conflicts are the biggest problem of the second version", guide},
-            beats(), over(conflicts, index),
-            "the factor of bank conflicts, over that of the index");
+            {over(conflicts, index), "the factor of bank conflicts, over that of the index"},
+            more());
 }
+SAMPLE(1, ladder, "the guide's three sums, what each loses by, and what comes after them");
 
 TEST_CASE("ladder: wavefronts of a block, by hand") {
   // eight stores of words, the steps, a load of the result

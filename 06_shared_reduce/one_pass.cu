@@ -9,11 +9,9 @@
 //   build/release/06_shared_reduce/06_shared_reduce one_pass
 //
 //   1  sum_once  beside cub::DeviceReduce::Sum
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "sums.cuh"
 
 namespace {
@@ -151,6 +149,7 @@ void one_pass(Run& run) {
   run.note("an array that fits into the L2, " + bytes_text(run.gpu.l2CacheSize) +
            ", is read from there: 2^20 floats are 4 MiB");
 }
+SAMPLE(2, one_pass, "a sum in one launch, as fast as memory, beside CUB");
 
 TEST_CASE("one_pass: blocks, by hand: one per tile, at last one per four") {
   CHECK(tile_blocks(1, 1) == 1);

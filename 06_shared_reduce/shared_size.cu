@@ -9,12 +9,10 @@
 //
 //   1  copy             a thread copies one word of 16 bytes
 //   2  count_residents  blocks sign in and out on their multiprocessor
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 
 namespace {
 
@@ -133,11 +131,12 @@ void shared_size(Run& run) {
            bytes_text(double(run.gpu.reservedSharedMemPerBlock)) + " more than it asks for");
   if (!run.beyond_l2(bytes)) run.note("less than four times the L2: part of this is its rate");
   const auto text = [](unsigned count) { return std::to_string(count) + " warps"; };
-  run.claim_fact({"06.6", "over-used shared memory limits the active warps", "the wiki, no figure"},
-                 warps.back() < warps.front(),
-                 text(warps.front()) + " if blocks ask for nothing, " + text(warps.back()) +
-                     " if each asks for " + bytes_text(double(most)) + ", counted");
+  run.observed({"06.6", "over-used shared memory limits the active warps", "the wiki, no figure"},
+               warps.back() < warps.front(),
+               text(warps.front()) + " if blocks ask for nothing, " + text(warps.back()) +
+                   " if each asks for " + bytes_text(double(most)) + ", counted");
 }
+SAMPLE(7, shared_size, "resident blocks over the shared memory that each asks for");
 
 TEST_CASE("shared_size: as many blocks are counted as are predicted") {
   if (skip_without_gpu()) return;

@@ -9,12 +9,10 @@
 //   build/release/06_shared_reduce/06_shared_reduce small_matrices
 //
 //   1  invert_in_warp  4, 8, 16 or 32 lanes invert a matrix
-#include <doctest/doctest.h>
-
 #include <cmath>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 
 #ifdef HAVE_CUBLAS
 #include <cublas_v2.h>
@@ -284,6 +282,7 @@ void small_matrices(Run& run) {
   run.note(
       "copy: as many bytes by cudaMemcpyAsync; of few bytes a kernel can take less time than it");
 }
+SAMPLE(8, small_matrices, "many small matrices inverted in registers, beside the library");
 
 TEST_CASE("small_matrices: every size is right, and singular matrices are reported") {
   if (skip_without_gpu()) return;

@@ -13,13 +13,11 @@
 //   1  fetch_linear, fetch_1d    1D: plain memory, array    4  fetch_1d_layered, fetch_2d_layered
 //   2  fetch_2d                  2D: pitched rows, array    5  fetch_cubemap
 //   3  fetch_3d                                             6  fetch_cubemap_layered
-#include <doctest/doctest.h>
-
 #include <cstdio>
 #include <cstring>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "texture.cuh"
 
 namespace {
@@ -274,6 +272,7 @@ void dimensions(Run& run) {
   wrong.row("one texel too wide", {answer(floats, {too_wide, 1, 0})});
   run.print(wrong);
 }
+SAMPLE(2, dimensions, "seven kinds of texture, each made and read back");
 
 TEST_CASE("dimensions: directions to texels of a cube, by hand") {
   const auto to = [](int face, float u, float v) {

@@ -11,11 +11,9 @@
 //
 //   1  read_image  a thread adds up what it reads at eight places, by any walk and any kind of read
 //      (the walks stand in walks.cuh)
-#include <doctest/doctest.h>
-
 #include <cmath>
 
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "../common/sectors.hpp"
 #include "walks.cuh"
 
@@ -127,18 +125,18 @@ void judge_all(Run& run, const Timings& timed) {
   const Words loads{", loads", ", odd rows"}, textures{", array", ", pitched"};
 
   run.claim_each({"07.3a", "2D data are read best through textures", "the wiki, no figure"},
-                 beats(), ratios(planes, loads, {", array"}),
-                 "columns and patches, even and odd rows");
+                 ratios(planes, loads, {", array"}), "columns and patches, even and odd rows",
+                 faster());
   run.claim_each({"07.3b", "columns are read far faster through textures",
                   "the study of 2007, no figure: it did not try"},
-                 much_beats(), ratios(columns, loads, {", array"}), "even and odd rows");
+                 ratios(columns, loads, {", array"}), "even and odd rows", much_faster());
   run.claim_each(
       {"07.6c", "a texture can outperform the read-only path: 2D reads", "the lectures, no figure"},
-      can_beat(), ratios(planes, {", __ldg"}, textures), "both textures");
+      ratios(planes, {", __ldg"}, textures), "both textures", can_be_faster());
   run.claim_each({"07.6e", "the read-only path can outperform textures: reads of 4 bytes",
                   "the lectures, no figure"},
-                 can_beat(), ratios({"row", "8 x 4", "4 x 8"}, textures, {", __ldg"}),
-                 "both textures");
+                 ratios({"row", "8 x 4", "4 x 8"}, textures, {", __ldg"}), "both textures",
+                 can_be_faster());
 }
 
 }  // namespace
@@ -175,6 +173,7 @@ void locality(Run& run) {
   run.note("odd rows: loads from rows that begin an odd number of sectors apart");
   judge_all(run, timed);
 }
+SAMPLE(4, locality, "rows, columns, patches: textures against plain loads");
 
 /// How often each texel is read; texels outside are not.
 static std::vector<unsigned> times_read(const Walk& walk, unsigned n) {

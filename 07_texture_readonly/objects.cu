@@ -12,13 +12,11 @@
 //   2  one_fetch     a launch whose argument is an object
 //   3  walk_loads    one thread: each word says where the next one stands
 //   4  walk_fetches  the same through an object
-#include <doctest/doctest.h>
-
 #include <functional>
 #include <string>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "texture.cuh"
 
 // ---- the lectures' program, whole ----
@@ -171,13 +169,11 @@ void judge_launches(Run& run) {
   });
   Table table("a launch", {"us", "spread"});
   for (const char* name : {"with a pointer", "with an object"}) {
-    const auto [value, low, high] = timed[name].us_interval();
-    constexpr double n = launches_at_once;
-    table.row(name, {Interval{value / n, low / n, high / n}, percent(timed[name].spread())});
+    table.row(name, {timed[name].us_interval() / launches_at_once, percent(timed[name].spread())});
   }
   run.print(table);
   run.claim({"07.5a", "objects cost a kernel a small overhead", "the lectures, no figure"},
-            no_gain(0.15), timed, "with an object", "with a pointer");
+            timed.speedup({.of = "with a pointer", .over = "with an object"}), no_faster(0.15));
   run.claim_skipped({"07.5b", "objects perform better than binding", "the lectures, no figure"},
                     "what would be bound, texture references, is gone since CUDA 12");
 }
@@ -293,6 +289,7 @@ void objects(Run& run) {
   print_reads(run);
   judge_launches(run);
 }
+SAMPLE(6, objects, "what a texture object costs to make, to pass and to read");
 
 TEST_CASE("objects: the lectures' program reads every word") {
   if (skip_without_gpu()) return;

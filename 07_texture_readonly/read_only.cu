@@ -12,15 +12,13 @@
 //   2  kernel                 the lectures' one: const __restrict__, and __ldg
 //   3  read_plain, read_ldg, read_const_restrict, read_in_struct, read_texture
 //   4  store_plain, store_const_restrict    each word is stored before the next is loaded
-#include <doctest/doctest.h>
-
 #include <cstdio>
 #include <filesystem>
 #include <map>
 #include <regex>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "../common/sectors.hpp"
 #include "texture.cuh"
 
@@ -262,17 +260,18 @@ void read_only(Run& run) {
   const Claim better{"07.1", "scattered reads do better through the read-only path",
                      "no figure, the wiki", Era::kepler};
   if (run.beyond_l2(4.0 * double(n)))
-    run.claim(better, beats(), far, "read_plain", "read_ldg");
+    run.claim(better, far.speedup({.of = "read_ldg", .over = "read_plain"}), faster());
   else
     run.claim_skipped(better, "the words are less than four times the L2");
-  run.claim_fact({"07.2a", "__ldg surely uses the read-only path", "no figure, the lectures"},
-                 compiled_to.at("read_ldg") == "16 read-only",
-                 "compiled to " + compiled_to.at("read_ldg"));
-  run.claim_fact({"07.2b", "const __restrict__ probably uses it", "no figure, the lectures"},
-                 compiled_to.at("read_const_restrict") == "16 read-only",
-                 "compiled to " + compiled_to.at("read_const_restrict") + "; in a struct to " +
-                     compiled_to.at("read_in_struct"));
+  run.computed({"07.2a", "__ldg surely uses the read-only path", "no figure, the lectures"},
+               compiled_to.at("read_ldg") == "16 read-only",
+               "compiled to " + compiled_to.at("read_ldg"));
+  run.computed({"07.2b", "const __restrict__ probably uses it", "no figure, the lectures"},
+               compiled_to.at("read_const_restrict") == "16 read-only",
+               "compiled to " + compiled_to.at("read_const_restrict") + "; in a struct to " +
+                   compiled_to.at("read_in_struct"));
 }
+SAMPLE(1, read_only, "three ways to say that memory is only read");
 
 // ---- self-checks ----
 

@@ -9,15 +9,13 @@
 //   build/release/07_texture_readonly/07_texture_readonly sampling
 //
 //   1  read_image  thread i reads an image at its own place
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <set>
 
 #include "../common/arrays.cuh"
-#include "../common/run.hpp"
+#include "../common/sample.hpp"
 #include "texture.cuh"
 
 // The kernel hands the texture unit two coordinates. What they mean stands in the texture's
@@ -285,14 +283,15 @@ void sampling(Run& run) {
     return std::to_string(wrong) + " of " + std::to_string(modes * readings_of_a_mode) + " are not";
   };
   const size_t values = values_from_centre_to_centre();
-  run.claim_fact({"07.4a", "linear filtering interpolates, with 8 bits of fraction",
-                  "the lectures, no figure; the guide has the bits"},
-                 linear_wrong == 0 && values == 257,
-                 text(linear_wrong, 4) + "; " + std::to_string(values) + " values from 0 to 1");
-  run.claim_fact(
+  run.observed({"07.4a", "linear filtering interpolates, with 8 bits of fraction",
+                "the lectures, no figure; the guide has the bits"},
+               linear_wrong == 0 && values == 257,
+               text(linear_wrong, 4) + "; " + std::to_string(values) + " values from 0 to 1");
+  run.observed(
       {"07.4b", "clamp and wrap treat what lies outside as documented", "the lectures, no figure"},
       outside_wrong == 0, text(outside_wrong, 2));
 }
+SAMPLE(3, sampling, "every address mode with every filter, against a reference");
 
 TEST_CASE("sampling: the address modes by hand") {
   const auto goes_on = [](cudaTextureAddressMode address) {

@@ -1,14 +1,19 @@
 # What a topic's CMakeLists.txt includes, whether it is configured by itself or with the others:
 #
-#   add_topic(<name> [SERIAL] [FOLDER <folder>] [LIBRARIES ...] [DEFINITIONS ...])
-#     an executable of all .cu files in its folder; its doctest cases, its command line and
+#   add_topic(<name> [SERIAL] [LIBRARIES ...] [DEFINITIONS ...])
+#     the topic's program, of all .cu files in its folder; its doctest cases, its command line and
 #     compute-sanitizer over its cases in ctest. SERIAL: its cases count, and run one at a time.
+#     And for each file with a SAMPLE a program of that file alone, under its name: not built by
+#     default, of the same object file. (If two topics have a name, the second's target is
+#     <topic>.<name>.)
+#   sample_needs(<sample> <file> ...)
+#     after add_topic: other files of the folder that the sample cannot do without
 #   add_exercises(<topic>)
 #     each your_turn/<exercise>.cu (.cpp if it has no device code) a program your_<exercise>, and its
 #     solution solution_<exercise>
 #
 # An option for one file (before add_topic; the line of nvcc does without):
-#   set_source_files_properties(caching.cu PROPERTIES COMPILE_OPTIONS -Xptxas=-dlcm=cg)
+#   set_source_files_properties(caching_flag.cu PROPERTIES COMPILE_OPTIONS -Xptxas=-dlcm=cg)
 include_guard(DIRECTORY)
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
@@ -33,20 +38,24 @@ if(doctest_SOURCE_DIR)
 endif()
 include(doctest)  # in each folder: doctest_discover_tests takes a variable of the folder that calls it
 
+# How all of it is compiled.
+function(compiled_as_ours target)
+  target_compile_options(${target} PRIVATE -std=c++20
+    "$<$<COMPILE_LANGUAGE:CUDA>:--extended-lambda;-Wno-deprecated-gpu-targets;-Xcompiler=-Wall,-Wextra>"
+    "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra>")
+  target_link_libraries(${target} PRIVATE samples_common ${ARGN})
+endfunction()
+
 # A program of CUDA sources, or of C++.
 function(add_program name)
   add_executable(${name} ${ARGN})
-  target_compile_options(${name} PRIVATE -std=c++20
-    "$<$<COMPILE_LANGUAGE:CUDA>:--extended-lambda;-Wno-deprecated-gpu-targets;-Xcompiler=-Wall,-Wextra>"
-    "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra>")
-  target_link_libraries(${name} PRIVATE samples_common)
+  compiled_as_ours(${name})
 endfunction()
 
 if(NOT TARGET samples_common)
   file(GLOB sources CONFIGURE_DEPENDS ${samples_root}/common/*.cpp)
   add_library(samples_common STATIC ${sources})
   target_compile_options(samples_common PRIVATE -std=c++20 -Wall -Wextra)
-  target_compile_definitions(samples_common PRIVATE SAMPLES_SOURCE_DIR="${samples_root}")
   target_link_libraries(samples_common PUBLIC CUDA::cudart_static doctest::doctest cxxopts::cxxopts ${CMAKE_DL_LIBS})
   add_custom_target(your_turn)  # builds all exercises: one that does not compile must not stop the samples
   add_program(test_common ${samples_root}/common/test_common.cu)
@@ -54,10 +63,29 @@ if(NOT TARGET samples_common)
 endif()
 
 function(add_topic name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "FOLDER" "LIBRARIES;DEFINITIONS")
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${arg_FOLDER}/*.cu)
-  add_program(${name} ${sources})
-  target_compile_definitions(${name} PRIVATE ${arg_DEFINITIONS})
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "" "LIBRARIES;DEFINITIONS")
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cu)
+  set(objects)
+  foreach(file IN LISTS files)  # compiled once, for both programs
+    cmake_path(GET file STEM sample)
+    set(object ${name}.${sample}.o)
+    add_library(${object} OBJECT ${file})
+    compiled_as_ours(${object} ${arg_LIBRARIES})
+    target_compile_definitions(${object} PRIVATE ${arg_DEFINITIONS})
+    list(APPEND objects $<TARGET_OBJECTS:${object}>)
+    file(STRINGS ${file} registered REGEX "^SAMPLE\\(")
+    if(registered)
+      set(target ${sample})
+      if(TARGET ${sample})
+        set(target ${name}.${sample})
+      endif()
+      add_program(${target} $<TARGET_OBJECTS:${object}>)
+      set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL TRUE LINKER_LANGUAGE CUDA OUTPUT_NAME ${sample})
+      target_link_libraries(${target} PRIVATE ${arg_LIBRARIES})
+    endif()
+  endforeach()
+  add_program(${name} ${objects})
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CUDA)
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES})
   # the single quotes keep the space behind the colon
   doctest_discover_tests(${name} TEST_PREFIX "'${name}: '"
@@ -72,6 +100,14 @@ function(add_topic name)
     endforeach()
   endif()
   set_property(GLOBAL APPEND PROPERTY SAMPLES ${name})
+endfunction()
+
+function(sample_needs sample)
+  cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME topic)
+  foreach(file IN LISTS ARGN)
+    cmake_path(GET file STEM other)
+    target_sources(${sample} PRIVATE $<TARGET_OBJECTS:${topic}.${other}.o>)
+  endforeach()
 endfunction()
 
 # As handed out an exercise fails, and its solution passes: the tests with the label your_turn, for which the target

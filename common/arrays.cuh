@@ -1,6 +1,8 @@
 // Arrays whose contents are known: filled by a formula and compared with a formula, on the device.
 #pragma once
 
+#include <type_traits>
+
 #include "timing.hpp"
 
 /// Word i of an input: a hash, so that no two words stand in for each other.
@@ -17,9 +19,16 @@ __global__ void for_each_index(size_t n, F f) {
   for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads) f(i);
 }
 
+/// A lambda of the device that captured a buffer, and not its data(), would carry a handle there.
+template <class F>
+constexpr void requires_plain_captures() {
+  static_assert(std::is_trivially_copyable_v<F>, "capture buffer.data(), not the buffer");
+}
+
 /// n elements value(i). `value` is a lambda: [=] __device__(size_t i) { return ...; }
 template <class T, class Value>
 DeviceBuffer<T> filled(size_t n, Value value) {
+  requires_plain_captures<Value>();
   DeviceBuffer<T> buffer(n);
   for_each_index<<<1024, 256>>>(
       n, [out = buffer.data(), value] __device__(size_t i) { out[i] = value(i); });
@@ -38,6 +47,7 @@ __global__ void sum_kernel(size_t n, F f, unsigned long long* sum) {
 /// The sum of f(i) over all i < n, modulo 2^64.
 template <class F>
 unsigned long long sum_of(size_t n, F f) {
+  requires_plain_captures<F>();
   const DeviceBuffer<unsigned long long> sum(std::vector<unsigned long long>{0});
   sum_kernel<<<1024, 256>>>(n, f, sum.data());
   CUDA_CHECK_LAUNCH();
@@ -92,8 +102,8 @@ std::string find_mismatch_on_host(const T* array, size_t n, Value value) {
   return wrong ? mismatch_text(wrong, n, first) : "";
 }
 
-/// The check of work that leaves value(i) in element i of `out`, which must outlive it.
+/// The check of work that leaves value(i) in element i of `out`.
 template <class T, class Value>
 Check equals(const GuardedBuffer<T>& out, Value value) {
-  return {[&out] { out.poison(); }, [&out, value] { return find_mismatch(out, value); }};
+  return {[out] { out.poison(); }, [out, value] { return find_mismatch(out, value); }};
 }

@@ -1,17 +1,11 @@
 // What must be right once, because every topic builds on it.
-#include <doctest/doctest.h>
-
 #include <filesystem>
 #include <random>
 
 #include "arrays.cuh"
-#include "output_file.hpp"
-#include "run.hpp"
+#include "harness/output_file.hpp"
+#include "sample.hpp"
 #include "sectors.hpp"
-
-int main(int argc, char** argv) {
-  return run_topic(argc, argv, {"test_common", "checks of what the topics share", {}});
-}
 
 // ---- intervals, ratios ----
 
@@ -112,8 +106,43 @@ TEST_CASE("timer: three times the cycles take three times as long") {
       {{.name = "one", .work = spin_for(500'000)}, {.name = "three", .work = spin_for(1'500'000)}});
   CHECK(ratio(timings["three"], timings["one"]).value == doctest::Approx(3).epsilon(0.05));
   Run run;
-  run.claim({"0", "three takes longer than one", "a test"}, beats(3), timings, "three", "one");
+  run.claim({"0", "three takes longer than one", "a test"},
+            timings.speedup({.of = "one", .over = "three"}), faster_by(3));
   CHECK(run.totals() == "holds 1");
+}
+
+TEST_CASE("timer: in fresh memory, six blocks whose memory is freed before the next is taken") {
+  if (skip_without_gpu()) return;
+  int taken = 0, most = 0;
+  const auto allocated = [&] {
+    const std::shared_ptr<int> memory(&taken, [](int* taken) { --*taken; });
+    most = std::max(most, ++taken);
+    return std::vector<Benchmark>{{.name = "A", .work = [memory] {}, .on_host = true},
+                                  {.name = "B", .work = [memory] {}, .on_host = true}};
+  };
+  const Timings timings = Timer{}.with_fresh_memory(allocated, 2);
+  CHECK(timings["A"].ms.size() == 12);
+  CHECK(most == 1);
+  CHECK(taken == 0);
+  CHECK(timings.speedup({.of = "B", .over = "A"}).what == "time of A / B");
+}
+
+TEST_CASE("interval: arithmetic keeps the order of its ends") {
+  const Interval a{6, 4, 8}, b{2, 1, 4};
+  CHECK((2 * a).high == 16);
+  CHECK((a / 2).low == 2);
+  CHECK((a / b).value == 3);
+  CHECK((a / b).low == 1);
+  CHECK((a / b).high == 8);
+}
+
+TEST_CASE("buffer: a copy is the same memory, and the last one frees it") {
+  if (skip_without_gpu()) return;
+  auto first = std::make_unique<DeviceBuffer<int>>(std::vector<int>{7, 8});
+  const DeviceBuffer<int> second = *first;
+  CHECK(second.data() == first->data());
+  first.reset();
+  CHECK(second.to_host() == std::vector<int>{7, 8});
 }
 
 // ---- verdicts ----
@@ -122,39 +151,48 @@ TEST_CASE("verdicts: a verdict is given where the whole interval lies on one sid
   const auto of = [](const Rule& rule, double low, double high) {
     return judge(rule, {(low + high) / 2, low, high});
   };
-  CHECK(of(beats(), 1.03, 1.10) == Verdict::holds);
-  CHECK(of(beats(), 1.01, 1.10) == Verdict::too_close);
-  CHECK(of(beats(), 0.90, 1.01) == Verdict::does_not_hold);
-  CHECK(of(can_beat(), 1.03, 1.2) == Verdict::holds);
-  CHECK(of(can_beat(), 0.99, 1.2) == Verdict::not_seen);
-  CHECK(of(beats(5), 4.1, 5.5) == Verdict::holds);  // from 1 + 0.75 * 4 to 1 + 1.25 * 4
-  CHECK(of(beats(5), 1.5, 3.9) == Verdict::weaker);
-  CHECK(of(beats(5), 6.1, 9.0) == Verdict::stronger);
-  CHECK(of(beats(1.5, 2), 1.4, 1.45) == Verdict::holds);
-  CHECK(of(much_beats(), 1.06, 1.4) == Verdict::weaker);
-  CHECK(of(much_beats(), 1.01, 1.04) == Verdict::does_not_hold);
-  CHECK(of(can_beat(), 0.8, 0.9) == Verdict::not_seen);
-  CHECK(of(can_beat(), 1.03, 1.1) == Verdict::holds);
-  CHECK(of(no_gain(), 0.5, 1.01) == Verdict::holds);
-  CHECK(of(no_gain(), 1.05, 1.1) == Verdict::does_not_hold);
+  CHECK(of(more(), 1.03, 1.10) == Verdict::holds);
+  CHECK(of(more(), 1.01, 1.10) == Verdict::too_close);
+  CHECK(of(more(), 0.90, 1.01) == Verdict::does_not_hold);
+  CHECK(of(can_be_more(), 1.03, 1.2) == Verdict::holds);
+  CHECK(of(can_be_more(), 0.99, 1.2) == Verdict::not_seen);
+  CHECK(of(more_by(5), 4.1, 5.5) == Verdict::holds);  // from 1 + 0.75 * 4 to 1 + 1.25 * 4
+  CHECK(of(more_by(5), 1.5, 3.9) == Verdict::weaker);
+  CHECK(of(more_by(5), 6.1, 9.0) == Verdict::stronger);
+  CHECK(of(more_by(1.5, 2), 1.4, 1.45) == Verdict::holds);
+  CHECK(of(much_more(), 1.06, 1.4) == Verdict::weaker);
+  CHECK(of(much_more(), 1.01, 1.04) == Verdict::does_not_hold);
+  CHECK(of(can_be_more(), 0.8, 0.9) == Verdict::not_seen);
+  CHECK(of(can_be_more(), 1.03, 1.1) == Verdict::holds);
+  CHECK(of(no_more(), 0.5, 1.01) == Verdict::holds);
+  CHECK(of(no_more(), 1.05, 1.1) == Verdict::does_not_hold);
   CHECK(of(as_much(), 0.96, 1.04) == Verdict::holds);
   CHECK(of(as_much(), 0.90, 0.94) == Verdict::does_not_hold);
   CHECK(of(about(100), 76, 124) == Verdict::holds);
   CHECK(of(about(100), 70, 124) == Verdict::too_close);
   CHECK(of(between(200, 800), 160, 990) == Verdict::holds);
   CHECK(of(at_most(2), 1, 2.1) == Verdict::too_close);
-  CHECK(judge(beats(), {NAN, NAN, NAN}) == Verdict::not_judged);
+  CHECK(judge(more(), {NAN, NAN, NAN}) == Verdict::not_judged);
+}
+
+TEST_CASE("verdicts: what was computed is not counted as measured") {
+  Run run;
+  run.computed({"0.1", "a", "b"}, true, "c");
+  run.observed({"0.2", "a", "b"}, true, "c");
+  run.computed({"0.3", "a", "b"}, false, "c");
+  CHECK(run.totals() == "holds 1; computed: holds 1, does not hold 1");
+  CHECK(run.csv_lines()[0].find("\"computed, holds\"") != std::string::npos);
 }
 
 TEST_CASE("verdicts: of several sizes") {
   const Interval faster{1.2, 1.1, 1.3}, slower{0.8, 0.7, 0.9}, open{1, 0.9, 1.1};
-  CHECK(judge_each(beats(), {faster, faster, faster, slower}) == Verdict::holds);
-  CHECK(judge_each(beats(), {faster, slower}) == Verdict::depends);
-  CHECK(judge_each(beats(), {slower, slower}) == Verdict::does_not_hold);
-  CHECK(judge_each(beats(), {open, open, faster}) == Verdict::too_close);
-  CHECK(judge_each(can_beat(), {slower, slower, faster}) == Verdict::holds);
-  CHECK(judge_each(can_beat(), {slower, open}) == Verdict::not_seen);
-  CHECK(judge_each(beats(), {}) == Verdict::not_judged);
+  CHECK(judge_each(more(), {faster, faster, faster, slower}) == Verdict::holds);
+  CHECK(judge_each(more(), {faster, slower}) == Verdict::depends);
+  CHECK(judge_each(more(), {slower, slower}) == Verdict::does_not_hold);
+  CHECK(judge_each(more(), {open, open, faster}) == Verdict::too_close);
+  CHECK(judge_each(can_be_more(), {slower, slower, faster}) == Verdict::holds);
+  CHECK(judge_each(can_be_more(), {slower, open}) == Verdict::not_seen);
+  CHECK(judge_each(more(), {}) == Verdict::not_judged);
 }
 
 // ---- what is printed and saved ----

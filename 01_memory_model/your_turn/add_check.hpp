@@ -1,12 +1,10 @@
 // What is checked of the two repairs. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <regex>
 
 #include "../../common/arrays.cuh"
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 #include "machine_code.hpp"
 
 /// Several launches. With many blocks on a multiprocessor the two warps of a block get their amounts
@@ -56,5 +54,3 @@ TEST_CASE("right: the first kernel is compiled to an atomic, the second to none"
   if (!atomic_in(second).empty()) FAIL("without_atomics has an atomic: " << atomic_in(second));
   skip_without_gpu();  // then the sums are not checked, and nothing is done
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

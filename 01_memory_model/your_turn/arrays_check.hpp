@@ -1,12 +1,10 @@
 // What is checked of the most frequent value. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
 #include "../../common/arrays.cuh"
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 #include "machine_code.hpp"
 
 /// Thread i has samples 32 * i to 32 * i + 31. It is compiled, and never launched.
@@ -39,5 +37,3 @@ TEST_CASE("cheap: no local memory") {
   const int bytes = std::stoi(usage.substr(at + 6));
   if (bytes > 0) FAIL(bytes << " local bytes per thread; 0 will do");
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

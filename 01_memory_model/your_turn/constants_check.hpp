@@ -1,11 +1,9 @@
 // What is checked of the prediction. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <set>
 
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 
 TEST_CASE("right: all five numbers") {
   const struct {
@@ -28,5 +26,3 @@ TEST_CASE("right: all five numbers") {
     if (yours != int(words.size())) FAIL(name << " is not " << yours << ": " << hint);
   }
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

@@ -1,11 +1,9 @@
 // What is checked of the prediction. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 
 /// Blocks that are resident on a multiprocessor of an H100, by its four limits.
 int blocks(int threads, int registers_each, int shared_kib = 0) {
@@ -29,5 +27,3 @@ TEST_CASE("right: all six numbers") {
   for (const auto& [name, yours, right, hint] : predictions)
     if (yours != right) FAIL(name << " is not " << yours << ": " << hint);
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

@@ -1,13 +1,11 @@
 // What is checked of the chunks. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <map>
 #include <vector>
 
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 
 TEST_CASE("right: every byte is in one chunk") {
   constexpr size_t beyond_32_bits = (size_t(5) << 30) + 3;
@@ -49,5 +47,3 @@ TEST_CASE("cheap: eight chunks take 1.25 times as long as one copy") {
   if (engines[2] > 1.26)
     FAIL("they take " << digits(engines[2]) << " times as long as one copy; 1.25 will do");
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

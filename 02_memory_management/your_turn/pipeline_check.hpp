@@ -1,12 +1,10 @@
 // What is checked of the pipeline. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
 
 #include "../../common/arrays.cuh"
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 
 unsigned turns = 1000;  // of each word: how long the work takes
 
@@ -94,5 +92,3 @@ TEST_CASE("cheap: 64 MiB take at most 0.6 times as long as one after the other")
   if (times > 0.6)
     FAIL("it takes " << digits(times) << " times as long as one after the other; 0.6 will do");
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

@@ -1,11 +1,9 @@
 // What is checked of the prediction. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <cmath>
 
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 
 /// Milliseconds until the last chunk is back; a copy takes `start` ms more, whatever its size.
 double ms(int chunks, double start = 0) {
@@ -31,5 +29,3 @@ TEST_CASE("right: all five times") {
     if (std::abs(yours - right) > share * right)
       FAIL(name << " is not " << digits(yours) << " ms: " << hint);
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

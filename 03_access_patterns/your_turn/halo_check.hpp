@@ -1,12 +1,10 @@
 // What is checked of the loads. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <vector>
 
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 #include "../../common/sectors.hpp"
 
 constexpr unsigned threads = 256, steps = 3;
@@ -51,5 +49,3 @@ TEST_CASE("cheap: at most 40 sectors per block, not 112") {
       moved += sectors_of(warp, step, threads, 4 * threads);
   if (moved > 40) FAIL(moved << " sectors per block; 34 will do");
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

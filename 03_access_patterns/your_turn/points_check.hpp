@@ -1,11 +1,9 @@
 // What is checked of a layout. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <vector>
 
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 #include "../../common/sectors.hpp"
 
 constexpr size_t sizes[] = {1, 2, 31, 32, 33, 1000, 1009, 4099};
@@ -40,5 +38,3 @@ TEST_CASE("cheap: 4 sectors per request, not 12") {
         if (moved > 4) FAIL(moved << " sectors per request; 4 will do");
       }
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

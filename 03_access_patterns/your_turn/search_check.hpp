@@ -2,9 +2,7 @@
 // the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 
 TEST_CASE("right: how long the kernel takes") {
   const double right = 2 * 50e6 * 300 / 1.35e9;  // loads x cycles / cycles per second
@@ -43,5 +41,3 @@ TEST_CASE("right: the line that returned the error") {
       break;
   }
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

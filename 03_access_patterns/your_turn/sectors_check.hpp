@@ -1,11 +1,9 @@
 // What is checked of the five predictions. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <string>
 
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 #include "../../common/sectors.hpp"
 
 struct Prediction {
@@ -29,5 +27,3 @@ TEST_CASE("right: all five") {
   for (const auto& [expression, yours, index, consider] : predictions)
     if (yours != sectors(4, index)) FAIL_CHECK(expression << ": not " << yours << "; " << consider);
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

@@ -2,11 +2,9 @@
 // the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <string>
 
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 
 /// What speaks against a cause.
 inline std::string against(Cause yours, bool loads_more_than_its_words) {
@@ -40,5 +38,3 @@ TEST_CASE("right: all five") {
   check('d', d, Cause::misaligned_loads, true);
   check('e', e, Cause::scattered_loads, true);
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

@@ -1,11 +1,9 @@
 // What is checked of the four predictions, by Little's law. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <string>
 
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 
 TEST_CASE("right: all four, within 25%") {
   const auto check = [](const std::string& name, double yours, double right,
@@ -23,5 +21,3 @@ TEST_CASE("right: all four, within 25%") {
   check("warps_of_quads", warps_of_quads, in_flight / multiprocessors / (32 * 16),
         "a load brings four times as much");
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

@@ -2,14 +2,12 @@
 // costs. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 #include "../../common/sectors.hpp"
 
 constexpr unsigned side = 32, rows_at_once = 8, steps = 4;
@@ -100,5 +98,3 @@ TEST_CASE("cheap: 1 wavefront per request, not 32") {
   if (written > 1) FAIL_CHECK(written << " wavefronts per request to write the tile; 1 will do");
   if (read > 1) FAIL_CHECK(read << " wavefronts per request to read the tile; 1 will do");
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

@@ -1,10 +1,8 @@
 // What is checked of a transpose. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include "../../common/arrays.cuh"
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 
 inline void launch_answer(float* out, const float* in, unsigned nx, unsigned ny) {
   transpose<<<dim3((nx + 31) / 32, (ny + 31) / 32), dim3(32, 8)>>>(out, in, nx, ny);
@@ -46,5 +44,3 @@ TEST_CASE("cheap: at most 1.6 times as long as a copy of the same bytes") {
   // columns written: 8; a tile whose columns lie in one bank: 2.5; without conflicts: 1.3
   if (times > 1.6) FAIL("it takes " << digits(times) << " times as long as a copy");
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

@@ -1,11 +1,9 @@
 // What is checked of the predictions. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <cmath>
 
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 
 constexpr double bytes = 256.0 * 1024 * 1024, pages = bytes / 65536;
 constexpr double mapped_ms = bytes / 50e6, read_ms = bytes / 3000e6, moving_ms = 12;
@@ -31,5 +29,3 @@ TEST_CASE("right: what crosses the link for one word of each page") {
   if (!within_a_quarter(sparse_moved, pages * 64))
     FAIL_CHECK("sparse_moved: what crosses when a page is touched?");
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

@@ -1,12 +1,10 @@
 // What is checked of the predictions: the driver's rule, step by step. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <vector>
 
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 
 /// Faults, and KiB on the host, when it touches parts in this order.
 struct Host {
@@ -52,5 +50,3 @@ TEST_CASE("right: every second part") {
   if (kib_of_every_second != host.kib_here())
     FAIL_CHECK("kib_of_every_second: what does each fault bring?");
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

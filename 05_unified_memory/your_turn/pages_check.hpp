@@ -1,12 +1,10 @@
 // What is checked of a way to share out pages. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <set>
 #include <vector>
 
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 #include "../../common/sectors.hpp"
 
 constexpr size_t page_words = 65536 / 4;
@@ -68,5 +66,3 @@ TEST_CASE("cheap: 4 sectors per request, not 32") {
       if (moved > 4) FAIL("n is " << n << ": " << moved << " sectors per request; 4 will do");
     }
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

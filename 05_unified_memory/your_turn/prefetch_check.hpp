@@ -1,15 +1,13 @@
 // What is checked of the prefetches. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <chrono>
 #include <numeric>
 #include <vector>
 
 #include "../../common/arrays.cuh"
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 
 __global__ void add_one(unsigned* out, const unsigned* in, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
@@ -99,5 +97,3 @@ TEST_CASE("cheap: the kernel and the host find their pages there") {
   if (of_host > 2)
     FAIL_CHECK("the host takes " << digits(of_host) << " times as long as with its pages there");
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

@@ -1,11 +1,9 @@
 // What is checked of the seven predictions. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <string>
 
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 #include "../banks.hpp"
 
 struct Prediction {
@@ -31,5 +29,3 @@ TEST_CASE("right: all seven") {
     if (yours != wavefronts(4, index))
       FAIL_CHECK(expression << ": not " << yours << "; " << consider);
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

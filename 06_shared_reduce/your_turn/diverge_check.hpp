@@ -1,11 +1,9 @@
 // What is checked of the five predictions. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <string>
 
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 
 struct Prediction {
   std::string condition;
@@ -42,5 +40,3 @@ TEST_CASE("right: all five") {
     if (yours != divergent_warps(holds))
       FAIL_CHECK(condition << ": not " << yours << "; " << consider);
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

@@ -1,13 +1,11 @@
 // What is checked of the steps. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <map>
 #include <vector>
 
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 #include "../banks.hpp"
 
 constexpr unsigned sizes[] = {64, 128, 256, 512, 1024};
@@ -72,5 +70,3 @@ TEST_CASE("cheap: 1 wavefront per request") {
         if (most > 1) FAIL(most << " wavefronts per request; 1 will do");
       }
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

@@ -1,12 +1,10 @@
 // What is checked of the sum. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <cub/device/device_reduce.cuh>
 
 #include "../../common/arrays.cuh"
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 
 constexpr size_t most_words = (1 << 28) + 3;
 
@@ -55,5 +53,3 @@ TEST_CASE("cheap: at most 1.25 times as long as cub::DeviceReduce::Sum") {
   // of the page's kernels on an H100, reduce_shuffle takes 1.5 and reduce_vector 1.01
   CHECK_MESSAGE(times < 1.25, "it takes " << digits(times) << " times as long as CUB");
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

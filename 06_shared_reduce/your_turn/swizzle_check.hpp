@@ -1,11 +1,9 @@
 // What is checked of the places. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <vector>
 
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 #include "../banks.hpp"
 
 TEST_CASE("right: each of the 1024 elements has a word of its own") {
@@ -29,5 +27,3 @@ TEST_CASE("cheap: 1 wavefront for every row and every column, not 32") {
     if (column > 1) FAIL("column " << i << " takes " << column << " wavefronts; 1 will do");
   }
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

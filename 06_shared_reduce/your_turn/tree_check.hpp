@@ -1,12 +1,10 @@
 // What is checked of the steps. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <map>
 #include <vector>
 
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 #include "../banks.hpp"
 
 /// One step of n threads, where no thread may touch a word that another one writes.
@@ -57,5 +55,3 @@ TEST_CASE("cheap: 36 wavefronts for 256 words, not 141") {
     }
   if (sum > 36) FAIL(sum << " wavefronts; 36 will do");
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

@@ -1,12 +1,10 @@
 // What is checked of the address modes. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <string>
 
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 
 // The texel at place k, where k counts texels on to both sides: right of the last, n - 1, comes n.
 inline int clamped(long long k, int n) { return int(std::clamp(k, 0ll, n - 1ll)); }
@@ -57,5 +55,3 @@ TEST_CASE("right: wrap") { check_near(wrap, wrapped); }
 TEST_CASE("right: wrap, far out") { check_far(wrap, wrapped); }
 TEST_CASE("right: mirror") { check_near(mirror, mirrored); }
 TEST_CASE("right: mirror, far out") { check_far(mirror, mirrored); }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

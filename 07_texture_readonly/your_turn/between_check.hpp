@@ -1,13 +1,11 @@
 // What is checked of the five predictions. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <string>
 
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 
 /// Of the two texels around x, each weighted by how near its centre is. x counts texels.
 inline double reading(double x, bool wrap = false) {
@@ -34,5 +32,3 @@ TEST_CASE("right: all five") {
   for (const auto& [at, yours, right, consider] : predictions)
     if (yours != right) FAIL_CHECK(at << ": not " << yours << "; " << consider);
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

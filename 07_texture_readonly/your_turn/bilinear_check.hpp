@@ -1,12 +1,10 @@
 // What is checked of the interpolation. Included behind the answer.
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <cmath>
 
 #include "../../common/arrays.cuh"
-#include "../../common/run.hpp"
+#include "../../common/sample.hpp"
 #include "../texture.cuh"
 
 // The texture unit rounds a place to 1/256 of a texel, and so each of two weights by up to 1/512.
@@ -85,5 +83,3 @@ TEST_CASE("right: as the texture unit, inside and beyond the image") {
     CHECK(guard_error(out) == "");
   }
 }
-
-int main(int argc, char** argv) { return run_exercise(argc, argv); }

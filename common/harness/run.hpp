@@ -1,4 +1,4 @@
-// What a topic's main and its experiments share: the command line, tables, claims, the CSV.
+// One run of a program: its options, sizes that fit, tables, notes, claims, the CSV.
 #pragma once
 
 #include <cmath>
@@ -68,13 +68,13 @@ struct Claim {
   Era of = Era::any;
 };
 
-/// One run of a topic's program on a GPU.
+/// One run of a program on a GPU.
 class Run {
  public:
   cudaDeviceProp gpu{};
   Timer timer;
   bool quick = false;                          ///< smaller sizes, fewer rounds
-  std::map<std::string, std::string> options;  ///< of the topic, as typed; others are not there
+  std::map<std::string, std::string> options;  ///< of samples, as typed; others are not there
 
   /// An option as typed, or what it is otherwise.
   std::string option(const std::string& name, const std::string& otherwise) const;
@@ -96,22 +96,24 @@ class Run {
   void print(const Table& table);
   void save(const Table& table);  ///< in the CSV alone: a sweep finer than a page shows
 
-  /// How many times as long as `fast` did `slow` take? Both were timed interleaved.
-  void claim(const Claim& claim, const Rule& rule, const Timings& timings, const std::string& slow,
-             const std::string& fast);
-  /// The same of any number; `what` says what it is.
-  void claim(const Claim& claim, const Rule& rule, const Interval& number, const std::string& what);
+  /// A claim, what was measured, and what the claim says of it:
+  ///   run.claim({...}, timed.speedup({.of = "SoA", .over = "AoS"}), faster_by(2));
+  ///   run.claim({...}, {cycles, "cycles"}, between(200, 800));
+  void claim(const Claim& claim, const Measured& measured, const Rule& rule);
   /// The same of the ratios of several sizes or shapes.
-  void claim_each(const Claim& claim, const Rule& rule, const std::vector<Interval>& numbers,
-                  const std::string& what);
-  /// What was counted or computed: so, or not so.
-  void claim_fact(const Claim& claim, bool so, const std::string& here);
+  void claim_each(const Claim& claim, const std::vector<Interval>& numbers, const std::string& what,
+                  const Rule& rule);
+  /// What was seen or counted here: so, or not so.
+  void observed(const Claim& claim, bool so, const std::string& here);
+  /// What follows by arithmetic, and was not measured: it has a verdict of its own.
+  void computed(const Claim& claim, bool so, const std::string& here);
   void claim_skipped(const Claim& claim, const std::string& why);
 
  private:
   enum Printed { nothing, title_line, table_lines, claim_lines };
   void begin(Printed what);  ///< an empty line between a title's tables, and before its claims
-  void judged(const Claim& claim, Verdict verdict, const std::string& here, const Interval& number);
+  void judged(const Claim& claim, Verdict verdict, const std::string& here, const Interval& number,
+              bool by_arithmetic = false);
   void save(const std::string& table, const std::string& row, const std::string& column,
             const Interval& value);
 
@@ -120,43 +122,14 @@ class Run {
   int titles_ = 0;
   std::vector<std::string> csv_;
   int verdicts_[verdict_count] = {};
+  int computed_[verdict_count] = {};
 
-  // for main.cpp
+  // for command_line.cpp
  public:
   void begin_experiment(const std::string& name);
   /// How many titles the experiment has printed.
   int titles() const { return titles_; }
-  /// "holds 3, weaker 1"
+  /// "holds 3, weaker 1; computed: holds 2"
   std::string totals() const;
   const std::vector<std::string>& csv_lines() const { return csv_; }
 };
-
-struct Experiment {
-  const char* name;
-  void (*run)(Run&);
-  const char* about;
-  void (*without_gpu)(Run&) = nullptr;  ///< printed first, on every machine: what needs no GPU
-};
-
-struct Topic {
-  const char* name;
-  const char* about;
-  std::vector<Experiment> experiments;              ///< in the text's order
-  std::map<std::string, std::string> options = {};  ///< of this topic: name, and what it is
-  /// Throws UsageError, before anything is measured, if what was typed cannot be carried out.
-  void (*check_options)(const Run&) = nullptr;
-};
-
-/// All of main. Without a GPU it shows what a GPU printed before: results/nvidia-h200.txt.
-int run_topic(int argc, char** argv, const Topic& topic);
-
-/// All of main of an exercise: runs its doctest cases, and says "done" or "not yet".
-int run_exercise(int argc, char** argv);
-
-/// In a doctest case: `if (skip_without_gpu()) return;`. ctest shows such a case as skipped; with
-/// SAMPLES_REQUIRE_GPU=1 it fails.
-bool skip_without_gpu();
-/// `if (!pools) return skip("no memory pools");`
-void skip(const std::string& why);
-/// The properties of the current GPU, for doctest cases.
-cudaDeviceProp current_gpu();

@@ -143,35 +143,30 @@ void Run::save(const std::string& table, const std::string& row, const std::stri
 // ---- claims ----
 
 void Run::judged(const Claim& claim, Verdict verdict, const std::string& here,
-                 const Interval& number) {
+                 const Interval& number, bool by_arithmetic) {
   if (verdict == Verdict::does_not_hold && claim.of != Era::any && gpu.major > int(claim.of))
     verdict = Verdict::no_longer;
-  ++verdicts_[int(verdict)];
+  ++(by_arithmetic ? computed_ : verdicts_)[int(verdict)];
   begin(claim_lines);
   const std::string id = claim.id + std::string(claim.id.size() < 7 ? 7 - claim.id.size() : 1, ' ');
-  std::cout << "  " << id << text(verdict) << ": " << claim.statement << '\n';
+  const std::string words = (by_arithmetic ? "computed, " : "") + text(verdict);
+  std::cout << "  " << id << words << ": " << claim.statement << '\n';
   std::cout << "         here: " << here << '\n';
   std::cout << "         source: " << claim.source << '\n';
-  save("claim", claim.id + ": " + claim.statement, text(verdict), number);
+  save("claim", claim.id + ": " + claim.statement, words, number);
 }
 
-void Run::claim(const Claim& claim, const Rule& rule, const Timings& timings,
-                const std::string& slow, const std::string& fast) {
-  const Interval factor = ratio(timings[slow], timings[fast]);
-  judged(claim, judge(rule, factor), factor_text(factor) + ", time of " + slow + " / " + fast,
-         factor);
+void Run::claim(const Claim& claim, const Measured& measured, const Rule& rule) {
+  const Interval& n = measured.number;
+  if (measured.is_factor)
+    return judged(claim, judge(rule, n), factor_text(n) + ", " + measured.what, n);
+  const std::string range =
+      n.low < n.high ? " [" + digits(n.low) + ", " + digits(n.high) + "] " : " ";  // it was counted
+  judged(claim, judge(rule, n), digits(n.value) + range + measured.what, n);
 }
 
-void Run::claim(const Claim& claim, const Rule& rule, const Interval& number,
-                const std::string& what) {
-  const std::string range = number.low < number.high
-                                ? " [" + digits(number.low) + ", " + digits(number.high) + "] "
-                                : " ";  // it was counted
-  judged(claim, judge(rule, number), digits(number.value) + range + what, number);
-}
-
-void Run::claim_each(const Claim& claim, const Rule& rule, const std::vector<Interval>& numbers,
-                     const std::string& what) {
+void Run::claim_each(const Claim& claim, const std::vector<Interval>& numbers,
+                     const std::string& what, const Rule& rule) {
   if (numbers.empty()) return claim_skipped(claim, "nothing was measured");
   const auto by_value = [](const Interval& a, const Interval& b) { return a.value < b.value; };
   const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end(), by_value);
@@ -179,8 +174,12 @@ void Run::claim_each(const Claim& claim, const Rule& rule, const std::vector<Int
          "from " + factor_text(*least) + " to " + factor_text(*most) + ", " + what, *most);
 }
 
-void Run::claim_fact(const Claim& claim, bool so, const std::string& here) {
+void Run::observed(const Claim& claim, bool so, const std::string& here) {
   judged(claim, so ? Verdict::holds : Verdict::does_not_hold, here, {NAN, NAN, NAN});
+}
+
+void Run::computed(const Claim& claim, bool so, const std::string& here) {
+  judged(claim, so ? Verdict::holds : Verdict::does_not_hold, here, {NAN, NAN, NAN}, true);
 }
 
 void Run::claim_skipped(const Claim& claim, const std::string& why) {
@@ -235,7 +234,7 @@ unsigned Run::resident_blocks(unsigned threads) const {
          std::min(by_threads, unsigned(gpu.maxBlocksPerMultiProcessor));
 }
 
-// ---- for main.cpp ----
+// ---- for command_line.cpp ----
 
 void Run::begin_experiment(const std::string& name) {
   experiment_ = name;
@@ -243,12 +242,17 @@ void Run::begin_experiment(const std::string& name) {
 }
 
 std::string Run::totals() const {
-  std::string totals;
-  for (int v = 0; v < verdict_count; ++v) {
-    if (!verdicts_[v]) continue;
-    std::string name = text(Verdict(v));
-    if (name.starts_with("holds, ")) name = name.substr(7);  // "weaker"
-    totals += (totals.empty() ? "" : ", ") + name + " " + std::to_string(verdicts_[v]);
-  }
-  return totals;
+  const auto listed = [](const int(&counts)[verdict_count]) {
+    std::string list;
+    for (int v = 0; v < verdict_count; ++v) {
+      if (!counts[v]) continue;
+      std::string name = text(Verdict(v));
+      if (name.starts_with("holds, ")) name = name.substr(7);  // "weaker"
+      list += (list.empty() ? "" : ", ") + name + " " + std::to_string(counts[v]);
+    }
+    return list;
+  };
+  const std::string measured = listed(verdicts_), computed = listed(computed_);
+  if (computed.empty()) return measured;
+  return measured + (measured.empty() ? "" : "; ") + "computed: " + computed;
 }

@@ -1,0 +1,315 @@
+// The command line of every program, and its self-checks.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <optional>
+
+#define CXXOPTS_NO_REGEX
+#include <cxxopts.hpp>
+
+#include "../sample.hpp"
+#include "output_file.hpp"
+
+namespace {
+
+enum Exit { success = 0, failure = 1, usage = 2, skipped = 77 };
+
+// ---- self-checks ----
+
+unsigned cases_skipped = 0, cases_run = 0;
+
+struct CountCases : doctest::IReporter {
+  explicit CountCases(const doctest::ContextOptions&) {}
+  void test_run_end(const doctest::TestRunStats& stats) override {
+    cases_run = stats.numTestCasesPassingFilters;
+  }
+  void report_query(const doctest::QueryData&) override {}
+  void test_run_start() override {}
+  void test_case_start(const doctest::TestCaseData&) override {}
+  void test_case_reenter(const doctest::TestCaseData&) override {}
+  void test_case_end(const doctest::CurrentTestCaseStats&) override {}
+  void test_case_exception(const doctest::TestCaseException&) override {}
+  void subcase_start(const doctest::SubcaseSignature&) override {}
+  void subcase_end() override {}
+  void log_assert(const doctest::AssertData&) override {}
+  void log_message(const doctest::MessageData&) override {}
+  void test_case_skipped(const doctest::TestCaseData&) override {}
+};
+REGISTER_LISTENER("count", 1, CountCases);
+
+/// `--self-check`, and the options that ctest uses. An option that is none of doctest's would be
+/// taken in silence.
+bool is_self_check(int argc, char** argv) {
+  const auto of_doctest = [](const std::string& argument) {
+    return argument == "--self-check" || argument == "--list-test-cases" ||
+           argument.starts_with("--test-case=") || argument.starts_with("--test-case-exclude=");
+  };
+  if (std::none_of(argv + 1, argv + argc, of_doctest)) return false;
+  for (int i = 1; i < argc; ++i)
+    if (!of_doctest(argv[i]))
+      throw UsageError("'" + std::string(argv[i]) + "' is no option of --self-check");
+  return true;
+}
+
+int self_check(int argc, char** argv) {
+  doctest::Context context(argc, argv);
+  context.setOption("no-intro", true);  // it offers options that are not there
+  const int code = context.run();
+  if (context.shouldExit()) return code;  // the cases were listed
+  if (cases_run == 0) throw UsageError("no self-check has such a name");
+  return code == 0 && cases_skipped > 0 && cases_skipped == cases_run ? skipped : code;
+}
+
+// ---- what the program consists of ----
+
+/// In the order of the text.
+std::vector<Sample>& samples() {
+  static std::vector<Sample> samples;
+  return samples;
+}
+std::vector<SampleOption>& sample_options() {
+  static std::vector<SampleOption> options;
+  return options;
+}
+
+std::filesystem::path folder_of(const Sample& sample) {
+  return std::filesystem::absolute(sample.file).lexically_normal().parent_path();
+}
+
+/// "03_access_patterns": the folder of the file; the sample's name if it was moved elsewhere.
+std::string topic_of(const Sample& sample) {
+  const std::string folder = folder_of(sample).filename();
+  const bool numbered = folder.size() > 3 && std::isdigit((unsigned char)folder[0]) &&
+                        std::isdigit((unsigned char)folder[1]) && folder[2] == '_';
+  return numbered ? folder : sample.name;
+}
+
+/// A sample alone goes by its own name.
+std::string program_name() {
+  return samples().size() == 1 ? samples()[0].name : topic_of(samples()[0]);
+}
+
+// ---- what is shown ----
+
+std::string today() {
+  char text[16];
+  const std::time_t now = std::time(nullptr);
+  std::strftime(text, sizeof text, "%F", std::gmtime(&now));
+  return text;
+}
+
+/// "05_unified_memory on NVIDIA H200, compute capability 9.0, CUDA 13.0, 2026-11-24"
+std::string heading_on(const cudaDeviceProp& gpu) {
+  const auto version = [](int major, int minor) {
+    return std::to_string(major) + "." + std::to_string(minor);
+  };
+  return topic_of(samples()[0]) + " on " + gpu.name + ", compute capability " +
+         version(gpu.major, gpu.minor) + ", CUDA " +
+         version(CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10) + ", " + today();
+}
+
+/// What a GPU printed of an experiment, but for the first titles, which have been printed here.
+void show_recorded(const std::vector<std::string>& recorded, const std::string& experiment,
+                   int titles_to_skip) {
+  bool show = false;
+  for (const std::string& line : recorded) {
+    if (line.starts_with("== "))
+      show = line.starts_with("== " + experiment + ":") && titles_to_skip-- <= 0;
+    if (line.starts_with("claims: ")) show = false;
+    if (show) std::cout << "| " << line << '\n';
+  }
+}
+
+std::vector<std::string> lines_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+/// What needs no GPU, and what an H100 printed of the rest.
+void show_without_gpu(Run& run, const std::vector<Sample>& chosen) {
+  std::filesystem::path shown;
+  for (const Sample& sample : chosen) {
+    const auto path = folder_of(sample) / "results" / "nvidia-h100-80gb-hbm3.txt";
+    const std::vector<std::string> recorded = lines_of(path);
+    if (path != shown)
+      std::cout << (recorded.empty() ? "no recorded run is there: " + path.string()
+                                     : "recorded: " + recorded.front())
+                << '\n';
+    shown = path;
+    run.begin_experiment(sample.name);
+    if (sample.without_gpu) sample.without_gpu(run);
+    std::cout << '\n';
+    show_recorded(recorded, sample.name, run.titles());
+  }
+}
+
+// ---- the command line ----
+
+cxxopts::Options declared() {
+  cxxopts::Options options(program_name());
+  options.positional_help("[sample ...]");
+  auto add = options.add_options();
+  add("sample", "", cxxopts::value<std::vector<std::string>>());
+  add("list", "print the samples");
+  add("quick", "smaller sizes, fewer rounds");
+  add("csv", "save every number to FILE", cxxopts::value<std::string>(), "FILE");
+  add("device", "number of the GPU", cxxopts::value<int>()->default_value("0"), "N");
+  for (const SampleOption& option : sample_options())
+    add(option.name, option.about, cxxopts::value<std::string>());
+  add("self-check", "run the doctest cases; takes --test-case=PATTERN");
+  add("help", "print this");
+  options.parse_positional("sample");
+  return options;
+}
+
+std::vector<Sample> chosen_samples(const cxxopts::ParseResult& typed) {
+  if (!typed.count("sample")) return samples();
+  std::vector<Sample> chosen;
+  for (const std::string& name : typed["sample"].as<std::vector<std::string>>()) {
+    const auto found = std::find_if(samples().begin(), samples().end(),
+                                    [&](const Sample& sample) { return sample.name == name; });
+    if (found == samples().end())
+      throw UsageError("unknown sample '" + name + "'; --list prints their names");
+    chosen.push_back(*found);
+  }
+  return chosen;
+}
+
+void select_device(int device) {
+  int count = 0;
+  CUDA_CHECK(cudaGetDeviceCount(&count));
+  if (device < 0 || device >= count)
+    throw UsageError("there is no device " + std::to_string(device));
+  CUDA_CHECK(cudaSetDevice(device));
+}
+
+}  // namespace
+
+bool register_sample(const Sample& sample) {
+  const auto after = [&](const Sample& other) {  // those of one place by name, as files stand
+    return std::pair(other.place, std::string(other.name)) >
+           std::pair(sample.place, std::string(sample.name));
+  };
+  samples().insert(std::find_if(samples().begin(), samples().end(), after), sample);
+  return true;
+}
+
+bool register_option(const SampleOption& option) {
+  sample_options().push_back(option);
+  return true;
+}
+
+// ---- in doctest cases ----
+
+void skip(const std::string& why) {
+  ++cases_skipped;
+  std::cout << "skipped: " << why << '\n';
+}
+
+bool skip_without_gpu() {
+  const std::string reason = no_gpu_reason();
+  if (reason.empty()) return false;
+  const char* required = std::getenv("SAMPLES_REQUIRE_GPU");
+  if (required && std::string(required) == "1") FAIL("a GPU is required: " << reason);
+  skip(reason);
+  return true;
+}
+
+cudaDeviceProp current_gpu() {
+  int device = 0;
+  cudaDeviceProp properties{};
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaGetDeviceProperties(&properties, device));
+  return properties;
+}
+
+// ---- main ----
+
+/// Of a program without a sample: runs its doctest cases, and says "done" or "not yet".
+int run_exercise(int argc, char** argv) try {
+  if (argc > 1 && !is_self_check(argc, argv))
+    throw UsageError("'" + std::string(argv[1]) + "' is no option of an exercise");
+  const int code = self_check(argc, argv);
+  const char* const done = cases_skipped ? "done, as far as it can be checked here" : "done";
+  std::cout << (code == success ? done : code == skipped ? "not checked" : "not yet") << '\n';
+  return code;
+} catch (const UsageError& error) {
+  std::cerr << argv[0] << ": " << error.what() << '\n';
+  return usage;
+}
+
+/// Lists, helps, shows what was recorded, or measures.
+int measure(int argc, char** argv) {
+  cxxopts::Options options = declared();
+  const cxxopts::ParseResult typed = options.parse(argc, argv);
+  const std::vector<Sample> chosen = chosen_samples(typed);
+  if (typed.count("help") || typed.count("list")) {
+    if (typed.count("help")) std::cout << options.help() << '\n';
+    for (const Sample& sample : samples()) {
+      const size_t width = std::strlen(sample.name);
+      std::cout << sample.name << std::string(std::max<size_t>(18, width + 2) - width, ' ')
+                << sample.about << '\n';
+    }
+    return success;
+  }
+
+  Run run;
+  for (const SampleOption& option : sample_options()) {
+    if (typed.count(option.name)) run.options[option.name] = typed[option.name].as<std::string>();
+    option.check(run);
+  }
+
+  if (const std::string reason = no_gpu_reason(); !reason.empty()) {
+    if (typed.count("device") || typed.count("csv"))
+      throw std::runtime_error("nothing can be measured: " + reason);
+    std::cout << "nothing is measured: " << reason << '\n';
+    show_without_gpu(run, chosen);
+    return success;
+  }
+
+  select_device(typed["device"].as<int>());
+  run.gpu = current_gpu();
+  if (typed.count("quick")) {
+    run.quick = true;
+    run.timer = {.rounds = 12, .warm_up_ms = 10};
+  }
+  std::optional<OutputFile> csv;
+  if (typed.count("csv")) csv.emplace(typed["csv"].as<std::string>());
+
+  const std::string heading = heading_on(run.gpu);
+  std::cout << heading << std::endl;
+  for (const Sample& sample : chosen) {
+    run.begin_experiment(sample.name);
+    if (sample.without_gpu) sample.without_gpu(run);
+    sample.run(run);
+    std::cout << std::flush;
+  }
+  if (!run.totals().empty()) std::cout << "\nclaims: " << run.totals() << std::endl;
+  if (csv) {
+    std::vector<std::string> lines{"# " + heading, "experiment,table,row,column,value,low,high"};
+    lines.insert(lines.end(), run.csv_lines().begin(), run.csv_lines().end());
+    csv->write(lines);
+  }
+  return success;
+}
+
+int run_samples(int argc, char** argv) try {
+  const int code = is_self_check(argc, argv) ? self_check(argc, argv) : measure(argc, argv);
+  if (!std::cout.flush()) throw std::runtime_error("cannot write standard output");
+  return code;
+} catch (const UsageError& error) {
+  std::cerr << program_name() << ": " << error.what() << '\n';
+  return usage;
+} catch (const cxxopts::exceptions::exception& error) {
+  std::cerr << program_name() << ": " << error.what() << "; --help lists the options\n";
+  return usage;
+} catch (const std::exception& error) {
+  std::cerr << program_name() << ": " << error.what() << '\n';
+  return failure;
+}
