@@ -5,7 +5,7 @@
 // Look at the two rates: they differ by much less than the latencies. Loads that are in flight at
 // the same time do not wait for each other.
 //
-//   build/release/01_memory_model/01_memory_model bandwidths
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o bandwidths bandwidths.cu ../common/*.cpp
 //
 //   1  read_shared  all threads read a tile in shared memory, over and over
 //   2  read_global  all threads read a large array once

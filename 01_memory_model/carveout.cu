@@ -6,7 +6,7 @@
 // Look at who has the last word: the hint, or the block that needs shared memory. The older call,
 // cudaFuncSetCacheConfig, gives the same hint in three steps.
 //
-//   build/release/01_memory_model/01_memory_model carveout
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o carveout carveout.cu ../common/*.cpp
 //
 //   1  chase_split  one thread goes round a ring in global memory, through L1
 #include <algorithm>

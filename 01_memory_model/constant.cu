@@ -6,7 +6,7 @@
 // Look at how the time follows the number of different words, and at global memory, where it does
 // not. Then look at coefficients: their addresses are known to the compiler.
 //
-//   build/release/01_memory_model/01_memory_model constant
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o constant constant.cu ../common/*.cpp
 //
 //   1  by_block::constant_test, by_thread::constant_test: the lectures' good and bad examples
 //   2  read_words: a warp wants 1, 2, 4 ... 32 different words, again and again or once

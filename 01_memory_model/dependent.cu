@@ -6,7 +6,7 @@
 // Look where the time stops to fall: at 512 threads, not at 192. The delay shrank since then, from
 // 24 cycles to 4; but a multiprocessor has 128 lanes instead of 8, and 4 x 128 is 512.
 //
-//   build/release/01_memory_model/01_memory_model dependent
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o dependent dependent.cu ../common/*.cpp
 //
 //   1  multiply_add_chain  each multiply-add needs the register that the one before wrote
 #include <algorithm>

@@ -5,7 +5,7 @@
 // Look at what grew: L2, device memory. Then at what has not: registers, constant memory. No call
 // reports the constant cache and L1: they come from a table by compute capability.
 //
-//   build/release/01_memory_model/01_memory_model device
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o device device.cu ../common/*.cpp
 #include "../common/sample.hpp"
 
 namespace {

@@ -7,7 +7,7 @@
 // waits, beside "about a cycle". Then look where the curve rises: the ring no longer fits L1, then
 // the L2.
 //
-//   build/release/01_memory_model/01_memory_model latency
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o latency latency.cu ../common/*.cpp
 //
 //   1  chase_register, chase_shared, chase_local, chase_constant, chase_texture: small rings
 //   2  chase_l1, chase_read_only, chase_l2: rings of any size in global memory

@@ -6,7 +6,7 @@
 // index with each number. Very large ones do not fit into registers even with constant indices. Then
 // at the time: constant indices have a price, too.
 //
-//   build/release/01_memory_model/01_memory_model local_arrays
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o local_arrays local_arrays.cu ../common/*.cpp
 //
 //   1  localMemoryExample  the text's: nothing uses what it reads, so that nothing is left of it
 //   2  count_by_comparing  counts in an array that is indexed by constants alone

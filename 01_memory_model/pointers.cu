@@ -6,7 +6,7 @@
 // Look at the addresses: shared, local and constant memory have windows of their own among all
 // addresses, and what lies in no window is global memory. Then at how many words one address names.
 //
-//   build/release/01_memory_model/01_memory_model pointers
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o pointers pointers.cu ../common/*.cpp
 //
 //   1  my_kernel  the lectures' name: points ptr1 to each place, and looks
 //   2  change     changes memory that the host has written

@@ -5,7 +5,7 @@
 //
 // Look at the budget with the first local bytes; at the resident blocks below it, and at the time.
 //
-//   build/release/01_memory_model/01_memory_model registers
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o registers registers.cu ../common/*.cpp
 //   nvcc -std=c++20 --extended-lambda -arch=native -Xptxas -v -maxrregcount=32 -c registers.cu
 //
 //   1  hash_unsaid     nothing said of registers: the compiler's choice, or that of the flag

@@ -6,7 +6,7 @@
 // Look at what the wrong copy returns, and at what it leaves on the device. Then look at the
 // counters: which of them outlives the kernel?
 //
-//   build/release/01_memory_model/01_memory_model symbols
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o symbols symbols.cu ../common/*.cpp
 //
 //   1  checkGlobalVariable  the text's. There all 64 threads run `devData += 2.0f`: a race, in which
 //                           each reads, adds and writes, and any number of writes may be lost. Here

@@ -6,7 +6,7 @@
 // Look at the first row: fast, and wrong. Then look at the last: clock() sees one block, not the
 // grid. In the second table, look at what waiting costs where kernels are small.
 //
-//   build/release/01_memory_model/01_memory_model timing
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o timing timing.cu ../common/*.cpp
 //
 //   1  my_kernel             the lectures' name; reads and writes an array
 //   2  my_kernel_with_clock  1, and block 0 reads clock() as the guide's squaresSum does

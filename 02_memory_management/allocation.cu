@@ -5,7 +5,7 @@
 // what is free whenever a stream is waited for, unless it is told to keep it. Look at the pool's
 // last row: what it gives back it must map again.
 //
-//   build/release/02_memory_management/02_memory_management allocation
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o allocation allocation.cu ../common/*.cpp
 #include <algorithm>
 #include <cstdint>
 

@@ -6,7 +6,7 @@
 // The bytes take their time once, and each further copy adds its own cost, whatever it carries.
 // Look at how small arrays must be before packing them pays.
 //
-//   build/release/02_memory_management/02_memory_management batching
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o batching batching.cu ../common/*.cpp
 #include <algorithm>
 #include <cstring>
 

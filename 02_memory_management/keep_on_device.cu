@@ -6,7 +6,7 @@
 // Look at the step's smallest size: a way there and back costs more than a kernel. Then compare the
 // parts of the carried addition: nearly all of it is the way.
 //
-//   build/release/02_memory_management/02_memory_management keep_on_device
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o keep_on_device keep_on_device.cu ../common/*.cpp
 //
 //   1  step_by_block  1024 chains, in each of which a word needs the one before
 //   2  add_to_each    one operation per word

@@ -6,7 +6,7 @@
 // Look at the time line: more than one letter in a column is what streams buy. Then look at one
 // stream, at two, and at pageable memory: where do chunks gain nothing? And why not?
 //
-//   build/release/02_memory_management/02_memory_management overlap
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o overlap overlap.cu ../common/*.cpp
 //
 //   1  mix        the work between the copies
 //   2  Trip::run  chunk after chunk through the streams

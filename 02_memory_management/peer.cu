@@ -7,7 +7,7 @@
 // through the host. Then compare the kernel's loads from the other GPU with its stores to it. One
 // GPU alone has no peer: a line says so.
 //
-//   build/release/02_memory_management/02_memory_management peer
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o peer peer.cu ../common/*.cpp
 //
 //   1  copy  either side may be another GPU's memory
 #include "../common/arrays.cuh"

@@ -7,7 +7,7 @@
 // this sector shows in the time. Then look at short rows. Packed, they share the sectors at their
 // ends with their neighbours. Pitched, they do not: more bytes move, and the pitch loses.
 //
-//   build/release/02_memory_management/02_memory_management pitch
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o pitch pitch.cu ../common/*.cpp
 //
 //   1  add_one       out = in + 1, a warp per row, in words of 1 or 4 bytes
 //   2  cudaMemcpy2D  packed rows of the host, and rows on the device

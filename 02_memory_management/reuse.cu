@@ -5,7 +5,7 @@
 // Look at the rate of reads in place: it is the bus's, however often a word is read. A copy crosses
 // the bus once.
 //
-//   build/release/02_memory_management/02_memory_management reuse
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o reuse reuse.cu ../common/*.cpp
 //
 //   1  read_passes   reads an array again and again
 //   2  write_passes  writes an array again and again

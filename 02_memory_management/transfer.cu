@@ -8,10 +8,11 @@
 // The time of a copy is that of its call, plus its bytes divided by a rate. Look at 1 KiB: small
 // copies are all call, from any memory. Then look at the largest copies, pageable and pinned.
 //
-//   build/release/02_memory_management/02_memory_management transfer
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o transfer transfer.cu ../common/*.cpp
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <numeric>
 
 #include "../common/arrays.cuh"
@@ -21,59 +22,45 @@
 namespace {
 
 using Byte = unsigned char;
-constexpr size_t kib = 1024, mib = 1024 * kib;
 
 // ---- the kinds of host memory ----
 
-// Add yours here: a kind, its name, and its case in HostMemory.
-enum Kind { pageable, pinned, portable, mapped, write_combined, registered };
-constexpr Kind kinds[] = {pageable, pinned, portable, mapped, write_combined, registered};
-constexpr const char* names[] = {"pageable", "pinned",         "portable",
-                                 "mapped",   "write-combined", "registered"};
+using HostMemory = std::shared_ptr<Byte>;  // the last copy frees it
 
-class HostMemory {
- public:
-  HostMemory(Kind kind, size_t bytes) : kind_(kind) {
-    switch (kind) {
-      case pageable:
-        ordinary_.resize(bytes);  // writes zeros: every page is there
-        data_ = ordinary_.data();
-        break;
-      case pinned:
-        CUDA_CHECK(cudaMallocHost(&data_, bytes));
-        break;
-      case portable:  // pinned for all GPUs
-        CUDA_CHECK(cudaHostAlloc(&data_, bytes, cudaHostAllocPortable));
-        break;
-      case mapped:  // kernels can access it
-        CUDA_CHECK(cudaHostAlloc(&data_, bytes, cudaHostAllocMapped));
-        break;
-      case write_combined:  // not in the host's caches
-        CUDA_CHECK(cudaHostAlloc(&data_, bytes, cudaHostAllocWriteCombined));
-        break;
-      case registered:  // ordinary memory, pinned where it is
-        ordinary_.resize(bytes);
-        data_ = ordinary_.data();
-        CUDA_CHECK(cudaHostRegister(data_, bytes, cudaHostRegisterDefault));
-    }
-  }
-  HostMemory(const HostMemory&) = delete;
-  ~HostMemory() {
-    if (kind_ == registered) cudaHostUnregister(data_);
-    if (kind_ != registered && kind_ != pageable) cudaFreeHost(data_);
-  }
-  operator Byte*() const { return data_; }
+/// Pageable. It writes zeros: every page is there.
+HostMemory ordinary(size_t n) { return {new Byte[n](), std::default_delete<Byte[]>()}; }
+/// Ordinary memory, pinned where it is.
+HostMemory pinned_in_place(size_t n) {
+  const HostMemory memory = ordinary(n);
+  CUDA_CHECK(cudaHostRegister(memory.get(), n, cudaHostRegisterDefault));
+  return {memory.get(), [memory](Byte* data) { cudaHostUnregister(data); }};
+}
+/// Pinned from the beginning.
+template <unsigned flags>
+HostMemory host_alloc(size_t n) {
+  const PinnedBuffer<Byte> memory(n, flags);
+  return {memory.data(), [memory](Byte*) {}};
+}
 
- private:
-  Kind kind_;
-  std::vector<Byte> ordinary_;
-  Byte* data_ = nullptr;
+struct Kind {
+  const char* name;
+  HostMemory (*take)(size_t n);
+  bool all_sizes = false, predicted = true;
 };
+constexpr Kind pageable{"pageable", ordinary, true, false};
+constexpr Kind pinned{"pinned", host_alloc<cudaHostAllocDefault>, true};
+constexpr Kind portable{"portable", host_alloc<cudaHostAllocPortable>};  // pinned for all GPUs
+constexpr Kind mapped{"mapped", host_alloc<cudaHostAllocMapped>};        // kernels can access it
+constexpr Kind write_combined{"write-combined",
+                              host_alloc<cudaHostAllocWriteCombined>};  // not in the host's caches
+constexpr Kind registered{"registered", pinned_in_place};
+// Add yours here.
+constexpr Kind kinds[] = {pageable, pinned, portable, mapped, write_combined, registered};
 
 /// Why this machine gives no such memory; empty if it does.
-std::string refusal(Kind kind) {
+std::string refusal(const Kind& kind) {
   try {
-    const HostMemory memory(kind, 4 * kib);
+    kind.take(4 * KiB);
     return "";
   } catch (const CudaError& error) {
     if (error.code != cudaErrorNotSupported && error.code != cudaErrorNotPermitted) throw;
@@ -82,8 +69,6 @@ std::string refusal(Kind kind) {
 }
 
 // ---- the copies ----
-
-enum Way { up, down, both };  // to the device, to the host
 
 /// What every source holds: never 0xff, of which a poisoned target consists.
 struct Pattern {
@@ -96,60 +81,67 @@ struct Ends {
   HostMemory host_from, host_to;
   DeviceBuffer<Byte> device_from;
   GuardedBuffer<Byte> device_to;
-  Stream up_stream, down_stream;
-  unsigned sum = 0;  // of what the host has read
-
-  Ends(Kind kind, size_t bytes)
-      : n(bytes),
-        host_from(kind, n),
-        host_to(kind, n),
-        device_from(filled<Byte>(n, Pattern{})),
-        device_to(n) {
-    CUDA_CHECK(cudaMemcpy(host_from, device_from, n, cudaMemcpyDeviceToHost));
-  }
-
-  void copy(Way way) {
-    if (way == up) CUDA_CHECK(cudaMemcpy(device_to, host_from, n, cudaMemcpyHostToDevice));
-    if (way == down) CUDA_CHECK(cudaMemcpy(host_to, device_from, n, cudaMemcpyDeviceToHost));
-    if (way == both) {
-      CUDA_CHECK(cudaMemcpyAsync(device_to, host_from, n, cudaMemcpyHostToDevice, up_stream));
-      CUDA_CHECK(cudaMemcpyAsync(host_to, device_from, n, cudaMemcpyDeviceToHost, down_stream));
-    }
-    // cudaMemcpy from pageable memory returns when all is staged: before it has arrived.
-    CUDA_CHECK(cudaDeviceSynchronize());
-  }
-  void poison() {
-    device_to.poison();
-    std::memset(host_to, 0xff, n);
-  }
-  std::string find_error(Way way) {
-    const std::string on_device = way == down ? "" : find_mismatch(device_to, Pattern{});
-    if (way == up || !on_device.empty()) return on_device;
-    // The host may be slow to read: the device looks at what the host has.
-    CUDA_CHECK(cudaMemcpy(device_to, host_to, n, cudaMemcpyHostToDevice));
-    return find_mismatch(device_to, Pattern{});
-  }
 };
+Ends ends(const Kind& kind, size_t n) {
+  const Ends e{n, kind.take(n), kind.take(n), filled<Byte>(n, Pattern{}), GuardedBuffer<Byte>(n)};
+  CUDA_CHECK(cudaMemcpy(e.host_from.get(), e.device_from, n, cudaMemcpyDeviceToHost));
+  return e;
+}
 
-Benchmark copying(const std::string& name, Ends& ends, Way way) {
-  return {.name = name,
-          .work = [&ends, way] { ends.copy(way); },
-          .check = {[&ends] { ends.poison(); }, [&ends, way] { return ends.find_error(way); }},
-          .on_host = true};
+enum Arrival { on_device, on_host, on_both };
+
+Check arrived(const Ends& e, Arrival where) {
+  const auto poison = [=] {
+    e.device_to.poison();
+    std::memset(e.host_to.get(), 0xff, e.n);
+  };
+  const auto find_error = [=] {
+    const std::string error = where == on_host ? "" : find_mismatch(e.device_to, Pattern{});
+    if (where == on_device || !error.empty()) return error;
+    // The host may be slow to read: the device looks at what the host has.
+    CUDA_CHECK(cudaMemcpy(e.device_to, e.host_to.get(), e.n, cudaMemcpyHostToDevice));
+    return find_mismatch(e.device_to, Pattern{});
+  };
+  return {poison, find_error};
+}
+
+// Each waits for the device: cudaMemcpy from pageable memory returns when all is staged, before it
+// has arrived.
+
+Benchmark up(const std::string& name, const Ends& e) {
+  const auto copy = [=] {
+    CUDA_CHECK(cudaMemcpy(e.device_to, e.host_from.get(), e.n, cudaMemcpyHostToDevice));
+    CUDA_CHECK(cudaDeviceSynchronize());
+  };
+  return {.name = name, .work = copy, .check = arrived(e, on_device), .on_host = true};
+}
+
+Benchmark down(const std::string& name, const Ends& e) {
+  const auto copy = [=] {
+    CUDA_CHECK(cudaMemcpy(e.host_to.get(), e.device_from, e.n, cudaMemcpyDeviceToHost));
+    CUDA_CHECK(cudaDeviceSynchronize());
+  };
+  return {.name = name, .work = copy, .check = arrived(e, on_host), .on_host = true};
+}
+
+Benchmark both(const std::string& name, const Ends& e) {
+  const auto copy = [=, s = Stream(), t = Stream()] {
+    CUDA_CHECK(cudaMemcpyAsync(e.device_to, e.host_from.get(), e.n, cudaMemcpyHostToDevice, s));
+    CUDA_CHECK(cudaMemcpyAsync(e.host_to.get(), e.device_from, e.n, cudaMemcpyDeviceToHost, t));
+    CUDA_CHECK(cudaDeviceSynchronize());
+  };
+  return {.name = name, .work = copy, .check = arrived(e, on_both), .on_host = true};
 }
 
 /// The host adds up the bytes that a copy has brought: again and again, so that pinned memory may
 /// come from its caches. Write-combined memory is in none.
-Benchmark reading(const std::string& name, Ends& ends) {
-  const Byte* first = ends.host_from;
-  const auto read = [&ends, first] { ends.sum = std::accumulate(first, first + ends.n, 0u); };
-  const auto find_error = [&ends] {
-    return ends.sum == unsigned(sum_of(ends.n, Pattern{})) ? "" : "the sum is wrong";
+Benchmark reading(const std::string& name, const Ends& e) {
+  const auto sum = std::make_shared<unsigned>();
+  const auto read = [=] { *sum = std::accumulate(e.host_from.get(), e.host_from.get() + e.n, 0u); };
+  const auto find_error = [=] {
+    return *sum == unsigned(sum_of(e.n, Pattern{})) ? "" : "the sum is wrong";
   };
-  return {.name = name,
-          .work = read,
-          .check = {[&ends] { ends.sum = 0; }, find_error},
-          .on_host = true};
+  return {.name = name, .work = read, .check = {[=] { *sum = 0; }, find_error}, .on_host = true};
 }
 
 // ---- prediction ----
@@ -172,26 +164,25 @@ void compare_kinds(Run& run, size_t largest) {
   timer.rounds = 12;
   const double link = link_gbs(run.gpu);
   Table table("GB/s: memory, bytes", {"up", "predicted up", "down", "both"});
-  for (const Kind kind : kinds) {
+  for (const Kind& kind : kinds) {
     if (const std::string why = refusal(kind); !why.empty()) {
-      table.missing(names[kind], why);
+      table.missing(kind.name, why);
       continue;
     }
-    std::vector<size_t> sizes = {kib, largest};
-    if (kind == pageable || kind == pinned) sizes = {kib, 16 * kib, 256 * kib, 4 * mib, largest};
+    std::vector<size_t> sizes = {KiB, largest};
+    if (kind.all_sizes) sizes = {KiB, 16 * KiB, 256 * KiB, 4 * MiB, largest};
     std::map<size_t, Timings> timed;
     for (const size_t n : sizes) {
-      Ends ends(kind, n);
-      timed[n] = timer.interleaved(
-          {copying("up", ends, up), copying("down", ends, down), copying("both", ends, both)});
+      const Ends e = ends(kind, n);
+      timed[n] = timer.interleaved({up("up", e), down("down", e), both("both", e)});
     }
-    const Cost cost = calibrated(timed[kib]["up"].median(), timed[largest]["up"].median(), largest);
+    const Cost cost = calibrated(timed[KiB]["up"].median(), timed[largest]["up"].median(), largest);
     for (const auto& [n, t] : timed) {
       const double bytes = double(n);
-      const bool calibrates = n == kib || n == largest;
-      table.row(std::string(names[kind]) + ", " + bytes_text(bytes),
+      const bool calibrates = n == KiB || n == largest;
+      table.row(std::string(kind.name) + ", " + bytes_text(bytes),
                 {t["up"].gbs_interval(bytes),
-                 kind != pinned || calibrates ? Cell("") : Cell(bytes * 1e-6 / cost.ms(bytes)),
+                 !kind.predicted || calibrates ? Cell("") : Cell(bytes * 1e-6 / cost.ms(bytes)),
                  t["down"].gbs_interval(bytes), t["both"].gbs_interval(2 * bytes)});
       if (std::max(t["up"].gbs(bytes), t["down"].gbs(bytes)) > 1.01 * link)
         throw WrongResult("a copy was not waited for: faster than the link");
@@ -221,13 +212,13 @@ void measure_registering(Run& run, size_t n, double saved_ms) {
 }
 
 void judge_pinned(Run& run, size_t n) {
-  const auto group = [n](const Timer::Measure& measure) {
-    Ends ordinary(pageable, n), locked(pinned, n);
-    measure({copying("pageable to device", ordinary, up), copying("pinned to device", locked, up),
-             copying("device to pageable", ordinary, down),
-             copying("device to pinned", locked, down)});
+  const auto copies = [n] {
+    const Ends ordinary = ends(pageable, n), locked = ends(pinned, n);
+    return std::vector<Benchmark>{
+        up("pageable to device", ordinary), up("pinned to device", locked),
+        down("device to pageable", ordinary), down("device to pinned", locked)};
   };
-  const Timings timed = run.timer.with_fresh_memory(group, 2);
+  const Timings timed = run.timer.with_fresh_memory(copies, 2);
   Table table(bytes_text(double(n)) + " in fresh memory", {"GB/s", "spread"});
   for (const char* name :
        {"pageable to device", "pinned to device", "device to pageable", "device to pinned"})
@@ -257,13 +248,13 @@ void judge_write_combined(Run& run, size_t n) {
     run.claim_skipped(read, why);
     return;
   }
-  const auto group = [n](const Timer::Measure& measure) {
-    Ends combined(write_combined, n), locked(pinned, n);
-    measure({copying("write-combined to device", combined, up),
-             copying("pinned to device", locked, up),
-             reading("host reads write-combined", combined), reading("host reads pinned", locked)});
+  const auto uses = [n] {
+    const Ends combined = ends(write_combined, n), locked = ends(pinned, n);
+    return std::vector<Benchmark>{
+        up("write-combined to device", combined), up("pinned to device", locked),
+        reading("host reads write-combined", combined), reading("host reads pinned", locked)};
   };
-  const Timings timed = run.timer.with_fresh_memory(group, 2);
+  const Timings timed = run.timer.with_fresh_memory(uses, 2);
   Table table("write-combined", {"GB/s", "spread"});
   for (const char* name : {"write-combined to device", "pinned to device",
                            "host reads write-combined", "host reads pinned"})
@@ -281,8 +272,8 @@ void judge_write_combined(Run& run, size_t n) {
 }  // namespace
 
 void transfer(Run& run) {
-  const size_t by_default = (run.quick ? 8 : 32) * mib;
-  const size_t n = std::max(8 * mib, run.fitting_on_host(run.fitting(by_default, 4), 4));
+  const size_t by_default = (run.quick ? 8 : 32) * MiB;
+  const size_t n = std::max(8 * MiB, run.fitting_on_host(run.fitting(by_default, 4), 4));
   run.title("copies of up to " + bytes_text(double(n)));
   compare_kinds(run, n);
   judge_pinned(run, n / 2);
@@ -310,18 +301,19 @@ TEST_CASE("transfer: no byte of the pattern looks poisoned") {
 
 TEST_CASE("transfer: copies are right at awkward sizes and write nothing behind the end") {
   if (skip_without_gpu()) return;
-  for (const Kind kind : kinds) {
+  for (const Kind& kind : kinds) {
     if (!refusal(kind).empty()) continue;
-    for (const Way way : {up, down, both})
-      for (const size_t n : {size_t(1), size_t(4097), mib + 3}) {
-        CAPTURE(names[kind]);
-        CAPTURE(way);
+    for (const size_t n : {size_t(1), size_t(4097), MiB + 3}) {
+      const Ends e = ends(kind, n);
+      for (const Benchmark& copy : {up("up", e), down("down", e), both("both", e)}) {
+        CAPTURE(kind.name);
+        CAPTURE(copy.name);
         CAPTURE(n);
-        Ends ends(kind, n);
-        ends.poison();
-        CHECK(ends.find_error(way) != "");  // nothing is copied yet
-        ends.copy(way);
-        CHECK(ends.find_error(way) == "");
+        copy.check.poison();
+        CHECK(copy.check.find_error() != "");  // nothing is copied yet
+        copy.work();
+        CHECK(copy.check.find_error() == "");
       }
+    }
   }
 }

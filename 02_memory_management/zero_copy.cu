@@ -6,7 +6,7 @@
 //
 // Look at the text's sum with pageable and with pinned memory: which copies does zero-copy beat?
 //
-//   build/release/02_memory_management/02_memory_management zero_copy
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o zero_copy zero_copy.cu ../common/*.cpp
 //
 //   1  sumArraysZeroCopy  C = A + B; A and B are the host's
 #include <cstring>

@@ -7,7 +7,7 @@
 // It also keeps what is stored, which L1 did not do on Fermi and Kepler. Then look at the rates:
 // whether a load goes through L1 matters little, since the same sectors move.
 //
-//   build/release/03_access_patterns/03_access_patterns caching
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o caching caching.cu ../common/*.cpp
 //
 //   1  read_words  all words, all words from word 1 on, or one in 128 bytes; by __ldca or __ldcg
 //   2  time_loads  one lane: a load after another access (caching.cuh, and caching_flag.cu)

@@ -6,7 +6,7 @@
 // Look at the drawing first (it needs no GPU): which words move in vain? Then at the times: a
 // permutation costs nothing, and idle lanes save nothing.
 //
-//   build/release/03_access_patterns/03_access_patterns coalescing
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o coalescing coalescing.cu ../common/*.cpp
 //
 //   1  read_pattern  a warp reads in order, permuted, from the second word or sector on, one word,
 //                    with idle lanes, or scattered: each lane a word of another line

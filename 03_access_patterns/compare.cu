@@ -7,7 +7,7 @@
 // compare. Then look at the time to the host. And the reader's 20 times depend on his comparison,
 // which nobody knows: the dearer it is, the less the stores matter.
 //
-//   build/release/03_access_patterns/03_access_patterns compare
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o compare compare.cu ../common/*.cpp
 //
 //   1  store_scattered     most likely the reader's: each thread fills a row of its own
 //   2  store_side_by_side  neighbouring threads write neighbouring words, or bytes

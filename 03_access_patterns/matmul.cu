@@ -6,7 +6,7 @@
 // of each of 32 rows: 32 sectors. So the version that the guide calls optimized is the slow one.
 // The guide is right where the lanes of a warp differ in k: if a warp computes an element.
 //
-//   build/release/03_access_patterns/03_access_patterns matmul
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o matmul matmul.cu ../common/*.cpp
 //
 //   1  matrix_mul_gpu      block i, thread j
 //   2  transpose           makes the transposed B

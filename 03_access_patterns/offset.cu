@@ -8,7 +8,7 @@
 // a misaligned warp loses nothing by going through L1: L1 moves sectors, too, and the fifth sector
 // of a warp is the first one of the next warp, which finds it in L1.
 //
-//   build/release/03_access_patterns/03_access_patterns offset
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o offset offset.cu ../common/*.cpp
 //
 //   1  read_offset          lane i of a warp reads word i + offset, through L1
 //   2  read_offset_past_l1  the same past L1: once from memory, or again and again what stays in L2

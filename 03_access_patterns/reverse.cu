@@ -7,7 +7,7 @@
 // sectors today. The order of the lanes no longer matters. So the detour has nothing to gain, and
 // it costs a store and a load in shared memory and a barrier.
 //
-//   build/release/03_access_patterns/03_access_patterns reverse
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o reverse reverse.cu ../common/*.cpp
 //
 //   1  copy_words                    copies, and reverses nothing
 //   2  reverseArray_multiblock       stores each word at its place from the other end

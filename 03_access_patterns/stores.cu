@@ -6,7 +6,7 @@
 // written in part keeps old bytes, which memory has to deliver before the sector goes back. And
 // look at a store of one segment: it takes almost as long as a store of four.
 //
-//   build/release/03_access_patterns/03_access_patterns stores
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o stores stores.cu ../common/*.cpp
 //
 //   1  store_segments  a warp writes one, two or four segments, or three that lie apart
 //   2  write_strided   a warp writes 32 words that stand `stride` words apart

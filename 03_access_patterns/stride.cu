@@ -6,7 +6,7 @@
 // memory the L2 of an H100 or H200 fetches 64 bytes at a time: so the rate falls on to stride 16.
 // Beyond 16 it falls on, slowly, and no model here says why.
 //
-//   build/release/03_access_patterns/03_access_patterns stride
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o stride stride.cu ../common/*.cpp
 //
 //   1  read_stride  one word out of every `stride`
 //   2  read_again   the words of a few lines, again and again

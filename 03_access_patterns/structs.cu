@@ -6,7 +6,7 @@
 // sectors, the access to x brings them, and the access to y finds them in L1. With x alone half of
 // each sector is brought for nothing. And a store of half a sector is slower than one of all of it.
 //
-//   build/release/03_access_patterns/03_access_patterns structs
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o structs structs.cu ../common/*.cpp
 //
 //   1  incrementInnerStruct           AoS: two loads and two stores of 4 bytes
 //   2  incrementInnerArray            SoA: the same, of neighbouring words
@@ -109,48 +109,24 @@ __global__ void read_x(const In* in, unsigned* sums, size_t n) {
   sums[tid] = sum;
 }
 
-// ---- the rows of the table ----
-
-enum Layout { aos, soa, aligned_aos };
-enum Does { increments, increments_x, reads_x };
-
-struct Row {
-  const char* name;
-  Layout layout;
-  Does does;
-};
-constexpr Row rows[] = {
-    {"AoS", aos, increments},
-    {"SoA", soa, increments},
-    {"aligned AoS", aligned_aos, increments},
-    {"AoS, x alone", aos, increments_x},
-    {"SoA, x alone", soa, increments_x},
-    {"AoS, x only read", aos, reads_x},
-    {"SoA, x only read", soa, reads_x},
-};
-
-/// Sectors of a warp's request for a field; for a whole pair if that is aligned.
-size_t sectors_of(Layout layout) {
-  if (layout == soa) return sectors(4, [](size_t lane) { return lane; });
-  if (layout == aos) return sectors(4, [](size_t lane) { return 2 * lane; });
-  return sectors(8, [](size_t lane) { return lane; });
-}
-
-/// The share of these sectors that the request uses: what the wiki's profiler calls efficiency.
-double efficiency(Layout layout) {
-  const double used = layout == aligned_aos ? 32 * 8 : 32 * 4;
-  return used / double(sectors_of(layout) * sector_bytes);
-}
-
-/// Bytes that a row's result depends on, and bytes of it.
-double useful_bytes(Does does, size_t n) {
-  return double(n) * (does == increments ? 16 : does == increments_x ? 8 : 4);
-}
-
-// ---- launching, and what is right ----
+// ---- what must come out ----
 
 /// Word i of the input: an integer of 16 bits, so that adding to it is exact.
 __host__ __device__ float word_at(size_t i) { return float(hash(i) >> 16); }
+
+/// LEN pairs in and LEN pairs out, in whichever layout a kernel sees them; a sum for each thread.
+struct Memory {
+  DeviceBuffer<float> in;
+  GuardedBuffer<float> out;
+  GuardedBuffer<unsigned> sums;
+};
+Memory memory(size_t threads) {
+  return {filled<float>(2 * LEN, [] __device__(size_t i) { return word_at(i); }),
+          GuardedBuffer<float>(2 * LEN), GuardedBuffer<unsigned>(threads)};
+}
+
+enum Layout { in_structs, in_arrays };
+enum Fields { x_alone, x_and_y };
 
 /// Which pair and field word i of the memory is.
 struct Place {
@@ -158,167 +134,164 @@ struct Place {
   bool is_y;
 };
 __host__ __device__ Place place_of(size_t word, Layout layout) {
-  if (layout == soa) return {word % LEN, word >= LEN};
+  if (layout == in_arrays) return {word % LEN, word >= LEN};
   return {word / 2, word % 2 == 1};
 }
 
-/// Memory for LEN pairs, in and out, and sums of threads.
-struct Memory {
-  DeviceBuffer<float> in;
-  GuardedBuffer<float> out;
-  GuardedBuffer<unsigned> sums;
-};
-Memory memory_for(unsigned threads) {
-  return {filled<float>(2 * LEN, [] __device__(size_t i) { return word_at(i); }),
-          GuardedBuffer<float>(2 * LEN), GuardedBuffer<unsigned>(threads)};
+/// The fields of the pairs below n are incremented; every other word is still poison.
+Check incremented(const Memory& m, size_t n, Layout layout, Fields fields) {
+  return equals_bits(m.out, [=] __device__(size_t i) {
+    const Place place = place_of(i, layout);
+    if (place.pair >= n || (place.is_y && fields == x_alone)) return poisoned;
+    return __float_as_uint(word_at(i) + (place.is_y ? 20.f : 10.f));
+  });
 }
 
-void launch(const Row& row, const Memory& memory, size_t n) {
-  const unsigned blocks = unsigned((n + 255) / 256);
-  const auto* in = reinterpret_cast<const innerStruct*>(memory.in.data());
-  const auto* in_arrays = reinterpret_cast<const innerArray*>(memory.in.data());
-  const auto* in_aligned = reinterpret_cast<const aligned::innerStruct*>(memory.in.data());
-  auto* out = reinterpret_cast<innerStruct*>(memory.out.data());
-  auto* out_arrays = reinterpret_cast<innerArray*>(memory.out.data());
-  auto* out_aligned = reinterpret_cast<aligned::innerStruct*>(memory.out.data());
-  const unsigned reading = unsigned(memory.sums.size() / 256);
-  if (row.does == reads_x && row.layout == aos)
-    read_x<<<reading, 256>>>(in, memory.sums.data(), n);
-  else if (row.does == reads_x)
-    read_x<<<reading, 256>>>(in_arrays, memory.sums.data(), n);
-  else if (row.does == increments_x && row.layout == aos)
-    increment_x<<<blocks, 256>>>(in, out, n);
-  else if (row.does == increments_x)
-    increment_x<<<blocks, 256>>>(in_arrays, out_arrays, n);
-  else if (row.layout == aos)
-    incrementInnerStruct<<<blocks, 256>>>(in, out, n);
-  else if (row.layout == soa)
-    incrementInnerArray<<<blocks, 256>>>(in_arrays, out_arrays, n);
-  else
-    aligned::incrementInnerStruct<<<blocks, 256>>>(in_aligned, out_aligned, n);
-}
-
-/// Words of pairs below n are incremented; a y that nobody uses, and what lies beyond, stays
-/// poisoned.
-std::string find_wrong_word(const Row& row, const Memory& memory, size_t n) {
-  const auto* words = reinterpret_cast<const unsigned*>(memory.out.data());
-  const auto value = [n, row] __device__(size_t i) {
-    const Place place = place_of(i, row.layout);
-    const bool untouched = place.pair >= n || (place.is_y && row.does == increments_x);
-    return untouched ? ~0u : __float_as_uint(word_at(i) + (place.is_y ? 20.f : 10.f));
-  };
-  const std::string error = find_mismatch(words, memory.out.size(), value);
-  return error.empty() ? guard_error(memory.out) : error;
-}
-
-std::string find_wrong_sum(const Row& row, const Memory& memory, size_t n) {
-  const size_t step = row.layout == soa ? 1 : 2;  // words from one x to the next
-  const size_t threads = memory.sums.size();
-  const auto value = [n, step, threads] __device__(size_t thread) {
+/// The sum of each thread. From one x to the next it is `step` words.
+Check x_added_up(const Memory& m, size_t n, size_t step) {
+  return equals(m.sums, [n, step, threads = m.sums.size()] __device__(size_t thread) {
     unsigned sum = 0;
     for (size_t i = thread; i < n; i += threads) sum += __float_as_uint(word_at(i * step));
     return sum;
-  };
-  return find_mismatch(memory.sums, value);
+  });
 }
 
-/// `row` and `memory` must outlive it.
-Benchmark benchmark_of(const Row& row, const Memory& memory, size_t n) {
-  const auto work = [&row, &memory, n] { launch(row, memory, n); };
-  const auto poison = [&memory] {
-    memory.out.poison();
-    memory.sums.poison();
+// ---- the prediction ----
+
+/// What a warp asks for at once: lane i wants word i * step, of `word` bytes.
+struct Request {
+  size_t word, step;
+};
+constexpr Request x_of_aos{4, 2}, x_of_soa{4, 1}, whole_pairs{8, 1};
+
+size_t sectors_of(Request r) {
+  return sectors(r.word, [r](size_t lane) { return lane * r.step; });
+}
+/// The share of these sectors that the request uses: what the wiki's profiler calls efficiency.
+double efficiency(Request r) { return double(32 * r.word) / double(sectors_of(r) * sector_bytes); }
+
+// ---- the launches: add yours here, and its row below ----
+
+std::vector<Benchmark> kernels(const Memory& m, size_t n) {
+  const unsigned blocks = unsigned(ceil_div(n, 256)), readers = unsigned(m.sums.size() / 256);
+  const auto aos = m.in.as<innerStruct>(), aos_out = m.out.as<innerStruct>();
+  const auto soa = m.in.as<innerArray>(), soa_out = m.out.as<innerArray>();
+  const auto al8 = m.in.as<aligned::innerStruct>(), al8_out = m.out.as<aligned::innerStruct>();
+  const auto sums = m.sums;
+  return {
+      {"AoS", [=] { incrementInnerStruct<<<blocks, 256>>>(aos, aos_out, n); },
+       incremented(m, n, in_structs, x_and_y)},
+      {"SoA", [=] { incrementInnerArray<<<blocks, 256>>>(soa, soa_out, n); },
+       incremented(m, n, in_arrays, x_and_y)},
+      {"aligned AoS", [=] { aligned::incrementInnerStruct<<<blocks, 256>>>(al8, al8_out, n); },
+       incremented(m, n, in_structs, x_and_y)},
+      {"AoS, x alone", [=] { increment_x<<<blocks, 256>>>(aos, aos_out, n); },
+       incremented(m, n, in_structs, x_alone)},
+      {"SoA, x alone", [=] { increment_x<<<blocks, 256>>>(soa, soa_out, n); },
+       incremented(m, n, in_arrays, x_alone)},
+      {"AoS, x only read", [=] { read_x<<<readers, 256>>>(aos.data(), sums.data(), n); },
+       x_added_up(m, n, 2)},
+      {"SoA, x only read", [=] { read_x<<<readers, 256>>>(soa.data(), sums.data(), n); },
+       x_added_up(m, n, 1)},
   };
-  const auto find_error = [&row, &memory, n] {
-    return row.does == reads_x ? find_wrong_sum(row, memory, n) : find_wrong_word(row, memory, n);
-  };
-  return {row.name, work, {poison, find_error}};
 }
 
 }  // namespace
 
 void structs(Run& run) {
-  const size_t n = LEN;
-  run.title(bytes_text(8.0 * double(n)) + " of pairs of floats, in three layouts");
-  const Memory memory = memory_for(run.resident_blocks(256) * 256);
-  std::vector<Benchmark> benchmarks;
-  for (const Row& row : rows) benchmarks.push_back(benchmark_of(row, memory, n));
-  const auto copy = [&] {
-    CUDA_CHECK(cudaMemcpyAsync(memory.out, memory.in, memory.in.bytes(), cudaMemcpyDeviceToDevice));
+  run.title(bytes_text(8.0 * LEN) + " of pairs of floats, in three layouts");
+  const Memory m = memory(run.resident_blocks(256) * 256);
+  std::vector<Benchmark> all = kernels(m, LEN);
+  const auto copy = [=] {
+    CUDA_CHECK(cudaMemcpyAsync(m.out, m.in, m.in.bytes(), cudaMemcpyDeviceToDevice));
   };
-  benchmarks.push_back({"copy engine", copy});
-  const Timings timed = run.timer.interleaved(benchmarks);
+  all.push_back({"copy engine", copy});
+  const Timings timed = run.timer.interleaved(all);
 
   Table table("layout", {"load", "store", "of them used", "ms", "spread", "useful GB/s", ""});
-  const double best = timed["copy engine"].gbs(16.0 * double(n));
-  for (const Row& row : rows) {
-    const double asked = double(sectors_of(row.layout));
-    const double gbs = timed[row.name].gbs(useful_bytes(row.does, n));
-    table.row(row.name, {asked, row.does == reads_x ? Cell("") : Cell(asked),
-                         percent(efficiency(row.layout)), timed[row.name].ms_interval(),
-                         percent(timed[row.name].spread()), gbs, bar(gbs / best)});
-  }
-  table.row("copy engine", {"", "", "", timed["copy engine"].ms_interval(),
-                            percent(timed["copy engine"].spread()), best, bar(1)});
+  const double best = timed["copy engine"].gbs(16.0 * LEN);
+  const auto row = [&](const char* name, Cell load, Cell store, Cell used, double useful) {
+    const Times& times = timed[name];
+    const double gbs = times.gbs(useful * LEN);
+    table.row(name, {load, store, used, times.ms_interval(), percent(times.spread()), gbs,
+                     bar(gbs / best)});
+  };
+  // useful: bytes of a pair that the result depends on, and bytes of the result
+  const auto in_and_out = [&](const char* name, Request r, double useful) {
+    row(name, sectors_of(r), sectors_of(r), percent(efficiency(r)), useful);
+  };
+  const auto only_in = [&](const char* name, Request r, double useful) {
+    row(name, sectors_of(r), "", percent(efficiency(r)), useful);
+  };
+  in_and_out("AoS", x_of_aos, 16);
+  in_and_out("SoA", x_of_soa, 16);
+  in_and_out("aligned AoS", whole_pairs, 16);
+  in_and_out("AoS, x alone", x_of_aos, 8);
+  in_and_out("SoA, x alone", x_of_soa, 8);
+  only_in("AoS, x only read", x_of_aos, 4);
+  only_in("SoA, x only read", x_of_soa, 4);
+  row("copy engine", "", "", "", 16);
   run.print(table);
   run.note("load, store: sectors per request of a warp; used: the share of their bytes");
-  if (!run.beyond_l2(8.0 * double(n))) run.note("less than four times the L2");
+  if (!run.beyond_l2(8.0 * LEN)) run.note("less than four times the L2");
 
-  const auto shares = [](Layout layout) {
-    const std::string share = percent(efficiency(layout)).words;
-    return share + " of loads and " + share + " of stores, computed";
+  const auto shares = [](Request request) {
+    const std::string share = percent(efficiency(request)).words;
+    return share + " of loads and " + share + " of stores";
   };
   run.computed({"03.4a", "loads and stores of an AoS, both fields used, are 50% efficient",
                 "50%, the wiki's profiler"},
-               efficiency(aos) == 0.5, shares(aos));
+               efficiency(x_of_aos) == 0.5, shares(x_of_aos));
   run.computed({"03.4b", "those of an SoA are 100% efficient", "100%, the wiki's profiler"},
-               efficiency(soa) == 1, shares(soa));
+               efficiency(x_of_soa) == 1, shares(x_of_soa));
   run.computed({"03.4c", "those of an AoS aligned to 8 bytes are 100% efficient",
                 "100%, the wiki's profiler"},
-               efficiency(aligned_aos) == 1, shares(aligned_aos));
+               efficiency(whole_pairs) == 1, shares(whole_pairs));
   run.claim({"03.13", "if only x is needed, an AoS loses half of the bandwidth", "50%, the wiki"},
             timed.speedup({.of = "SoA, x only read", .over = "AoS, x only read"}), faster_by(2));
 }
 SAMPLE(3, structs, "an array of structures, and a structure of arrays");
 
 TEST_CASE("structs: sectors and efficiency, by hand") {
-  CHECK((sectors_of(aos) == 8 && efficiency(aos) == 0.5));
-  CHECK((sectors_of(soa) == 4 && efficiency(soa) == 1));
-  CHECK((sectors_of(aligned_aos) == 8 && efficiency(aligned_aos) == 1));
+  CHECK(sectors_of(x_of_aos) == 8);
+  CHECK(efficiency(x_of_aos) == 0.5);
+  CHECK(sectors_of(x_of_soa) == 4);
+  CHECK(efficiency(x_of_soa) == 1);
+  CHECK(sectors_of(whole_pairs) == 8);
+  CHECK(efficiency(whole_pairs) == 1);
   CHECK((sizeof(innerStruct) == 8 && alignof(innerStruct) == 4));
   CHECK((sizeof(aligned::innerStruct) == 8 && alignof(aligned::innerStruct) == 8));
-  CHECK((place_of(5, aos).pair == 2 && place_of(5, aos).is_y));
-  CHECK((place_of(LEN + 5, soa).pair == 5 && place_of(LEN + 5, soa).is_y));
+  CHECK((place_of(5, in_structs).pair == 2 && place_of(5, in_structs).is_y));
+  CHECK((place_of(LEN + 5, in_arrays).pair == 5 && place_of(LEN + 5, in_arrays).is_y));
 }
 
 TEST_CASE("structs: every kernel is right at awkward sizes, and writes nothing else") {
   if (skip_without_gpu()) return;
-  const Memory memory = memory_for(3 * 256);
+  const Memory m = memory(3 * 256);
   for (const size_t n : {size_t(1), size_t(255), size_t(1009), size_t(65537), LEN})
-    for (const Row& row : rows) {
-      CAPTURE(row.name);
+    for (const Benchmark& kernel : kernels(m, n)) {
+      CAPTURE(kernel.name);
       CAPTURE(n);
-      CHECK_NOTHROW(require_right(benchmark_of(row, memory, n)));
+      CHECK_NOTHROW(require_right(kernel));
     }
 }
 
 TEST_CASE("structs: a field counts as used if the result depends on it") {
   if (skip_without_gpu()) return;
-  constexpr size_t n = 1009;
-  const Memory memory = memory_for(3 * 256);
-  for (const Row& row : rows) {
-    CAPTURE(row.name);
+  const Memory m = memory(3 * 256);
+  for (const Benchmark& kernel : kernels(m, 1009)) {
+    CAPTURE(kernel.name);
+    const bool soa = kernel.name.starts_with("SoA"),
+               both = kernel.name.find("x ") == std::string::npos;
     int used = 0;
-    for (const bool y : {false, true}) {
-      const size_t word = row.layout == soa ? 7 + (y ? LEN : 0) : 14 + y;  // of pair 7
+    for (const size_t word : {soa ? size_t(7) : 14, soa ? LEN + 7 : 15}) {  // x and y of pair 7
       const float right = word_at(word), wrong = right + 1;
-      CUDA_CHECK(cudaMemcpy(memory.in + word, &wrong, sizeof wrong, cudaMemcpyHostToDevice));
-      const Benchmark benchmark = benchmark_of(row, memory, n);
-      benchmark.check.poison();
-      benchmark.work();
-      used += benchmark.check.find_error() != "";
-      CUDA_CHECK(cudaMemcpy(memory.in + word, &right, sizeof right, cudaMemcpyHostToDevice));
+      CUDA_CHECK(cudaMemcpy(m.in + word, &wrong, sizeof wrong, cudaMemcpyHostToDevice));
+      kernel.check.poison();
+      kernel.work();
+      used += kernel.check.find_error() != "";
+      CUDA_CHECK(cudaMemcpy(m.in + word, &right, sizeof right, cudaMemcpyHostToDevice));
     }
-    CHECK(used == (row.does == increments ? 2 : 1));
+    CHECK(used == (both ? 2 : 1));
   }
 }

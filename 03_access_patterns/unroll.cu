@@ -7,7 +7,7 @@
 // 4 bytes per thread loads too little at once to keep the memory of a large GPU busy. Two words do
 // as well as one of twice the width. The second table has words that share values.
 //
-//   build/release/03_access_patterns/03_access_patterns unroll
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o unroll unroll.cu ../common/*.cpp
 //
 //   1  add    c = a + b: a thread adds 1, 2, 4 or 8 words of 4 bytes, or one of 8 or 16
 //   2  stack  25 rows added up: for one word of a thread, or for four that share 22 of the rows

@@ -6,7 +6,7 @@
 // is: so the cost is 32 bytes over the size of the word, 8 and 4 and 2. A word of 32 bytes costs
 // nothing more. GPUs of compute capability 10.0 and later load such words at once.
 //
-//   build/release/03_access_patterns/03_access_patterns word_size
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o word_size word_size.cu ../common/*.cpp
 //
 //   1  read_words  words of 4, 8, 16 and 32 bytes, side by side or one in every 32 bytes
 #include "../common/arrays.cuh"

@@ -7,7 +7,7 @@
 // threads wait for each load, so with one in flight even the chunks win. (A chunk's thread waits
 // for memory in one step out of eight: the next seven words lie in a sector that it has.)
 //
-//   build/release/03_access_patterns/03_access_patterns work_split
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o work_split work_split.cu ../common/*.cpp
 //
 //   1  chunks::squaresSum       the guide's first: in one block, thread t takes the t-th chunk
 //   2  interleaved::squaresSum  the guide's second: thread t takes every 256th word

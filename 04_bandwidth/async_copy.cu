@@ -5,7 +5,7 @@
 // Look at the gain over plain loads with as many bytes in flight: there is next to none. So a ring
 // saves registers, and does not make memory faster.
 //
-//   build/release/04_bandwidth/04_bandwidth async_copy
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o async_copy async_copy.cu ../common/*.cpp
 //
 //   1  plain       loads into registers
 //   2  async_ring  cp.async: each thread copies 16 bytes at a time into a ring of stages

@@ -7,7 +7,7 @@
 // it has the GPU to itself. Before that the rate rises with the threads that are resident, and in
 // small steps: the slowest block has rows / blocks rows, rounded up.
 //
-//   build/release/04_bandwidth/04_bandwidth blocks
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o blocks blocks.cu ../common/*.cpp
 //
 //   1  Sum_h  (sweep.cuh) the study's kernel, with one load in flight per thread
 #include <doctest/doctest.h>

@@ -6,7 +6,7 @@
 // rate. Several words per thread give less, until the memory is the limit: probably they do not
 // arrive together, and the thread goes on after the last one.
 //
-//   build/release/04_bandwidth/04_bandwidth in_flight
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o in_flight in_flight.cu ../common/*.cpp
 //
 //   1  read_one           one word of 4, 8 or 16 bytes per thread in flight
 //   2  read4x4, read16x2  four words of 4 bytes, two words of 16 bytes

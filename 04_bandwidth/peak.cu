@@ -6,7 +6,7 @@
 // Look at how near to theory a kernel comes that only reads or only writes, and how far below every
 // mixture of both stays: memory must turn round between reading and writing.
 //
-//   build/release/04_bandwidth/04_bandwidth peak
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o peak peak.cu ../common/*.cpp
 //
 //   1  from_one   copy: out[i] = a[i], scale: out[i] = 3 a[i]
 //   2  from_two   add: out[i] = a[i] + b[i], triad: out[i] = a[i] + 3 b[i]

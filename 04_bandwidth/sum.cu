@@ -5,7 +5,7 @@
 // Look at the first three rows. float4 is faster today, but not because its words are wide: eight
 // loads of 4 bytes in flight do as well. What counts is the number of bytes on their way at once.
 //
-//   build/release/04_bandwidth/04_bandwidth sum
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o sum sum.cu ../common/*.cpp
 //
 //   1  Sum_h        by rows; the study's, and in words of float4
 //   2  eight_loads  by rows, each thread has eight loads in flight

@@ -8,7 +8,7 @@
 // blocks no longer fit at once, and a second round begins. The time is the loads in turn, times
 // what a load takes.
 //
-//   build/release/04_bandwidth/04_bandwidth threads
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o threads threads.cu ../common/*.cpp
 //
 //   1  Sum_h  (sweep.cuh) the study's kernel, with one load in flight per thread
 #include <doctest/doctest.h>

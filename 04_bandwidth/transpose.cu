@@ -6,7 +6,7 @@
 // its stores have 4 sectors per request, and five if they have 32. Then at the tiles: both accesses
 // are coalesced, and twice as many memory operations take less time [KP].
 //
-//   build/release/04_bandwidth/04_bandwidth transpose
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o transpose transpose.cu ../common/*.cpp
 //
 //   the wiki's   transposeRowCol, transposeColRow, transposeDiagonalRowCol, transposeDiagonalColRow
 //   ours         copy_rows, copy_columns: limits; shared_tile, padded_tile, quad_tile

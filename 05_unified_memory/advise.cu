@@ -7,7 +7,7 @@
 // from the start, wherever a page lies). Look at what moves: each advice helps with one pattern and
 // hurts with another. The results are right under all of them.
 //
-//   build/release/05_unified_memory/05_unified_memory advise
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o advise advise.cu ../common/*.cpp
 //
 //   1  sum_lines  the device reads all lines of 128 bytes, or some of them
 //   2  increment  the device changes every word

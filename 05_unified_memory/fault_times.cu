@@ -3,7 +3,7 @@
 // Look at the pauses: the driver serves faults in bursts, and a prefetch has none. The text makes
 // no claim.
 //
-//   build/release/05_unified_memory/05_unified_memory fault_times
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o fault_times fault_times.cu page_faults.cu ../common/*.cpp
 //
 //   the kernels and the four versions stand in page_faults.cu
 #include <algorithm>

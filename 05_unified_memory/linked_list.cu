@@ -6,7 +6,7 @@
 // host reads it again. Look at the deep copy as one writes it first, a node at a time; at the same
 // in one piece; and at none.
 //
-//   build/release/05_unified_memory/05_unified_memory linked_list
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o linked_list linked_list.cu ../common/*.cpp
 //
 //   1  walk_list  one thread, one node after another
 #include <algorithm>

@@ -6,7 +6,7 @@
 // Look at the times from inputs on the host to sums on the host. The kernel is always the same: it
 // does not say where its arrays lie. And look at what the host reads if it does not wait.
 //
-//   build/release/05_unified_memory/05_unified_memory managed
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o managed managed.cu ../common/*.cpp
 //
 //   1  sumArraysOnDevice     the text's, of which it prints the launch
 //   2  add_to_shared_number  a variable that both sides name

@@ -7,7 +7,8 @@
 // faults follow a rule that has not changed since. (Below stand the answers of the exercises pages
 // and faults: do these first.)
 //
-//   build/release/05_unified_memory/05_unified_memory page_faults
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o page_faults page_faults.cu ../common/*.cpp
+//   (counts need CUPTI, which CMake finds: see migrations.hpp)
 //
 //   1  stream_thread  a thread per word
 //   2  stream_warp    a warp per page of 64 KiB
@@ -44,30 +45,16 @@ __global__ void stream_warp(const data_type* input, data_type* output, const siz
   }
 }
 
-// ---- the call that moves pages before they are touched ----
-
-void prefetch(const void* array, size_t bytes, int device, cudaStream_t stream) {
-#if CUDART_VERSION >= 13000
-  cudaMemLocation place{cudaMemLocationTypeDevice, device};
-  if (device == cudaCpuDeviceId) place = {cudaMemLocationTypeHost, 0};
-  CUDA_CHECK(cudaMemPrefetchAsync(array, bytes, place, 0, stream));
-#else
-  CUDA_CHECK(cudaMemPrefetchAsync(array, bytes, device, stream));
-#endif
-}
-
-// Add yours here: a kernel of its own, then its launch and its line in `versions`.
-
 namespace {
 
 constexpr size_t page_floats = PAGE_STRIDE / sizeof(float);
 
 void by_thread(const float* in, float* out, size_t n) {
-  stream_thread<<<unsigned((n + 255) / 256), 256>>>(in, out, n);
+  stream_thread<<<unsigned(ceil_div(n, 256)), 256>>>(in, out, n);
 }
 void by_warp(const float* in, float* out, size_t n) {
-  const size_t pages = (n + page_floats - 1) / page_floats;  // as many warps
-  stream_warp<<<unsigned((pages * 32 + 255) / 256), 256>>>(in, out, n);
+  const size_t warps = ceil_div(n, page_floats);
+  stream_warp<<<unsigned(ceil_div(warps * 32, 256)), 256>>>(in, out, n);
 }
 
 // ---- what is expected ----
@@ -88,8 +75,7 @@ constexpr int faults_of_a_walk() {
 }
 
 constexpr size_t floats = size_t(1) << 20, array_bytes = floats * sizeof(float);
-constexpr double KiB = 1024, MiB = 1024 * KiB;
-constexpr double blocks = array_bytes / (2 * MiB), pages = double(floats) / page_floats;
+constexpr double blocks = double(array_bytes) / (2 * MiB), pages = double(floats) / page_floats;
 constexpr double walk = blocks * faults_of_a_walk();
 constexpr double none = NAN;
 
@@ -102,7 +88,7 @@ struct Expected {
 
 struct Version {
   const char* name;
-  void (*copy)(const float* in, float* out, size_t n);
+  void (*copy)(const float* in, float* out, size_t n);  ///< the launch
   bool prefetched, prefetched_back;
   Expected expected[4];  ///< to device, to host, groups of GPU faults, faults of the host
 };
@@ -136,99 +122,85 @@ float input(size_t i) { return float(1 + i % 8191); }
 
 /// One run of a version, step by step, in memory that nobody has touched before.
 struct CopyRun {
-  const Version& version;
-  float *in = nullptr, *out = nullptr;
+  Version version;
+  ManagedBuffer<float> in{floats}, out{floats};
 
   explicit CopyRun(const Version& version) : version(version) {
-    CUDA_CHECK(cudaMallocManaged(&in, array_bytes));
-    CUDA_CHECK(cudaMallocManaged(&out, array_bytes));
-    if (version.prefetched_back) prefetch(in, array_bytes, cudaCpuDeviceId);
+    if (version.prefetched_back) prefetch(in, in.bytes(), cudaCpuDeviceId);
     CUDA_CHECK(cudaDeviceSynchronize());
     for (size_t i = 0; i < floats; ++i) in[i] = input(i);
   }
-  CopyRun(const CopyRun&) = delete;
-  ~CopyRun() {
-    cudaFree(in);
-    cudaFree(out);
-  }
-
   void prefetch_to_device() const {
     if (!version.prefetched) return;
-    prefetch(in, array_bytes, current_device());
-    prefetch(out, array_bytes, current_device());
+    prefetch(in, in.bytes(), current_device());
+    prefetch(out, out.bytes(), current_device());
   }
   void copy() const { version.copy(in, out, floats); }
   void read_back() const {
     if (version.prefetched_back) {
-      prefetch(in, array_bytes, cudaCpuDeviceId);
-      prefetch(out, array_bytes, cudaCpuDeviceId);
+      prefetch(in, in.bytes(), cudaCpuDeviceId);
+      prefetch(out, out.bytes(), cudaCpuDeviceId);
     }
     CUDA_CHECK(cudaDeviceSynchronize());
-    read_every_page(in, array_bytes);
-    read_every_page(out, array_bytes);
+    read_every_page(in, in.bytes());
+    read_every_page(out, out.bytes());
   }
 };
 
-using Current = std::shared_ptr<std::optional<CopyRun>>;  ///< the run under way
+/// The run under way, of whichever version: before the next one its memory is freed.
+using Current = std::shared_ptr<std::optional<CopyRun>>;
 
 Check copied(const Current& current) {
-  const auto poison = [current] { std::fill_n((*current)->out, floats, -1.0f); };
-  const auto find_error = [current] {
+  const auto poison = [=] { std::fill_n((*current)->out.data(), floats, -1.0f); };
+  const auto find_error = [=] {
     CUDA_CHECK(cudaDeviceSynchronize());
-    return find_mismatch_on_host((*current)->out, floats, input);
+    return find_mismatch_on_host((*current)->out.data(), floats, input);
   };
   return {poison, find_error};
 }
 
-/// The kernel, without the prefetch before it.
-Benchmark kernel_alone(const Version& version, const Current& current) {
-  const auto work = [current] { (*current)->copy(); };
-  const auto before = [&version, current] {
-    current->emplace(version);
-    (*current)->prefetch_to_device();
-  };
-  return {version.name, work, copied(current), false, before};
-}
-
-/// All steps, from the input on the host to the result there.
-Benchmark host_to_host(const Version& version, const Current& current) {
-  const auto work = [current] {
-    (*current)->prefetch_to_device();
-    (*current)->copy();
-    (*current)->read_back();
-  };
-  const auto before = [&version, current] { current->emplace(version); };
-  return {version.name, work, copied(current), true, before};
-}
-
-std::vector<Benchmark> each(Benchmark (*make)(const Version&, const Current&)) {
+/// The kernels, without the prefetches before them.
+std::vector<Benchmark> kernels_alone() {
   const auto current = std::make_shared<std::optional<CopyRun>>();
-  std::vector<Benchmark> benchmarks;
-  for (const Version& version : versions) benchmarks.push_back(make(version, current));
-  return benchmarks;
+  std::vector<Benchmark> all;
+  for (const Version& version : versions) {
+    const auto before = [=] {
+      current->emplace(version);
+      (*current)->prefetch_to_device();
+    };
+    const auto work = [=] { (*current)->copy(); };
+    all.push_back({version.name, work, copied(current), false, before});
+  }
+  return all;
 }
 
 // ---- the experiment ----
 
 using Runs = std::vector<Migrations>;
 
-/// A number of a line, of each run.
-std::vector<double> of_each(const Runs& runs, What what, double Line::*number, double unit = 1) {
-  std::vector<double> values;
-  for (const Migrations& run : runs) values.push_back(run[what].*number / unit);
-  return values;
+/// A line of nvprof's table, of each run.
+struct Lines {
+  std::vector<double> count, bytes, least, most, ms;
+};
+Lines lines(const Runs& runs, What what) {
+  Lines all;
+  for (const Migrations& run : runs) {
+    all.count.push_back(run[what].count);
+    all.bytes.push_back(run[what].bytes);
+    all.least.push_back(run[what].least);
+    all.most.push_back(run[what].most);
+    all.ms.push_back(run[what].ms);
+  }
+  return all;
 }
 double least(const std::vector<double>& values) { return *std::ranges::min_element(values); }
 double most(const std::vector<double>& values) { return *std::ranges::max_element(values); }
 
-/// How many times as much of it did `many` take as `few`? Run by run; CUPTI may have missed some of
-/// either.
-Interval times_as_much(const Runs& many, const Runs& few, What what, double Line::*number) {
-  std::vector<double> ratios = of_each(many, what, number);
-  const std::vector<double> divisors = of_each(few, what, number);
-  ratios.resize(std::min(ratios.size(), divisors.size()));
-  for (size_t r = 0; r < ratios.size(); ++r) ratios[r] /= divisors[r];
-  return interval_of_median(ratios, 0.1);
+/// How many times as much as `few` is `many`? Run by run; CUPTI may have missed some of either.
+Interval times_as_much(std::vector<double> many, const std::vector<double>& few) {
+  many.resize(std::min(many.size(), few.size()));
+  for (size_t r = 0; r < many.size(); ++r) many[r] /= few[r];
+  return interval_of_median(many, 0.1);
 }
 
 /// The runs in which CUPTI recorded all bytes that had to move: the input to the device, and both
@@ -242,7 +214,7 @@ Runs complete(const Runs& runs) {
 }
 
 void print_times(Run& run) {
-  const Timings kernel = run.timer.interleaved(each(kernel_alone));
+  const Timings kernel = run.timer.interleaved(kernels_alone());
   const Timings all = run.timer.interleaved(copies_from_host_to_host());
   Table table("version", {"kernel, ms", "its spread", "host to host, ms", "its own spread"});
   for (const Version& version : versions) {
@@ -268,80 +240,85 @@ void print_counts(Run& run, const Version& version, const Runs& runs) {
   for (const What what : {to_device, to_host, fault_groups, cpu_faults}) {
     constexpr const char* names[] = {"to device", "to host", "GPU fault groups", "CPU faults"};
     const auto& [then, then_ms, rule] = version.expected[what];
-    const auto median = [&](double Line::*number, double unit = 1) -> Cell {
-      return interval_of_median(of_each(runs, what, number, unit), 0);
+    const Lines line = lines(runs, what);
+    const auto median = [](const std::vector<double>& values, double unit = 1) -> Cell {
+      return interval_of_median(values, 0) / unit;
     };
     const bool moves = what == to_device || what == to_host;
     table.row(names[what],
-              {count_cell(of_each(runs, what, &Line::count)), then, rule,
-               moves ? median(&Line::least, KiB) : "", moves ? median(&Line::most, KiB) : "",
-               moves ? median(&Line::bytes, MiB) : "", what == cpu_faults ? "" : median(&Line::ms),
-               then_ms});
+              {count_cell(line.count), then, rule, moves ? median(line.least, KiB) : "",
+               moves ? median(line.most, KiB) : "", moves ? median(line.bytes, MiB) : "",
+               what == cpu_faults ? "" : median(line.ms), then_ms});
   }
   run.print(table);
 }
 
-const Claim claims[] = {
-    {.id = "05.1a",
-     .statement = "a warp per page cuts the groups of page faults to a large degree",
-     .source = "24 to 3 on a GTX 1080 Ti"},
-    {.id = "05.1b",
-     .statement = "a warp per page cuts the time spent on page faults",
-     .source = "2.32 to 1.11 ms on a GTX 1080 Ti"},
-    {.id = "05.2a",
-     .statement = "prefetching leaves no page fault of the GPU",
-     .source = "none on a GTX 1080 Ti"},
-    {.id = "05.2b",
-     .statement = "prefetching moves pieces of 2 MiB",
-     .source = "2 MiB on a GTX 1080 Ti",
-     .of = Era::pascal},
-    {.id = "05.3",
-     .statement = "prefetching to the host as well leaves no page fault of the host",
-     .source = "the wiki, no table"},
-    {.id = "05.6",
-     .statement = "duplicate faults are filtered: each page moves once",
-     .source = "the wiki"},
-};
+const Claim fewer_groups{"05.1a",
+                         "a warp per page cuts the groups of page faults to a large degree",
+                         "24 to 3 on a GTX 1080 Ti"};
+const Claim less_time{"05.1b", "a warp per page cuts the time spent on page faults",
+                      "2.32 to 1.11 ms on a GTX 1080 Ti"};
+const Claim none_on_gpu{"05.2a", "prefetching leaves no page fault of the GPU",
+                        "none on a GTX 1080 Ti"};
+const Claim whole_blocks{"05.2b", "prefetching moves pieces of 2 MiB", "2 MiB on a GTX 1080 Ti",
+                         Era::pascal};
+const Claim none_on_host{"05.3", "prefetching to the host as well leaves no page fault of the host",
+                         "the wiki, no table"};
+const Claim once{"05.6", "duplicate faults are filtered: each page moves once", "the wiki"};
 
 void judge(Run& run, const std::map<std::string, Runs>& runs) {
-  const auto& [fewer_groups, less_time, none_on_gpu, whole_blocks, none_on_host, once] = claims;
   const Runs& threads = runs.at("stream_thread");
-  const Runs& warps = runs.at("stream_warp");
-  const Runs& prefetched = runs.at("prefetched");
-  const Runs& both_ways = runs.at("both ways");
-
+  const Lines of_threads = lines(threads, fault_groups);
+  const Lines of_warps = lines(runs.at("stream_warp"), fault_groups);
   run.claim(fewer_groups,
-            {times_as_much(threads, warps, fault_groups, &Line::count), "times as many without"},
+            {times_as_much(of_threads.count, of_warps.count), "times as many without"},
             much_more());
-  run.claim(less_time,
-            {times_as_much(threads, warps, fault_groups, &Line::ms), "times as long without"},
+  run.claim(less_time, {times_as_much(of_threads.ms, of_warps.ms), "times as long without"},
             more());
 
-  const double groups = most(of_each(prefetched, fault_groups, &Line::count));
+  const Runs& prefetched = runs.at("prefetched");
+  const double groups = most(lines(prefetched, fault_groups).count);
   run.observed(none_on_gpu, groups == 0, "at most " + digits(groups) + " groups");
-  const double smallest = least(of_each(prefetched, to_device, &Line::least));
-  const double largest = most(of_each(prefetched, to_device, &Line::most));
+  const Lines moved = lines(prefetched, to_device);
+  const double smallest = least(moved.least), largest = most(moved.most);
   run.observed(whole_blocks, smallest == 2 * MiB && largest == 2 * MiB,
                bytes_text(smallest) + " to " + bytes_text(largest));
-  const double on_host = most(of_each(both_ways, cpu_faults, &Line::count));
-  if (least(of_each(threads, cpu_faults, &Line::count)) > 0)
+
+  const double on_host = most(lines(runs.at("both ways"), cpu_faults).count);
+  if (least(lines(threads, cpu_faults).count) > 0)
     run.observed(none_on_host, on_host == 0, "at most " + digits(on_host) + " faults");
   else
     run.claim_skipped(none_on_host,
                       "CUPTI counted no fault of the host, not even without prefetches");
-  const double moved = most(of_each(threads, to_device, &Line::bytes));
-  run.observed(once, moved == array_bytes, "at most " + bytes_text(moved) + " of 4 MiB moved");
+  const double by_threads = most(lines(threads, to_device).bytes);
+  run.observed(once, by_threads == array_bytes,
+               "at most " + bytes_text(by_threads) + " of 4 MiB moved");
 }
 
 }  // namespace
 
-std::vector<Benchmark> copies_from_host_to_host() { return each(host_to_host); }
+std::vector<Benchmark> copies_from_host_to_host() {
+  const auto current = std::make_shared<std::optional<CopyRun>>();
+  std::vector<Benchmark> all;
+  for (const Version& version : versions) {
+    const auto before = [=] { current->emplace(version); };
+    const auto work = [=] {
+      (*current)->prefetch_to_device();
+      (*current)->copy();
+      (*current)->read_back();
+    };
+    all.push_back({version.name, work, copied(current), true, before});
+  }
+  return all;
+}
 
 void page_faults(Run& run) {
   run.title(std::to_string(floats) + " floats, copied between managed arrays; the host reads both");
   const auto give_up = [&](const std::string& why) {
     run.note(why);
-    for (const Claim& claim : claims) run.claim_skipped(claim, "nothing was counted");
+    for (const Claim& claim :
+         {fewer_groups, less_time, none_on_gpu, whole_blocks, none_on_host, once})
+      run.claim_skipped(claim, "nothing was counted");
   };
   if (const std::string why = nothing_moves_because(run.gpu); !why.empty()) return give_up(why);
   print_times(run);

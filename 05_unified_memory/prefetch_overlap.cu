@@ -7,7 +7,7 @@
 // device. The array moves on demand, by one prefetch, by one copy, or in eight pieces: piece k + 1
 // moves while the kernel works on piece k. Look at "on demand" beside the sum of the two parts.
 //
-//   build/release/05_unified_memory/05_unified_memory prefetch_overlap
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o prefetch_overlap prefetch_overlap.cu ../common/*.cpp
 //
 //   1  one_minus  a thread per word, many additions each
 #include <algorithm>

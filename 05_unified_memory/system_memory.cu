@@ -7,7 +7,7 @@
 // fast as device memory? Then the driver has moved the pages. Where the table has no such row, a
 // kernel that reads memory of malloc ends with an illegal address: ask for the attribute before.
 //
-//   build/release/05_unified_memory/05_unified_memory system_memory
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o system_memory system_memory.cu ../common/*.cpp
 //
 //   1  sum_words  each thread adds up words of the array
 #include <malloc.h>

@@ -7,7 +7,7 @@
 // Then at the reads: which strides are free? The wiki's transpose reads a tile by columns [LC 4]:
 // the worst stride of all, until a word of padding makes it odd.
 //
-//   build/release/06_shared_reduce/06_shared_reduce banks
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o banks banks.cu ../common/*.cpp
 //
 //   1  read_words   a warp reads words of 4, 8 or 16 bytes that lie a stride apart
 //   2  read_column  a warp reads a column of a tile: plain, padded, swizzled

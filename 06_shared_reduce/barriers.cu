@@ -7,7 +7,7 @@
 // Look at which blocks need the barrier. Then look at the last row: a barrier is dear where one warp
 // keeps the others waiting, and no other block is there to work meanwhile.
 //
-//   build/release/06_shared_reduce/06_shared_reduce barriers
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o barriers barriers.cu ../common/*.cpp
 //
 //   1  reverse            words go through shared memory, with a barrier between store and load
 //   2  unguarded_reverse  1 without the barrier: a race, on purpose

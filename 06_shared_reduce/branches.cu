@@ -7,7 +7,7 @@
 // Look at 2, 4 ... 32 paths in a warp, and at the same paths given to whole warps: each path has as
 // many threads as before. In the last row paths are not equally long: their sum decides, too.
 //
-//   build/release/06_shared_reduce/06_shared_reduce branches
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o branches branches.cu ../common/*.cpp
 //
 //   1  take_paths  thread i takes path path_of[i], one of 32
 #include <list>

@@ -7,7 +7,7 @@
 // divergent: as soon as fewer threads add than a warp has. What divergence costs is another
 // question. `ladder` answers it for these sums, and `branches` for longer paths.
 //
-//   build/release/06_shared_reduce/06_shared_reduce divergence
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o divergence divergence.cu ../common/*.cpp
 //
 //   1  vote_modulo      the text's `reduce`, with a vote: every 2s-th thread adds
 //   2  vote_strided     its `reduce1`: the first threads add words that lie 2s apart

@@ -6,7 +6,7 @@
 // Look at reduce_mask: its warps diverge as those of reduce do, but nothing is divided. How much
 // does that alone gain? Then look at how much is gained after the guide's last version.
 //
-//   build/release/06_shared_reduce/06_shared_reduce ladder
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o ladder ladder.cu ../common/*.cpp
 //
 //   the guide's, by its names:  1 reduce  2 reduce1  3 reduce2
 //   ours:  4 reduce_mask (1 without the division)  5 reduce_strided_padded (2 without conflicts)
@@ -158,26 +158,40 @@ __global__ void reduce_vector(const float* d_in, float* d_out, size_t n) {
   write_block_sum(sdata, d_out);
 }
 
-// ---- what is launched ----
+// ---- the prediction ----
+
+/// Wavefronts of a block of eight steps, in all of its loads from shared memory and stores to it.
+/// Word i lies at place(i).
+int wavefronts(
+    Order order, unsigned (*place)(unsigned) = [](unsigned i) { return i; }) {
+  int sum = THREAD_PER_BLOCK / 32;  // each warp stores its words
+  for (unsigned k = 0; k < 8; ++k) {
+    const unsigned s = stride_of(order, k, THREAD_PER_BLOCK);
+    sum += step_wavefronts(order, s, THREAD_PER_BLOCK, place).wavefronts;
+  }
+  return sum + 1;  // thread 0 loads the result
+}
+
+// ---- the launches ----
 
 struct Rung {
   const char *name, *what;
   void (*kernel)(const float* d_in, float* d_out, size_t n);
-  Order order = Order::descending;  ///< of its steps in shared memory
-  unsigned words = 1;               ///< that a thread takes at a time
-  bool resident = false;            ///< a grid that fits on the GPU at once
+  int wavefronts = 0;     ///< of a block; 0: no prediction
+  unsigned words = 1;     ///< that a thread takes at a time
+  bool resident = false;  ///< a grid that fits on the GPU at once
 };
+// Add yours here.
 const Rung rungs[] = {
-    {"reduce", "guide: every 2s-th thread", reduce, Order::modulo},
-    {"reduce1", "guide: the first threads", reduce1, Order::strided},
-    {"reduce2", "guide: words side by side", reduce2},
-    {"reduce_mask", "reduce, no division", reduce_mask, Order::modulo},
-    {"reduce_strided_padded", "reduce1, no bank conflicts", reduce_strided_padded, Order::strided},
-    {"reduce_shuffle", "2 words a thread, shuffles", reduce_shuffle, Order::descending, 2},
-    {"reduce_vector", "few blocks, 16-byte loads", reduce_vector, Order::descending, 4, true},
+    {"reduce", "guide: every 2s-th thread", reduce, wavefronts(Order::modulo)},
+    {"reduce1", "guide: the first threads", reduce1, wavefronts(Order::strided)},
+    {"reduce2", "guide: words side by side", reduce2, wavefronts(Order::descending)},
+    {"reduce_mask", "reduce, no division", reduce_mask, wavefronts(Order::modulo)},
+    {"reduce_strided_padded", "reduce1, no bank conflicts", reduce_strided_padded,
+     wavefronts(Order::strided, padded)},
+    {"reduce_shuffle", "2 words a thread, shuffles", reduce_shuffle, 0, 2},
+    {"reduce_vector", "few blocks, 16-byte loads", reduce_vector, 0, 4, true},
 };
-
-size_t divided_up(size_t n, size_t by) { return (n + by - 1) / by; }
 
 /// n words, and the memory that their sums take.
 struct Sums {
@@ -191,48 +205,23 @@ struct Sums {
 
 /// The kernel leaves one sum per block; launched again over these sums, until there is one.
 void launch(const Rung& rung, const float* in, size_t n, size_t most, const Sums& x, float* next) {
-  const size_t needed = divided_up(n, size_t(rung.words) * THREAD_PER_BLOCK);
+  const size_t needed = ceil_div(n, size_t(rung.words) * THREAD_PER_BLOCK);
   const size_t blocks = rung.resident ? std::min(needed, most) : needed;
   rung.kernel<<<unsigned(blocks), THREAD_PER_BLOCK>>>(in, blocks == 1 ? x.out.data() : next, n);
   if (blocks > 1) launch(rung, next, blocks, 1, x, next + blocks);
 }
 
-// ---- what is right ----
-
-std::vector<Benchmark> all_of(const Sums& x) {
-  const Check check = is_sum(x.out, x.n, [&x] {
+std::vector<Benchmark> kernels(const Sums& x) {
+  const Check check = is_sum(x.out, x.n, [x] {
     x.out.poison();
     x.partial.poison();
   });
   std::vector<Benchmark> all;
-  for (const Rung& rung : rungs) {
-    const auto work = [&rung, &x] { launch(rung, x.in, x.n, x.resident_blocks, x, x.partial); };
-    all.push_back({rung.name, work, check});
-  }
-  const auto by_cub = [&x] { x.cub.sum(x.in, x.out, x.n); };
-  all.push_back({"CUB", by_cub, check});
+  for (const Rung& rung : rungs)
+    all.push_back(
+        {rung.name, [=] { launch(rung, x.in, x.n, x.resident_blocks, x, x.partial); }, check});
+  all.push_back({"CUB", [=] { x.cub.sum(x.in, x.out, x.n); }, check});
   return all;
-}
-
-// ---- the prediction ----
-
-/// Wavefronts of a block of eight steps, in all of its loads from shared memory and stores to it.
-int wavefronts_of_block(const Rung& rung) {
-  const bool pads = rung.kernel == reduce_strided_padded;
-  const auto place = [pads](unsigned i) { return pads ? padded(i) : i; };
-  int sum = THREAD_PER_BLOCK / 32;  // each warp stores its words
-  for (unsigned k = 0; k < 8; ++k) {
-    const unsigned s = stride_of(rung.order, k, THREAD_PER_BLOCK);
-    sum += step_wavefronts(rung.order, s, THREAD_PER_BLOCK, place).wavefronts;
-  }
-  return sum + 1;  // thread 0 loads the result
-}
-
-// ---- the experiment ----
-
-/// What one cause costs over what another costs, each how many times as long a sum takes with it.
-Interval over(const Interval& a, const Interval& b) {
-  return {a.value / b.value, a.low / b.high, a.high / b.low};
 }
 
 }  // namespace
@@ -241,7 +230,7 @@ void ladder(Run& run) {
   const size_t n = run.fitting(size_t(1) << (run.quick ? 26 : 28), 4.1);
   const Sums x{run.resident_blocks(THREAD_PER_BLOCK), n};
   run.title("the sum of " + std::to_string(n) + " floats, " + bytes_text(4.0 * double(n)));
-  const Timings timed = run.timer.interleaved(all_of(x));
+  const Timings timed = run.timer.interleaved(kernels(x));
 
   Table table("kernel", {"what is new", "wavefronts", "us", "spread", "GB/s", ""});
   const double bytes = 4.0 * double(n), best = timed["CUB"].gbs(bytes);
@@ -250,10 +239,8 @@ void ladder(Run& run) {
     table.row(name, {what, wavefronts, times.us_interval(), percent(times.spread()),
                      times.gbs_interval(bytes), bar(times.gbs(bytes) / best)});
   };
-  for (const Rung& rung : rungs) {
-    const bool shuffles = rung.words > 1;
-    row(rung.name, rung.what, shuffles ? "" : Cell(wavefronts_of_block(rung)));
-  }
+  for (const Rung& rung : rungs)
+    row(rung.name, rung.what, rung.wavefronts ? Cell(rung.wavefronts) : Cell(""));
   row("CUB", "cub::DeviceReduce::Sum", "");
   run.print(table);
   run.note("wavefronts: passes through the banks of shared memory, predicted, of a block; not for");
@@ -278,30 +265,25 @@ void ladder(Run& run) {
   run.claim({"06.1a", "strided indices, without divergence, beat the divergent version", guide},
             timed.speedup({.of = "reduce1", .over = "reduce"}), faster());
   run.claim({"06.1b", "divergence is the biggest problem of the first version", guide},
-            {over(divergence, division), "the factor of divergence, over that of the division"},
-            more());
+            {divergence / division, "the factor of divergence, over that of the division"}, more());
   run.claim_each({"06.2a", "descending strides, without bank conflicts, beat both", guide},
                  {times_of("reduce", "reduce2"), times_of("reduce1", "reduce2")},
                  "reduce1, reduce / reduce2", faster());
   run.claim({"06.2b", "bank conflicts are the biggest problem of the second version", guide},
-            {over(conflicts, index), "the factor of bank conflicts, over that of the index"},
-            more());
+            {conflicts / index, "the factor of bank conflicts, over that of the index"}, more());
 }
 SAMPLE(1, ladder, "the guide's three sums, what each loses by, and what comes after them");
 
 TEST_CASE("ladder: wavefronts of a block, by hand") {
-  // eight stores of words, the steps, a load of the result
-  const auto right = [](const std::string& name) {
-    // strides 1 to 16: eight warps load twice and store once; then four warps, two, one
-    if (name == "reduce" || name == "reduce_mask") return 8 + 3 * (5 * 8 + 4 + 2 + 1) + 1;
-    // four warps take 2 wavefronts each, two take 4, one takes 8, and so do its 16 lanes 16 words
-    // apart and its 8 lanes 32 words apart; then 4 lanes, 2, 1
-    if (name == "reduce1") return 8 + 3 * (4 * 2 + 2 * 4 + 8 + 8 + 8 + 4 + 2 + 1) + 1;
-    // four warps, two, and one in the other six steps
-    return 8 + 3 * (4 + 2 + 6) + 1;
-  };
-  for (const Rung& rung : rungs)
-    if (rung.words == 1) CHECK(wavefronts_of_block(rung) == right(rung.name));
+  // eight stores of words, the steps, a load of the result. Strides 1 to 16: eight warps load twice
+  // and store once; then four warps, two, one
+  CHECK(wavefronts(Order::modulo) == 8 + 3 * (5 * 8 + 4 + 2 + 1) + 1);
+  // four warps take 2 wavefronts each, two take 4, one takes 8, and so do its 16 lanes 16 words
+  // apart and its 8 lanes 32 words apart; then 4 lanes, 2, 1
+  CHECK(wavefronts(Order::strided) == 8 + 3 * (4 * 2 + 2 * 4 + 8 + 8 + 8 + 4 + 2 + 1) + 1);
+  // four warps, two, and one in the other six steps
+  CHECK(wavefronts(Order::descending) == 8 + 3 * (4 + 2 + 6) + 1);
+  CHECK(wavefronts(Order::strided, padded) == wavefronts(Order::descending));
 }
 
 // Few words, so that racecheck comes to its end.
@@ -310,7 +292,7 @@ TEST_CASE("ladder: every sum is right at awkward sizes and alignments") {
   for (const size_t n : {1, 33, 257, 1009, 65539})
     for (const size_t offset : {0, 1, 31}) {
       const Sums x{4, n, offset};
-      for (const Benchmark& benchmark : all_of(x)) {
+      for (const Benchmark& benchmark : kernels(x)) {
         CAPTURE(benchmark.name);
         CAPTURE(n);
         CAPTURE(offset);
@@ -325,10 +307,11 @@ TEST_CASE("ladder: a block leaves the sum of its own 256 words, as the guide say
   const Sums x{4, n};
   std::vector<float> right(4, 0);
   for (size_t i = 0; i < n; ++i) right[i / 256] += float(word_at(i));
-  for (size_t r = 0; r < 5; ++r) {
-    CAPTURE(rungs[r].name);
+  for (const Rung& rung : rungs) {
+    if (rung.words > 1) continue;
+    CAPTURE(rung.name);
     const GuardedBuffer<float> sums(4);
-    rungs[r].kernel<<<4, THREAD_PER_BLOCK>>>(x.in, sums, n);
+    rung.kernel<<<4, THREAD_PER_BLOCK>>>(x.in, sums, n);
     CHECK(sums.to_host() == right);
     CHECK(guard_error(sums) == "");
   }

@@ -6,7 +6,7 @@
 // without an atomic. Look at the small sizes, where one launch less shows; then at the large ones,
 // where both are as fast as memory.
 //
-//   build/release/06_shared_reduce/06_shared_reduce one_pass
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o one_pass one_pass.cu ../common/*.cpp
 //
 //   1  sum_once  beside cub::DeviceReduce::Sum
 #include <algorithm>

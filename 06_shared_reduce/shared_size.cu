@@ -5,7 +5,7 @@
 //
 // Look at how few blocks the bandwidth needs: with half of them most of it is left.
 //
-//   build/release/06_shared_reduce/06_shared_reduce shared_size
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o shared_size shared_size.cu ../common/*.cpp
 //
 //   1  copy             a thread copies one word of 16 bytes
 //   2  count_residents  blocks sign in and out on their multiprocessor

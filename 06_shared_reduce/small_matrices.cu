@@ -6,7 +6,7 @@
 // A copy of as many bytes is the measure: many matrices cannot be inverted in less time. Look at how
 // near the kernel comes to it, at 4 x 4 and at 32 x 32, and what the library makes of the same.
 //
-//   build/release/06_shared_reduce/06_shared_reduce small_matrices
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o small_matrices small_matrices.cu ../common/*.cpp
 //
 //   1  invert_in_warp  4, 8, 16 or 32 lanes invert a matrix
 #include <cmath>

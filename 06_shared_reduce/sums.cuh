@@ -51,7 +51,7 @@ inline DeviceBuffer<float> filled_words(size_t offset, size_t n) {
 inline Check is_sum(const GuardedBuffer<float>& out, size_t n, std::function<void()> poison) {
   const auto value = [] __device__(size_t i) { return (unsigned long long)(word_at(i)); };
   const float right = float((long long)(sum_of(n, value)));  // modulo 2^64: signs are right
-  const auto find_error = [&out, right]() -> std::string {
+  const auto find_error = [out, right]() -> std::string {
     const float found = out.to_host()[0];
     return found == right ? guard_error(out) : "the sum is " + std::to_string(found);
   };

@@ -7,7 +7,7 @@
 // Set right: from 1DLayered on the header numbers the types in another way; textures of double or
 // long long do not exist (such a value travels as an int2).
 //
-//   build/release/07_texture_readonly/07_texture_readonly dimensions
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o dimensions dimensions.cu ../common/*.cpp
 //
 //   read_back, whose fetch is one of
 //   1  fetch_linear, fetch_1d    1D: plain memory, array    4  fetch_1d_layered, fetch_2d_layered

@@ -7,7 +7,7 @@
 // texture of it reads columns fast. A texture of plain rows reads a column as slowly as loads do:
 // so the order of the texels helps, and not the texture unit. Then look at the row and the patches.
 //
-//   build/release/07_texture_readonly/07_texture_readonly locality
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o locality locality.cu ../common/*.cpp
 //
 //   1  read_image  a thread adds up what it reads at eight places, by any walk and any kind of read
 //      (the walks stand in walks.cuh)

@@ -6,7 +6,7 @@
 //   - at each read: the texture unit takes some 40 cycles longer than a load, wherever the word is;
 //   - as an argument of each launch.
 //
-//   build/release/07_texture_readonly/07_texture_readonly objects
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o objects objects.cu ../common/*.cpp
 //
 //   1  one_load      a launch whose argument is a pointer
 //   2  one_fetch     a launch whose argument is an object

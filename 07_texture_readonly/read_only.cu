@@ -6,20 +6,18 @@
 // __restrict__ gains: loads that need not wait for stores. It does not make all loads read-only:
 // not in a struct, and not beside __ldg in the lectures' kernel.
 //
-//   build/release/07_texture_readonly/07_texture_readonly read_only
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o read_only read_only.cu ../common/*.cpp
 //
 //   1  copyKernel             the wiki's three: plain, ldg, const_restrict
 //   2  kernel                 the lectures' one: const __restrict__, and __ldg
 //   3  read_plain, read_ldg, read_const_restrict, read_in_struct, read_texture
 //   4  store_plain, store_const_restrict    each word is stored before the next is loaded
-#include <cstdio>
-#include <filesystem>
 #include <map>
-#include <regex>
 
 #include "../common/arrays.cuh"
 #include "../common/sample.hpp"
 #include "../common/sectors.hpp"
+#include "machine_code.hpp"
 #include "texture.cuh"
 
 namespace {
@@ -150,23 +148,7 @@ __global__ void store_const_restrict(float* __restrict__ out, const float* __res
   out[own] = add_up<order>(load, n);
 }
 
-// ---- what the kernels compiled to: a case below looks into the machine code ----
-
-const std::map<std::string, std::string> compiled_to = {
-    {"plain::copyKernel", "1 plain"},
-    {"ldg::copyKernel", "1 read-only"},
-    {"const_restrict::copyKernel", "1 read-only"},
-    {"kernel", "1 plain, 1 read-only"},  // x1 and x2: what __ldg does with its pointer is hidden
-    {"read_plain", "16 plain"},
-    {"read_ldg", "16 read-only"},
-    {"read_const_restrict", "16 read-only"},
-    {"read_in_struct", "16 plain"},
-    {"read_texture", "16 fetches"},
-    {"store_plain", "16 plain"},
-    {"store_const_restrict", "16 read-only"},
-};
-
-// ---- launching, and what is right ----
+// ---- what must come out ----
 
 /// Word i of the input: a whole number below 4096, so that sums of 16 are exact.
 __host__ __device__ float word_at(size_t i) { return float(hash(i) >> 20); }
@@ -190,49 +172,62 @@ struct Memory {
   GuardedBuffer<float> copy, sums;
   Texture texture;  // of `in`
 };
-
-Memory memory_for(size_t n) {
-  auto in = filled<float>(n, [] __device__(size_t i) { return word_at(i); });
-  Texture texture(linear_resource(in.data(), cudaCreateChannelDesc<float>(), in.bytes()));
-  const size_t blocks = (n + block_words - 1) / block_words;
-  return {std::move(in), GuardedBuffer<float>(n), GuardedBuffer<float>(blocks * threads),
-          std::move(texture)};
+Memory memory(size_t n) {
+  const auto in = filled<float>(n, [] __device__(size_t i) { return word_at(i); });
+  return {in, GuardedBuffer<float>(n), GuardedBuffer<float>(ceil_div(n, block_words) * threads),
+          Texture(linear_resource(in.data(), cudaCreateChannelDesc<float>(), in.bytes()))};
 }
 
-/// The texts' kernels; `m` must outlive them.
-std::vector<Benchmark> of_the_texts(const Memory& m) {
+// ---- the launches: add yours here ----
+
+struct Kernel {
+  const char* compiled_to;  ///< a case below looks into the machine code
+  Benchmark benchmark;      ///< name, launch, what must come out
+};
+
+std::vector<Kernel> of_the_texts(const Memory& m) {
   const size_t n = m.in.size();
-  const unsigned blocks = unsigned((n + 255) / 256);
-  const auto in = reinterpret_cast<int*>(m.in.data());
-  const auto out = reinterpret_cast<int*>(m.copy.data());
+  const unsigned blocks = unsigned(ceil_div(n, 256));
+  const auto in = m.in.as<int>(), out = m.copy.as<int>();
   const Check copied = equals(m.copy, [] __device__(size_t i) { return word_at(i); });
   const Check doubled = equals(m.copy, [] __device__(size_t i) { return 2 * word_at(i); });
-  const auto by_plain = [=] { plain::copyKernel<<<blocks, 256>>>(out, in, n); };
-  const auto by_ldg = [=] { ldg::copyKernel<<<blocks, 256>>>(out, in, n); };
-  const auto by_promise = [=] { const_restrict::copyKernel<<<blocks, 256>>>(out, in, n); };
-  const auto by_both = [=, &m] { kernel<<<blocks, 256>>>(m.copy, m.in, n); };
-  return {{"plain::copyKernel", by_plain, copied},
-          {"ldg::copyKernel", by_ldg, copied},
-          {"const_restrict::copyKernel", by_promise, copied},
-          {"kernel", by_both, doubled}};
+  return {
+      {"1 plain",
+       {"plain::copyKernel", [=] { plain::copyKernel<<<blocks, 256>>>(out, in, n); }, copied}},
+      {"1 read-only",
+       {"ldg::copyKernel", [=] { ldg::copyKernel<<<blocks, 256>>>(out, in, n); }, copied}},
+      {"1 read-only",
+       {"const_restrict::copyKernel",
+        [=] { const_restrict::copyKernel<<<blocks, 256>>>(out, in, n); }, copied}},
+      // x1 and x2: what __ldg does with its pointer is hidden
+      {"1 plain, 1 read-only",
+       {"kernel", [=] { kernel<<<blocks, 256>>>(m.copy, m.in, n); }, doubled}},
+  };
 }
 
-/// Our kernels, in one order; `m` must outlive them.
 template <Order order>
-std::vector<Benchmark> of_ours(const Memory& m) {
-  const auto benchmark = [&m](const char* name, auto kernel, auto in) {
-    const unsigned blocks = unsigned(m.sums.size() / threads);
-    const auto work = [=, &m] { kernel<<<blocks, threads>>>(m.sums, in, m.in.size()); };
-    return Benchmark{name, work, equals(m.sums, SumOf<order>{m.in.size()})};
+std::vector<Kernel> of_ours(const Memory& m) {
+  const size_t n = m.in.size();
+  const unsigned blocks = unsigned(m.sums.size() / threads);
+  const Check summed = equals(m.sums, SumOf<order>{n});
+  const auto entry = [&](const char* name, const char* compiled_to, auto kernel, auto in) {
+    return Kernel{compiled_to, {name, [=] { kernel<<<blocks, threads>>>(m.sums, in, n); }, summed}};
   };
-  const float* in = m.in;
-  return {benchmark("read_plain", read_plain<order>, in),
-          benchmark("read_ldg", read_ldg<order>, in),
-          benchmark("read_const_restrict", read_const_restrict<order>, in),
-          benchmark("read_in_struct", read_in_struct<order>, Promise{in}),
-          benchmark("read_texture", read_texture<order>, cudaTextureObject_t(m.texture)),
-          benchmark("store_plain", store_plain<order>, in),
-          benchmark("store_const_restrict", store_const_restrict<order>, in)};
+  return {
+      entry("read_plain", "16 plain", read_plain<order>, m.in),
+      entry("read_ldg", "16 read-only", read_ldg<order>, m.in),
+      entry("read_const_restrict", "16 read-only", read_const_restrict<order>, m.in),
+      entry("read_in_struct", "16 plain", read_in_struct<order>, Promise{m.in}),
+      entry("read_texture", "16 fetches", read_texture<order>, m.texture),
+      entry("store_plain", "16 plain", store_plain<order>, m.in),
+      entry("store_const_restrict", "16 read-only", store_const_restrict<order>, m.in),
+  };
+}
+
+std::vector<Benchmark> benchmarks(const std::vector<Kernel>& kernels) {
+  std::vector<Benchmark> all;
+  for (const Kernel& kernel : kernels) all.push_back(kernel.benchmark);
+  return all;
 }
 
 }  // namespace
@@ -240,17 +235,21 @@ std::vector<Benchmark> of_ours(const Memory& m) {
 void read_only(Run& run) {
   const size_t n = run.fitting(size_t(1) << 26, 9);
   run.title(bytes_text(4.0 * double(n)) + " of words that are only read");
-  const Memory m = memory_for(n);
-  std::vector<Benchmark> texts = of_the_texts(m), ours = of_ours<in_order>(m);
-  const Timings copies = run.timer.interleaved(texts), ordered = run.timer.interleaved(ours),
-                far = run.timer.interleaved(of_ours<scattered>(m));
+  const Memory m = memory(n);
+  const std::vector<Kernel> texts = of_the_texts(m), ours = of_ours<in_order>(m);
+  const Timings copies = run.timer.interleaved(benchmarks(texts));
+  const Timings ordered = run.timer.interleaved(benchmarks(ours));
+  const Timings far = run.timer.interleaved(benchmarks(of_ours<scattered>(m)));
 
   Table table("kernel", {"compiled to", "in order, ms", "scattered, ms"});
-  for (const Benchmark& b : texts)
-    table.row(b.name, {compiled_to.at(b.name), copies[b.name].ms_interval(), ""});
-  for (const Benchmark& b : ours)
-    table.row(b.name,
-              {compiled_to.at(b.name), ordered[b.name].ms_interval(), far[b.name].ms_interval()});
+  std::map<std::string, std::string> compiled_to;
+  for (const auto& [loads, kernel] : texts)
+    table.row(kernel.name, {loads, copies[kernel.name].ms_interval(), ""});
+  for (const auto& [loads, kernel] : ours) {
+    compiled_to[kernel.name] = loads;
+    table.row(kernel.name,
+              {loads, ordered[kernel.name].ms_interval(), far[kernel.name].ms_interval()});
+  }
   run.print(table);
   run.note("the first four write as many words as they read, the others a sixteenth");
   run.note("a warp's request touches 4 sectors in order and 32 scattered");
@@ -277,52 +276,17 @@ SAMPLE(1, read_only, "three ways to say that memory is only read");
 
 namespace {
 
-/// What cuobjdump, where it is there, prints of this very program.
-std::string machine_code() {
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
-  const std::string command =
-      "PATH=$PATH:/usr/local/cuda/bin cuobjdump -sass '" + program + "' 2>/dev/null";
-  std::string code;
-  FILE* pipe = popen(command.c_str(), "r");
-  for (int c; pipe && (c = fgetc(pipe)) != EOF;) code += char(c);
-  if (pipe) pclose(pipe);
-  return code;
-}
-
-/// "5plain10copyKernel" of "plain::copyKernel": as the compiler writes it.
-std::string mangled(const std::string& name) {
-  const size_t colons = name.find("::");
-  if (colons == std::string::npos) return std::to_string(name.size()) + name;
-  return mangled(name.substr(0, colons)) + mangled(name.substr(colons + 2));
-}
-
-/// "1 plain, 1 read-only" of a kernel's machine code. CI: before Volta.
-std::string loads_in(const std::string& code) {
-  const std::pair<const char*, const char*> instructions[] = {
-      {"plain", R"( LDG\.E(\.SYS)? )"},
-      {"read-only", R"( LDG\.E\.(CONSTANT|CI))"},
-      {"fetches", " TLD"}};
-  std::string text;
-  for (const auto& [name, pattern] : instructions) {
-    const std::regex instruction(pattern);
-    const std::sregex_iterator first(code.begin(), code.end(), instruction), end;
-    const auto count = std::distance(first, end);
-    if (count) text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + name;
-  }
-  return text;
-}
-
 // From the text: 2048 words for each block, thread t of it reads t, t + 128, ...
 template <Order order>
 void check_sums(size_t n) {
-  const Memory m = memory_for(n);
+  const Memory m = memory(n);
   std::vector<float> right(m.sums.size(), 0);
   for (size_t i = 0; i < n; ++i)
     right[i / block_words * threads + i % threads] += word_at(order(i, n));
-  for (const Benchmark& b : of_ours<order>(m)) {
-    CAPTURE(b.name);
+  for (const auto& [loads, kernel] : of_ours<order>(m)) {
+    CAPTURE(kernel.name);
     CAPTURE(n);
-    CHECK_NOTHROW(require_right(b));
+    CHECK_NOTHROW(require_right(kernel));
     CHECK(m.sums.to_host() == right);
   }
 }
@@ -340,29 +304,25 @@ TEST_CASE("read_only: a scattered word lies anywhere, and never beyond the end")
 }
 
 TEST_CASE("read_only: each kernel compiled to the loads of the list") {
-  const std::string code = machine_code(), begins = "Function : ";
+  std::vector<Kernel> kernels = of_the_texts({});
+  for (const Kernel& kernel : of_ours<in_order>({})) kernels.push_back(kernel);
   std::map<std::string, int> seen;
-  for (size_t at = code.find(begins); at != std::string::npos;) {
-    const size_t next = code.find(begins, at + 1), end_of_line = code.find('\n', at);
-    const std::string name = code.substr(at, end_of_line - at);
-    for (const auto& [kernel, loads] : compiled_to)
-      if (name.find("read_only_cu") != std::string::npos &&
-          name.find(mangled(kernel)) != std::string::npos) {
+  for (const auto& [name, code] : machine_code("read_only_cu"))
+    for (const auto& [loads, kernel] : kernels)
+      if (name.find(mangled(kernel.name)) != std::string::npos) {
         CAPTURE(name);
-        CHECK(loads_in(code.substr(at, next - at)) == loads);
-        ++seen[kernel];
+        CHECK(loads_in(code) == loads);
+        ++seen[kernel.name];
       }
-    at = next;
-  }
   if (seen.empty()) return skip("cuobjdump is not here, or shows no machine code");
-  CHECK(seen.size() == compiled_to.size());
+  CHECK(seen.size() == kernels.size());
 }
 
 TEST_CASE("read_only: the texts' kernels are right at awkward sizes") {
   if (skip_without_gpu()) return;
   for (const size_t n : {1, 31, 1009, 65537}) {
-    const Memory m = memory_for(n);
-    for (const Benchmark& b : of_the_texts(m)) CHECK_NOTHROW(require_right(b));
+    const Memory m = memory(n);
+    for (const auto& [loads, kernel] : of_the_texts(m)) CHECK_NOTHROW(require_right(kernel));
   }
 }
 
@@ -372,7 +332,7 @@ TEST_CASE("read_only: each thread has the sum of its words") {
     check_sums<in_order>(n);
     check_sums<scattered>(n);
   }
-  const Memory m = memory_for(2049);
-  of_ours<scattered>(m)[0].work();
+  const Memory m = memory(2049);
+  of_ours<scattered>(m)[0].benchmark.work();
   CHECK(equals(m.sums, SumOf<in_order>{2049}).find_error() != "");  // of another order
 }

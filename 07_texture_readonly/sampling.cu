@@ -6,7 +6,7 @@
 // centre is at i + 0.5: there linear gives the texel itself, and at an edge the mean of two. Then
 // all modes read images of several sizes, and each value is compared with the rules below.
 //
-//   build/release/07_texture_readonly/07_texture_readonly sampling
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o sampling sampling.cu ../common/*.cpp
 //
 //   1  read_image  thread i reads an image at its own place
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Owners of what a texture is made of: the memory (a CUDA array, or pitched rows) and the texture
-// object itself.
+// What a texture is made of: the memory (a CUDA array, or pitched rows) and the texture object
+// itself. All are handles: a copy is the same thing, and the last one frees it.
 //
 //   CudaArray array = CudaArray::of<float>({width, height, 0});
 //   array.copy_from(texels);
@@ -8,13 +8,13 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <stdexcept>
-#include <utility>
 #include <vector>
 
 #include "../common/memory.hpp"
 
-/// Owns a CUDA array (cudaMalloc3DArray), in the GPU's own order of texels. Moves, never copies.
+/// Owns a CUDA array (cudaMalloc3DArray), in the GPU's own order of texels.
 ///
 /// The extent, in elements, tells the kind: {w, 0, 0} is 1D, {w, h, 0} 2D, {w, h, d} 3D; with
 /// cudaArrayLayered in `flags` the depth counts layers ({w, 0, layers}, {w, h, layers}), with
@@ -24,19 +24,17 @@ class CudaArray {
   /// Throws CudaError where the device refuses the element type or the extent.
   CudaArray(const cudaChannelFormatDesc& desc, cudaExtent extent, unsigned flags = cudaArrayDefault)
       : extent_(extent) {
-    CUDA_CHECK(cudaMalloc3DArray(&array_, &desc, extent, flags));
+    cudaArray_t array = nullptr;
+    CUDA_CHECK(cudaMalloc3DArray(&array, &desc, extent, flags));
+    array_ = {array, [](cudaArray_t a) { cudaFreeArray(a); }};
   }
   /// An array of elements of type T: char, short, int, float and their vectors of 2 and 4.
   template <class T>
   static CudaArray of(cudaExtent extent, unsigned flags = cudaArrayDefault) {
     return {cudaCreateChannelDesc<T>(), extent, flags};
   }
-  CudaArray(CudaArray&& other) noexcept
-      : array_(std::exchange(other.array_, nullptr)), extent_(other.extent_) {}
-  CudaArray& operator=(CudaArray&&) = delete;
-  ~CudaArray() { cudaFreeArray(array_); }
 
-  operator cudaArray_t() const { return array_; }
+  operator cudaArray_t() const { return array_.get(); }
   cudaExtent extent() const { return extent_; }
   /// Elements that the array holds; a dimension that it lacks counts once.
   size_t size() const { return extent_.width * rows() * slices(); }
@@ -49,7 +47,7 @@ class CudaArray {
     cudaMemcpy3DParms copy{};
     copy.srcPtr = make_cudaPitchedPtr(const_cast<T*>(host.data()), extent_.width * sizeof(T),
                                       extent_.width, rows());
-    copy.dstArray = array_;
+    copy.dstArray = array_.get();
     copy.extent = make_cudaExtent(extent_.width, rows(), slices());
     copy.kind = cudaMemcpyHostToDevice;
     CUDA_CHECK(cudaMemcpy3D(&copy));
@@ -58,7 +56,7 @@ class CudaArray {
  private:
   size_t rows() const { return std::max<size_t>(extent_.height, 1); }
   size_t slices() const { return std::max<size_t>(extent_.depth, 1); }
-  cudaArray_t array_ = nullptr;
+  std::shared_ptr<cudaArray> array_;
   cudaExtent extent_;
 };
 
@@ -68,17 +66,12 @@ template <class T>
 class PitchedBuffer {
  public:
   PitchedBuffer(size_t width, size_t height) : width_(width), height_(height) {
-    CUDA_CHECK(cudaMallocPitch(&data_, &pitch_, width * sizeof(T), height));
+    T* data = nullptr;
+    CUDA_CHECK(cudaMallocPitch(&data, &pitch_, width * sizeof(T), height));
+    data_ = {data, [](T* p) { cudaFree(p); }};
   }
-  PitchedBuffer(PitchedBuffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)),
-        pitch_(other.pitch_),
-        width_(other.width_),
-        height_(other.height_) {}
-  PitchedBuffer& operator=(PitchedBuffer&&) = delete;
-  ~PitchedBuffer() { cudaFree(data_); }
 
-  T* data() const { return data_; }
+  T* data() const { return data_.get(); }
   size_t pitch() const { return pitch_; }  ///< bytes from row to row
   size_t width() const { return width_; }
   size_t height() const { return height_; }
@@ -88,11 +81,12 @@ class PitchedBuffer {
     if (host.size() != width_ * height_)
       throw std::length_error("PitchedBuffer::copy_from: another number of elements");
     const size_t row = width_ * sizeof(T);
-    CUDA_CHECK(cudaMemcpy2D(data_, pitch_, host.data(), row, row, height_, cudaMemcpyHostToDevice));
+    CUDA_CHECK(
+        cudaMemcpy2D(data(), pitch_, host.data(), row, row, height_, cudaMemcpyHostToDevice));
   }
 
  private:
-  T* data_ = nullptr;
+  std::shared_ptr<T> data_;
   size_t pitch_ = 0, width_, height_;
 };
 
@@ -150,20 +144,21 @@ inline cudaTextureDesc texture_desc(cudaTextureAddressMode address = cudaAddress
   return desc;
 }
 
-/// Owns a texture object. The memory that it reads must outlive it. Moves, never copies.
+/// A texture object. It does not hold the memory that it reads.
 class Texture {
  public:
+  Texture() = default;
   /// Throws CudaError where the combination does not exist.
   explicit Texture(const cudaResourceDesc& resource, const cudaTextureDesc& desc = texture_desc()) {
-    CUDA_CHECK(cudaCreateTextureObject(&object_, &resource, &desc, nullptr));
+    cudaTextureObject_t object = 0;
+    CUDA_CHECK(cudaCreateTextureObject(&object, &resource, &desc, nullptr));
+    object_ = {new cudaTextureObject_t(object), [](cudaTextureObject_t* o) {
+                 cudaDestroyTextureObject(*o);
+                 delete o;
+               }};
   }
-  Texture(Texture&& other) noexcept : object_(std::exchange(other.object_, 0)) {}
-  Texture& operator=(Texture&&) = delete;
-  ~Texture() {
-    if (object_) cudaDestroyTextureObject(object_);
-  }
-  operator cudaTextureObject_t() const { return object_; }
+  operator cudaTextureObject_t() const { return *object_; }
 
  private:
-  cudaTextureObject_t object_ = 0;
+  std::shared_ptr<cudaTextureObject_t> object_;
 };

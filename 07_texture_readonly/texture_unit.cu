@@ -6,7 +6,7 @@
 // Then look at the bytes. To make fractions of them costs a few instructions behind each load.
 // These show only where the L2 holds the image.
 //
-//   build/release/07_texture_readonly/07_texture_readonly texture_unit
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o texture_unit texture_unit.cu ../common/*.cpp
 //
 //   1  read_and_compute  a thread adds up what it makes of its reads at eight places
 //      (the walks stand in walks.cuh)

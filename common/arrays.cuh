@@ -107,3 +107,17 @@ template <class T, class Value>
 Check equals(const GuardedBuffer<T>& out, Value value) {
   return {[out] { out.poison(); }, [out, value] { return find_mismatch(out, value); }};
 }
+
+/// The bits of a word that nobody wrote: floats of them are NaN, and equal nothing.
+constexpr unsigned poisoned = ~0u;
+
+/// The check of work that leaves the 32 bits bits(i) in element i of `out`.
+template <class T, class Bits>
+Check equals_bits(const GuardedBuffer<T>& out, Bits bits) {
+  const auto find_error = [out, bits] {
+    const auto words = out.template as<unsigned>();
+    const std::string error = find_mismatch(words.data(), words.size(), bits);
+    return error.empty() ? guard_error(out) : error;
+  };
+  return {[out] { out.poison(); }, find_error};
+}

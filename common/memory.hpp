@@ -1,4 +1,4 @@
-// Device memory, pinned memory, events and streams.
+// Device memory, pinned memory, events and streams: handles, whose last copy frees what they hold.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@ constexpr size_t KiB = 1024, MiB = 1024 * KiB;
 
 __host__ __device__ constexpr size_t ceil_div(size_t n, size_t by) { return (n + by - 1) / by; }
 
-/// `size` elements of device memory. A handle: a copy means the same memory, and the last one frees
-/// it. So work captures its buffers by value, [=], and keeps them alive. A kernel, or a lambda of
-/// the device, takes data(). The memory ends where the allocation ends, so that compute-sanitizer
-/// sees a read beyond.
+/// `size` elements of device memory. A copy is the same memory: work captures its buffers by value,
+/// [=], and so keeps them; a lambda of the device captures data(). The memory ends where the
+/// allocation ends, so that compute-sanitizer sees a read beyond.
 template <class T>
 class DeviceBuffer {
  public:
+  DeviceBuffer() = default;  ///< of nothing, so far
   explicit DeviceBuffer(size_t size) : DeviceBuffer(size, 0) {}
   explicit DeviceBuffer(const std::vector<T>& host) : DeviceBuffer(host.size()) {
     CUDA_CHECK(cudaMemcpy(data(), host.data(), bytes(), cudaMemcpyHostToDevice));
@@ -26,10 +26,10 @@ class DeviceBuffer {
   operator T*() const { return data(); }  // so that a kernel takes it as it is
   size_t size() const { return size_; }
   size_t bytes() const { return size_ * sizeof(T); }
-  /// The same memory, seen as another type.
+  /// The same memory, as elements of another type.
   template <class U>
-  U* as() const {
-    return reinterpret_cast<U*>(data());
+  DeviceBuffer<U> as() const {
+    return {{data_, reinterpret_cast<U*>(data())}, bytes() / sizeof(U)};
   }
   std::vector<T> to_host() const {
     std::vector<T> host(size_);
@@ -45,6 +45,10 @@ class DeviceBuffer {
   }
 
  private:
+  template <class U>
+  friend class DeviceBuffer;
+  DeviceBuffer(std::shared_ptr<T> data, size_t size) : data_(std::move(data)), size_(size) {}
+
   std::shared_ptr<T> data_;
   size_t size_ = 0;
 };
@@ -55,6 +59,7 @@ class GuardedBuffer : public DeviceBuffer<T> {
  public:
   static constexpr size_t guard_bytes = 256;
 
+  GuardedBuffer() = default;
   explicit GuardedBuffer(size_t size) : DeviceBuffer<T>(size, guard_bytes) { poison(); }
   /// Every byte becomes 0xff (NaN, -1): what a kernel does not write is not taken for right. Waits.
   void poison() const {
@@ -63,8 +68,8 @@ class GuardedBuffer : public DeviceBuffer<T> {
   }
 };
 
-/// `size` elements of pinned host memory, which copy engines and kernels reach by themselves. A
-/// handle, too. Throws CudaError if the host has not enough.
+/// `size` elements of pinned host memory, which copy engines and kernels reach by themselves. Throws
+/// CudaError if the host has not enough.
 template <class T>
 class PinnedBuffer {
  public:
@@ -86,23 +91,27 @@ class PinnedBuffer {
 
 class Event {
  public:
-  Event() { CUDA_CHECK(cudaEventCreate(&event_)); }
-  Event(const Event&) = delete;
-  ~Event() { cudaEventDestroy(event_); }
-  operator cudaEvent_t() const { return event_; }
+  Event() {
+    cudaEvent_t event = nullptr;
+    CUDA_CHECK(cudaEventCreate(&event));
+    event_ = {event, [](cudaEvent_t e) { cudaEventDestroy(e); }};
+  }
+  operator cudaEvent_t() const { return event_.get(); }
 
  private:
-  cudaEvent_t event_ = nullptr;
+  std::shared_ptr<CUevent_st> event_;
 };
 
 /// A stream that does not wait for the default stream.
 class Stream {
  public:
-  Stream() { CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
-  Stream(const Stream&) = delete;
-  ~Stream() { cudaStreamDestroy(stream_); }
-  operator cudaStream_t() const { return stream_; }
+  Stream() {
+    cudaStream_t stream = nullptr;
+    CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    stream_ = {stream, [](cudaStream_t s) { cudaStreamDestroy(s); }};
+  }
+  operator cudaStream_t() const { return stream_.get(); }
 
  private:
-  cudaStream_t stream_ = nullptr;
+  std::shared_ptr<CUstream_st> stream_;
 };
