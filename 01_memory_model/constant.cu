@@ -271,14 +271,14 @@ void different_words(Run& run, const Timings& timed) {
   run.computed({"01.6d", "uniform constant reads make 1/16 of the traffic of global loads",
                 "1/16, the lectures, half-warps", Era::g80},
                sectors(sizeof(int), [](size_t) { return 0; }) >= 16,
-               "a uniform load from global memory is one sector, too, computed");
+               "a uniform load from global memory is one sector, too");
   run.claim({"01.11b", "my_const[blockIdx.x % 16] is the best use, an index by thread the worst",
              "16 requests against 1, the lectures"},
             timed.speedup({.of = "by block", .over = "by thread"}), faster_by(16));
   run.computed({"01.11c", "by thread, the block's other threads will likely miss the cache",
                 "likely cache misses, the lectures"},
                pieces(64, sizeof(int), word_of) > 1,
-               "16 words are 64 bytes: one miss brings all of them, computed");
+               "16 words are 64 bytes: one miss brings all of them");
 }
 
 void hits_and_misses(Run& run) {

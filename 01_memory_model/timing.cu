@@ -164,19 +164,20 @@ void timing(Run& run) {
   run.note("clock(): " + std::to_string(large.blocks) + " blocks, of which " +
            std::to_string(resident) + " are resident at once");
 
-  const auto group = [](const Timer::Measure& measure) {
+  const auto launches = [] {
     const Arrays small = arrays(TPB, 1);
-    const auto launch_many = [&small](bool wait) {
+    const auto launch_many = [small](bool wait) {
       for (int k = 0; k < many; ++k) {
         small.launch();
         if (wait) CUDA_CHECK(cudaDeviceSynchronize());
       }
       CUDA_CHECK(cudaDeviceSynchronize());
     };
-    measure({doing("waited for after each", small, [&] { launch_many(true); }),
-             doing("waited for at the end", small, [&] { launch_many(false); })});
+    return std::vector<Benchmark>{
+        doing("waited for after each", small, [=] { launch_many(true); }),
+        doing("waited for at the end", small, [=] { launch_many(false); })};
   };
-  const Timings timed = run.timer.with_fresh_memory(group);
+  const Timings timed = run.timer.with_fresh_memory(launches);
   Table small("100 launches of one block", {"us per launch", "spread"});
   for (const char* name : {"waited for after each", "waited for at the end"})
     small.row(name, {1e3 * timed[name].median() / many, percent(timed[name].spread())});

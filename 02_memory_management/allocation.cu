@@ -144,13 +144,15 @@ void set_memory(Run& run, const std::vector<size_t>& sizes) {
 }
 
 void judge_reuse(Run& run) {
-  const Timings timed = run.timer.with_fresh_memory([](const Timer::Measure& time) {
+  const auto uses = [] {
     const DeviceBuffer<Byte> kept(2 * MiB);  // a whole piece
-    time({{.name = "cudaMalloc and cudaFree",
-           .work = [] { use_from_cuda_malloc(MiB); },
-           .on_host = true},
-          {.name = "reuse", .work = [&kept] { use(kept, MiB); }, .on_host = true}});
-  });
+    return std::vector<Benchmark>{
+        {.name = "cudaMalloc and cudaFree",
+         .work = [] { use_from_cuda_malloc(MiB); },
+         .on_host = true},
+        {.name = "reuse", .work = [kept] { use(kept, MiB); }, .on_host = true}};
+  };
+  const Timings timed = run.timer.with_fresh_memory(uses);
   run.claim({"02.1", "allocation is expensive: reuse", "expensive, no figure, the wiki"},
             timed.speedup({.of = "reuse", .over = "cudaMalloc and cudaFree"}), faster());
 }

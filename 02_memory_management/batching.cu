@@ -121,13 +121,13 @@ std::string name_of(size_t count, Way way) {
 /// All of `layout` goes to the device, and the host waits for it.
 Benchmark copying(const Memory& memory, const Layout& layout, Way way) {
   Arrays arrays(layout, memory.device, memory.scattered);
-  const auto work = [&memory, way, arrays]() mutable {
+  const auto work = [memory, way, arrays]() mutable {
     if (way == one_by_one) copy_each(arrays, memory.stream);
     if (way == packed) copy_packed(arrays, memory.packed, memory.stream);
     if (way == as_a_list) copy_list(arrays, memory.stream);
     CUDA_CHECK(cudaStreamSynchronize(memory.stream));
   };
-  const auto poison = [&memory] {
+  const auto poison = [memory] {
     memory.device.poison();
     CUDA_CHECK(
         cudaMemcpy(memory.packed, memory.device, memory.device.size(), cudaMemcpyDeviceToHost));
@@ -158,7 +158,7 @@ void batching(Run& run) {
   run.title(bytes_text(double(total)) + " of pinned memory to the device, in up to " +
             std::to_string(most) + " copies");
 
-  const auto group = [&](const Timer::Measure& measure) {
+  const auto all_copies = [&] {
     const Memory memory(total, Layout{total, total / most}.host_bytes());
     std::vector<Benchmark> benchmarks{copying(memory, {4 * most, 4}, one_by_one)};
     benchmarks[0].name = small;
@@ -166,9 +166,9 @@ void batching(Run& run) {
       for (const Way way : {one_by_one, packed, as_a_list})
         if (way != as_a_list || there_are_lists())
           benchmarks.push_back(copying(memory, {total, total / n}, way));
-    measure(benchmarks);
+    return benchmarks;
   };
-  const Timings timed = run.timer.with_fresh_memory(group, 2);
+  const Timings timed = run.timer.with_fresh_memory(all_copies, 2);
 
   const double one_ms = timed[name_of(1, one_by_one)].median();
   const double small_ms = timed[small].median() / double(most);

@@ -137,11 +137,11 @@ std::vector<unsigned> expected(size_t n) {
 /// The step, and the host's wait for its end. Each run steps on from where the last one ended.
 Benchmark stepping(const char* name, const Words& w, void (*step)(const Words&),
                    const DeviceBuffer<unsigned>& right) {
-  const auto work = [&w, step] {
+  const auto work = [=] {
     step(w);
     CUDA_CHECK(cudaDeviceSynchronize());
   };
-  const auto poison = [&w] {
+  const auto poison = [=] {
     w.x.poison();
     CUDA_CHECK(cudaMemcpy(w.x, w.in, 4 * w.n, cudaMemcpyDeviceToDevice));
   };
@@ -168,15 +168,15 @@ void judge_step(Run& run) {
   for (const size_t bytes : sizes) {
     const size_t n = bytes / 4;
     const DeviceBuffer<unsigned> right(expected(n));
-    const auto group = [&](const Timer::Measure& measure) {
+    const auto steps = [&] {
       const Words w{n};
       std::fill_n(w.host.data(), n, 1u);
-      const auto host_step = [&w] { step_on_host(w.host, w.n); };
-      measure({stepping("one block", w, by_block, right),
-               stepping("host and back", w, by_host, right),
-               {.name = "host's step", .work = host_step, .on_host = true}});
+      const auto host_step = [=] { step_on_host(w.host, w.n); };
+      return std::vector<Benchmark>{stepping("one block", w, by_block, right),
+                                    stepping("host and back", w, by_host, right),
+                                    {.name = "host's step", .work = host_step, .on_host = true}};
     };
-    const Timings timed = run.timer.with_fresh_memory(group, 2);
+    const Timings timed = run.timer.with_fresh_memory(steps, 2);
     const auto us = [&](const char* name) { return Cell(timed[name].us_interval()); };
     table.row(bytes_text(double(bytes)),
               {us("one block"), us("host and back"), n > chains ? us("host's step") : "-"});
@@ -224,7 +224,7 @@ Benchmark adding(const char* name, const Arrays& a, const std::function<void()>&
                  const std::function<void()>& before = {}) {
   return {.name = name,
           .work = work,
-          .check = {[&a] { a.poison(); }, [&a] { return a.find_error(); }},
+          .check = {[a] { a.poison(); }, [a] { return a.find_error(); }},
           .on_host = true,
           .before = before};
 }
@@ -255,23 +255,24 @@ void judge_carried(Run& run) {
       sum += std::accumulate(&other[begin], &other[end], 0u);
     });
   };
-  const auto group = [&](const Timer::Measure& measure) {
+  const auto additions = [&] {
     const Arrays a(n);
-    const auto add_and_wait = [&a] {
+    const auto add_and_wait = [a] {
       a.add();
       CUDA_CHECK(cudaDeviceSynchronize());
     };
-    const auto one_core = [&a] { add_on_host(a.out, a.in, 0, a.n); };
-    const auto all_cores = [&] { add_on_all_cores(a, crew); };
+    const auto one_core = [a] { add_on_host(a.out, a.in, 0, a.n); };
+    const auto all_cores = [a, &crew] { add_on_all_cores(a, crew); };
     // The parts are not checked: the whole is.
-    measure({{.name = "there", .work = [&a] { a.there(); }, .on_host = true},
-             {.name = "addition on the GPU", .work = add_and_wait, .on_host = true},
-             {.name = "back", .work = [&a] { a.back(); }, .on_host = true},
-             adding("carried there and back", a, [&a] { carry(a); }),
-             adding("host, all cores", a, all_cores, fill_caches),
-             adding("host, one core", a, one_core, fill_caches)});
+    return std::vector<Benchmark>{
+        {.name = "there", .work = [a] { a.there(); }, .on_host = true},
+        {.name = "addition on the GPU", .work = add_and_wait, .on_host = true},
+        {.name = "back", .work = [a] { a.back(); }, .on_host = true},
+        adding("carried there and back", a, [a] { carry(a); }),
+        adding("host, all cores", a, all_cores, fill_caches),
+        adding("host, one core", a, one_core, fill_caches)};
   };
-  const Timings timed = run.timer.with_fresh_memory(group, 2);
+  const Timings timed = run.timer.with_fresh_memory(additions, 2);
 
   Table table("one addition per word", {"ms", "predicted", "GB/s", "spread"});
   double parts_ms = 0;

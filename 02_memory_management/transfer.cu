@@ -27,19 +27,24 @@ using Byte = unsigned char;
 
 using HostMemory = std::shared_ptr<Byte>;  // the last copy frees it
 
-/// Pageable. It writes zeros: every page is there.
-HostMemory ordinary(size_t n) { return {new Byte[n](), std::default_delete<Byte[]>()}; }
-/// Ordinary memory, pinned where it is.
-HostMemory pinned_in_place(size_t n) {
-  const HostMemory memory = ordinary(n);
-  CUDA_CHECK(cudaHostRegister(memory.get(), n, cudaHostRegisterDefault));
-  return {memory.get(), [memory](Byte* data) { cudaHostUnregister(data); }};
-}
-/// Pinned from the beginning.
+// It writes zeros: every page is there.
+HostMemory pageable(size_t n) { return {new Byte[n](), std::default_delete<Byte[]>()}; }
+
+// Pinned from the beginning.
 template <unsigned flags>
 HostMemory host_alloc(size_t n) {
-  const PinnedBuffer<Byte> memory(n, flags);
-  return {memory.data(), [memory](Byte*) {}};
+  Byte* data = nullptr;
+  CUDA_CHECK(cudaHostAlloc(&data, n, flags));
+  return {data, [](Byte* p) { cudaFreeHost(p); }};
+}
+constexpr auto pinned = host_alloc<cudaHostAllocDefault>;  // as cudaMallocHost does
+constexpr auto write_combined = host_alloc<cudaHostAllocWriteCombined>;
+
+// Ordinary memory, pinned where it is.
+HostMemory registered(size_t n) {
+  const HostMemory memory = pageable(n);
+  CUDA_CHECK(cudaHostRegister(memory.get(), n, cudaHostRegisterDefault));
+  return {memory.get(), [memory](Byte* p) { cudaHostUnregister(p); }};
 }
 
 struct Kind {
@@ -47,20 +52,20 @@ struct Kind {
   HostMemory (*take)(size_t n);
   bool all_sizes = false, predicted = true;
 };
-constexpr Kind pageable{"pageable", ordinary, true, false};
-constexpr Kind pinned{"pinned", host_alloc<cudaHostAllocDefault>, true};
-constexpr Kind portable{"portable", host_alloc<cudaHostAllocPortable>};  // pinned for all GPUs
-constexpr Kind mapped{"mapped", host_alloc<cudaHostAllocMapped>};        // kernels can access it
-constexpr Kind write_combined{"write-combined",
-                              host_alloc<cudaHostAllocWriteCombined>};  // not in the host's caches
-constexpr Kind registered{"registered", pinned_in_place};
-// Add yours here.
-constexpr Kind kinds[] = {pageable, pinned, portable, mapped, write_combined, registered};
+const Kind kinds[] = {
+    {"pageable", pageable, true, false},
+    {"pinned", pinned, true},
+    {"portable", host_alloc<cudaHostAllocPortable>},  // pinned for all GPUs
+    {"mapped", host_alloc<cudaHostAllocMapped>},      // kernels can access it
+    {"write-combined", write_combined},               // not in the host's caches
+    {"registered", registered},
+    // Add yours here.
+};
 
 /// Why this machine gives no such memory; empty if it does.
-std::string refusal(const Kind& kind) {
+std::string refusal(HostMemory (*take)(size_t)) {
   try {
-    kind.take(4 * KiB);
+    take(4 * KiB);
     return "";
   } catch (const CudaError& error) {
     if (error.code != cudaErrorNotSupported && error.code != cudaErrorNotPermitted) throw;
@@ -82,8 +87,8 @@ struct Ends {
   DeviceBuffer<Byte> device_from;
   GuardedBuffer<Byte> device_to;
 };
-Ends ends(const Kind& kind, size_t n) {
-  const Ends e{n, kind.take(n), kind.take(n), filled<Byte>(n, Pattern{}), GuardedBuffer<Byte>(n)};
+Ends ends(HostMemory (*take)(size_t), size_t n) {
+  const Ends e{n, take(n), take(n), filled<Byte>(n, Pattern{}), GuardedBuffer<Byte>(n)};
   CUDA_CHECK(cudaMemcpy(e.host_from.get(), e.device_from, n, cudaMemcpyDeviceToHost));
   return e;
 }
@@ -165,7 +170,7 @@ void compare_kinds(Run& run, size_t largest) {
   const double link = link_gbs(run.gpu);
   Table table("GB/s: memory, bytes", {"up", "predicted up", "down", "both"});
   for (const Kind& kind : kinds) {
-    if (const std::string why = refusal(kind); !why.empty()) {
+    if (const std::string why = refusal(kind.take); !why.empty()) {
       table.missing(kind.name, why);
       continue;
     }
@@ -173,7 +178,7 @@ void compare_kinds(Run& run, size_t largest) {
     if (kind.all_sizes) sizes = {KiB, 16 * KiB, 256 * KiB, 4 * MiB, largest};
     std::map<size_t, Timings> timed;
     for (const size_t n : sizes) {
-      const Ends e = ends(kind, n);
+      const Ends e = ends(kind.take, n);
       timed[n] = timer.interleaved({up("up", e), down("down", e), both("both", e)});
     }
     const Cost cost = calibrated(timed[KiB]["up"].median(), timed[largest]["up"].median(), largest);
@@ -302,9 +307,9 @@ TEST_CASE("transfer: no byte of the pattern looks poisoned") {
 TEST_CASE("transfer: copies are right at awkward sizes and write nothing behind the end") {
   if (skip_without_gpu()) return;
   for (const Kind& kind : kinds) {
-    if (!refusal(kind).empty()) continue;
+    if (!refusal(kind.take).empty()) continue;
     for (const size_t n : {size_t(1), size_t(4097), MiB + 3}) {
-      const Ends e = ends(kind, n);
+      const Ends e = ends(kind.take, n);
       for (const Benchmark& copy : {up("up", e), down("down", e), both("both", e)}) {
         CAPTURE(kind.name);
         CAPTURE(copy.name);

@@ -96,36 +96,42 @@ struct Sum {
   }
 };
 
+using SumHandle = std::shared_ptr<Sum>;
+
 /// A program that leaves the sum in d_C or, if there is one, in the host's h_C.
-Benchmark adding(const char* name, const Sum& s, float* h_C, const std::function<void()>& add) {
+Benchmark adding(const char* name, const SumHandle& s, float* h_C,
+                 const std::function<void()>& add) {
   const auto work = [add] {
     add();
     CUDA_CHECK(cudaDeviceSynchronize());  // only then may the host look at what a kernel wrote
   };
-  const auto poison = [&s, h_C] {
-    if (h_C) std::memset(h_C, 0xff, s.bytes());
-    CUDA_CHECK(cudaMemset(s.d_A, 0xff, s.bytes()));
-    CUDA_CHECK(cudaMemset(s.d_B, 0xff, s.bytes()));
-    s.d_C.poison();
+  const auto poison = [=] {
+    if (h_C) std::memset(h_C, 0xff, s->bytes());
+    CUDA_CHECK(cudaMemset(s->d_A, 0xff, s->bytes()));
+    CUDA_CHECK(cudaMemset(s->d_B, 0xff, s->bytes()));
+    s->d_C.poison();
   };
-  const auto find_error = [&s, h_C] {
-    if (h_C) CUDA_CHECK(cudaMemcpy(s.d_C, h_C, s.bytes(), cudaMemcpyHostToDevice));
-    return find_mismatch(s.d_C, [] __device__(size_t i) { return a_at(i) + b_at(i); });
+  const auto find_error = [=] {
+    if (h_C) CUDA_CHECK(cudaMemcpy(s->d_C, h_C, s->bytes(), cudaMemcpyHostToDevice));
+    return find_mismatch(s->d_C, [] __device__(size_t i) { return a_at(i) + b_at(i); });
   };
   return {name, work, {poison, find_error}, true};
 }
 
 /// The first three bring A and B and add them; the others leave C with the host, too.
-std::vector<Benchmark> programs(Sum& s) {
-  float *const h_A = s.pinned_a, *const h_B = s.pinned_b, *const h_C = s.pinned_c;
-  const auto pageable = [&s] { s.add_copies(s.a.data(), s.b.data()); };
-  const auto pinned = [=, &s] { s.add_copies(h_A, h_B); };
-  const auto zero_copy = [=, &s] { s.add(h_A, h_B, s.d_C); };
-  const auto all_zero_copy = [=, &s] { s.add(h_A, h_B, h_C); };
-  const auto and_fetched = [&s](const std::function<void()>& add, float* to) {
-    return [=, &s] { add(), s.fetch(to); };
+std::vector<Benchmark> programs(const SumHandle& s) {
+  float *const h_A = s->pinned_a, *const h_B = s->pinned_b, *const h_C = s->pinned_c;
+  const auto pageable = [=] { s->add_copies(s->a.data(), s->b.data()); };
+  const auto pinned = [=] { s->add_copies(h_A, h_B); };
+  const auto zero_copy = [=] { s->add(h_A, h_B, s->d_C); };
+  const auto all_zero_copy = [=] { s->add(h_A, h_B, h_C); };
+  const auto and_fetched = [=](const std::function<void()>& add, float* to) {
+    return [=] {
+      add();
+      s->fetch(to);
+    };
   };
-  float* const c = s.c.data();
+  float* const c = s->c.data();
   return {adding("one way, pageable copies", s, nullptr, pageable),
           adding("one way, pinned copies", s, nullptr, pinned),
           adding("one way, in place", s, nullptr, zero_copy),
@@ -140,11 +146,8 @@ std::vector<Benchmark> programs(Sum& s) {
 void zero_copy(Run& run) {
   run.title("the sum of two arrays of the host: copied, and where they are");
   const size_t n = run.fitting_on_host(run.fitting((run.quick ? 1 : 2) * MiB, 12), 24);
-  const auto group = [n](const Timer::Measure& measure) {
-    Sum s(n);
-    measure(programs(s));
-  };
-  const Timings timed = run.timer.with_fresh_memory(group, 2);
+  const auto allocated = [n] { return programs(std::make_shared<Sum>(n)); };
+  const Timings timed = run.timer.with_fresh_memory(allocated, 2);
   const double bytes = 4.0 * double(n);
   Table table("C = A + B, " + bytes_text(bytes) + " each", {"ms", "GB/s over the bus", "spread"});
   const auto add_rows = [&](double moved, std::initializer_list<const char*> names) {
@@ -183,8 +186,7 @@ TEST_CASE("zero_copy: both listings add right at awkward sizes") {
 TEST_CASE("zero_copy: all programs add right at awkward sizes") {
   if (skip_without_gpu()) return;
   for (const size_t n : {1, 1009, 65537}) {
-    Sum s(n);
-    for (const Benchmark& program : programs(s)) {
+    for (const Benchmark& program : programs(std::make_shared<Sum>(n))) {
       CAPTURE(n);
       CAPTURE(program.name);
       program.check.poison();

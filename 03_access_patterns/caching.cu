@@ -80,15 +80,14 @@ std::string find_wrong_sum(const GuardedBuffer<unsigned>& out, size_t n, const P
   return find_mismatch(out, sum_of_thread);
 }
 
-/// `out` and `in` must outlive it.
 Benchmark benchmark_of(const Place& place, bool through_l1, const GuardedBuffer<unsigned>& out,
-                       const unsigned* in, size_t n) {
-  const auto work = [&out, &place, in, n, through_l1] {
+                       const DeviceBuffer<unsigned>& in, size_t n) {
+  const auto work = [=] {
     const auto kernel = through_l1 ? read_words<true> : read_words<false>;
     kernel<<<unsigned(out.size() / 256), 256>>>(out, in, n, place.first, place.stride);
   };
-  const auto find_error = [&out, &place, n] { return find_wrong_sum(out, n, place); };
-  return {name_of(place, through_l1), work, {[&out] { out.poison(); }, find_error}};
+  const auto find_error = [=] { return find_wrong_sum(out, n, place); };
+  return {name_of(place, through_l1), work, {[out] { out.poison(); }, find_error}};
 }
 
 // ---- one lane ----
@@ -178,7 +177,7 @@ void caching(Run& run) {
   run.computed({"03.11", "the unit of access is 32 bytes whether or not L1 caches the load",
                 "32 bytes from Pascal on, the wiki"},
                bytes_moved(reads[2], sector_bytes) == 32 * 32,
-               "32 scattered words move 32 times 32 bytes through L1 and past it, computed");
+               "32 scattered words move 32 times 32 bytes through L1 and past it");
   const Claim stores{"03.18",
                      "L1 is not used for stores: a load does not find there what was stored",
                      "not used, the wiki", Era::kepler};

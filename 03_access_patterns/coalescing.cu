@@ -101,12 +101,9 @@ Check adds_up(const GuardedBuffer<unsigned>& out, const Pattern& p, size_t regio
   });
 }
 
-/// `out` and `in` must outlive it.
-Benchmark benchmark_of(const Pattern& p, const GuardedBuffer<unsigned>& out, const unsigned* in,
-                       size_t regions) {
-  const auto work = [&p, &out, in, regions] {
-    p.kernel<<<unsigned(out.size() / 256), 256>>>(out, in, regions);
-  };
+Benchmark benchmark_of(const Pattern& p, const GuardedBuffer<unsigned>& out,
+                       const DeviceBuffer<unsigned>& in, size_t regions) {
+  const auto work = [=] { p.kernel<<<unsigned(out.size() / 256), 256>>>(out, in, regions); };
   return {p.name, work, adds_up(out, p, regions)};
 }
 
@@ -118,7 +115,7 @@ bool no_more_on_gt200(const Warp& warp) {
 
 void judge(Run& run, const Timings& timed, bool from_memory) {
   const double used_now = used(today, warp_of(4, one_word));
-  const std::string here = percent(used_now).words + ", one sector, computed; through L1 as well";
+  const std::string here = percent(used_now).words + ", one sector; through L1 as well";
   run.computed({"03.2a", "through L1, one address for all lanes uses 3.125% of the bus",
                 "3.125%, the wiki's count", Era::kepler},
                used_now == 0.03125, here);
@@ -142,7 +139,7 @@ void judge(Run& run, const Timings& timed, bool from_memory) {
   run.computed({"03.16", "what coalesces on a G80 coalesces on a GT200", "Dr. Dobb's, no figure"},
                there_too == coalesce,
                std::to_string(there_too) + " of the " + std::to_string(coalesce) +
-                   " patterns that coalesce on a G80 move no more on a GT200, computed");
+                   " patterns that coalesce on a G80 move no more on a GT200");
 }
 
 }  // namespace

@@ -185,7 +185,7 @@ Benchmark storing(const char* name, const Pairs& p, Kernel<Word>* kernel, Format
   const size_t of_block = format == bits ? packed_y_of_block : y_of_block;
   const dim3 grid(unsigned((threads + block_threads - 1) / block_threads),
                   unsigned((p.ny + of_block - 1) / of_block));
-  const auto work = [&p, kernel, grid] {
+  const auto work = [=] {
     kernel<<<grid, block_threads>>>(reinterpret_cast<Word*>(p.results.data()), p.x, p.y, p.nx,
                                     p.ny);
   };
@@ -213,17 +213,17 @@ constexpr const char* carried_names[] = {"", "", "words to host", "bytes to host
 /// The host's memory is poisoned, and looked at by the device, which is faster than the host.
 Benchmark carrying(const Pairs& p, const PinnedBuffer<unsigned>& host, Format format) {
   const size_t count = size_t(double(p.nx * p.ny) * bytes_per_pair(format) / 4);
-  const auto work = [&p, &host, count] {
+  const auto work = [=] {
     CUDA_CHECK(cudaMemcpyAsync(host, p.results, 4 * count, cudaMemcpyDeviceToHost));
   };
-  const auto poison = [&p, &host, count] {
+  const auto poison = [=] {
     p.results.poison();
     CUDA_CHECK(cudaMemcpy(host, p.results, 4 * count, cudaMemcpyDeviceToHost));
     for_each_index<<<1024, 256>>>(
         count, [to = p.results.data()] __device__(size_t i) { to[i] = hash(i); });
     CUDA_CHECK_LAUNCH();
   };
-  const auto find_error = [&p, &host, count] {
+  const auto find_error = [=] {
     CUDA_CHECK(cudaDeviceSynchronize());
     p.results.poison();
     CUDA_CHECK(cudaMemcpy(p.results, host, 4 * count, cudaMemcpyHostToDevice));
@@ -261,15 +261,15 @@ void compare(Run& run) {
   // What a copy to the host takes depends on the host's pages: each group has its own.
   Timings carried;
   const bool carries = run.fits_on_host(4 * pairs);
-  const auto group = [&](const Timer::Measure& measure) {
+  const auto allocated = [&] {
     const Pairs p{nx, ny};
     const PinnedBuffer<unsigned> host(nx * ny);
     std::vector<Benchmark> benchmarks = of_formats(p);
     for (const Format format : std::initializer_list<Format>{words, bytes, bits})
       benchmarks.push_back(carrying(p, host, format));
-    measure(benchmarks);
+    return benchmarks;
   };
-  if (carries) carried = run.timer.with_fresh_memory(group, 2);
+  if (carries) carried = run.timer.with_fresh_memory(allocated, 2);
 
   Table table("results",
               {"sectors", "ms", "spread", "times as long", "GB/s", "to host: ms", "to host: GB/s"});

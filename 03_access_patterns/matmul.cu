@@ -160,14 +160,13 @@ std::string find_wrong_transpose(const Matrices& m) {
   return find_mismatch(m.made_bt, word);
 }
 
-/// `row` and `m` must outlive it.
 Benchmark benchmark_of(const Row& row, const Matrices& m) {
-  const auto work = [&row, &m] { launch(row, m); };
-  const auto poison = [&m] {
+  const auto work = [=] { launch(row, m); };
+  const auto poison = [=] {
     m.c.poison();
     m.made_bt.poison();
   };
-  const auto find_error = [&row, &m] {
+  const auto find_error = [=] {
     const std::string error = find_wrong_product(m);
     return error.empty() && row.transposes_first ? find_wrong_transpose(m) : error;
   };

@@ -98,12 +98,11 @@ std::string find_wrong_sum(Way way, const GuardedBuffer<unsigned>& out, size_t n
   return find_mismatch(out, sum_of_thread);
 }
 
-/// `out` and `in` must outlive it.
 Benchmark benchmark_of(size_t offset, Way way, const GuardedBuffer<unsigned>& out,
-                       const unsigned* in, size_t n) {
-  const auto work = [&out, in, n, offset, way] { launch(way, out, in, n, offset); };
-  const auto find_error = [&out, n, offset, way] { return find_wrong_sum(way, out, n, offset); };
-  return {name_of(offset, way), work, {[&out] { out.poison(); }, find_error}};
+                       const DeviceBuffer<unsigned>& in, size_t n) {
+  const auto work = [=] { launch(way, out, in, n, offset); };
+  const auto find_error = [=] { return find_wrong_sum(way, out, n, offset); };
+  return {name_of(offset, way), work, {[out] { out.poison(); }, find_error}};
 }
 
 }  // namespace
@@ -152,8 +151,8 @@ void offset(Run& run) {
   run.note("no model for the memory: on an H100 a second line costs as much as a fifth sector");
 
   const bool half = used_at(1, sector_bytes) == 0.5, four_fifths = used_at(1, sector_bytes) == 0.8;
-  const std::string today = percent(used_at(1, sector_bytes)).words +
-                            ", 5 sectors for 4, computed; through L1 as well as past it";
+  const std::string today =
+      percent(used_at(1, sector_bytes)).words + ", 5 sectors for 4; through L1 as well as past it";
   run.computed({"03.1a", "a misaligned load through L1 uses 50% of the bus",
                 "50%, the wiki's count", Era::kepler},
                half, today);

@@ -78,11 +78,10 @@ const Row rows[] = {
     {"reverseArray_multiblock_fast", reverseArray_multiblock_fast, true, in_order},
 };
 
-/// `row`, `in` and `out` must outlive it.
 Benchmark benchmark_of(const Row& row, const DeviceBuffer<unsigned>& in,
                        const GuardedBuffer<unsigned>& out) {
   const size_t n = out.size();
-  const auto work = [&row, &in, &out, n] {
+  const auto work = [=] {
     const unsigned blocks = unsigned((n + block_threads - 1) / block_threads);
     row.kernel<<<blocks, block_threads>>>(out, in, n);
   };

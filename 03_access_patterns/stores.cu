@@ -91,11 +91,8 @@ size_t sectors_of(const Store& store) {
   });
 }
 
-/// What is captured by reference must outlive it.
 Benchmark store_benchmark(const Store& store, const GuardedBuffer<unsigned>& out, unsigned blocks) {
-  const auto work = [&store, &out, blocks] {
-    store.kernel<<<blocks, 256>>>(out, out.size() / slot_words);
-  };
+  const auto work = [=] { store.kernel<<<blocks, 256>>>(out, out.size() / slot_words); };
   const auto value = [n = store.segments, step = store.step] __device__(size_t i) {
     const size_t segment = i % slot_words / segment_words;
     return segment % step == 0 && segment / step < n ? hash(i) : ~0u;  // else still poisoned
@@ -114,7 +111,7 @@ std::string name_of(bool write, unsigned stride) {
 size_t words_at(size_t n, unsigned stride) { return (n + stride - 1) / stride; }
 
 Benchmark write_benchmark(unsigned stride, const GuardedBuffer<unsigned>& out) {
-  const auto work = [&out, stride] {
+  const auto work = [=] {
     constexpr size_t of_block = words_per_thread * 256;
     const size_t blocks = (words_at(out.size(), stride) + of_block - 1) / of_block;
     write_strided<<<unsigned(blocks), 256>>>(out, out.size(), stride);
@@ -215,10 +212,10 @@ void stores(Run& run) {
   for (const Store& store : all_stores) as_stated &= sectors_of(store) == store.segments;
   run.computed(
       {"03.14a", "one, two or four segments of 32 bytes are stored in one transaction", "the wiki"},
-      as_stated, "one request of a warp, of 1, 2 or 4 sectors, computed");
+      as_stated, "one request of a warp, of 1, 2 or 4 sectors");
   run.computed(
       {"03.14b", "three segments that lie apart are stored as three of one each", "the wiki"},
-      as_stated, "one request of a warp, of 3 sectors, computed");
+      as_stated, "one request of a warp, of 3 sectors");
   run.claim({"03.10a", "scattered writes lose against coalesced ones, as reads do",
              "the study's author, no figure"},
             {cost_of_scattered(true, timed), "times as long for a word at stride 8 as at stride 1"},

@@ -107,14 +107,13 @@ Vectors vectors_of(size_t n) {
           GuardedBuffer<float>(n)};
 }
 
-/// `v` must outlive it.
 Benchmark benchmark_of(const Sum& sum, const Vectors& v) {
-  const auto work = [&] { sum.launch(v.c, v.a, v.b, v.a.size()); };
+  const auto work = [=] { sum.launch(v.c, v.a, v.b, v.a.size()); };
   const auto right = [] __device__(size_t i) { return element(0, i) + element(1, i); };
   return {sum.name, work, equals(v.c, right)};
 }
 Benchmark copy_of(const Vectors& v) {
-  const auto work = [&] {
+  const auto work = [=] {
     CUDA_CHECK(cudaMemcpyAsync(v.c, v.a, v.a.bytes(), cudaMemcpyDeviceToDevice));
   };
   const auto right = [] __device__(size_t i) { return element(0, i); };
@@ -185,11 +184,10 @@ DeviceBuffer<unsigned> stack_input(unsigned columns, unsigned rows) {
                           [] __device__(size_t i) { return hash(i); });
 }
 
-/// `out` and `in` must outlive it.
 template <unsigned words>
-Benchmark stack_benchmark(const char* name, const GuardedBuffer<unsigned>& out, const unsigned* in,
-                          unsigned columns) {
-  const auto work = [&out, in, columns] { launch_stack<words>(out, in, columns); };
+Benchmark stack_benchmark(const char* name, const GuardedBuffer<unsigned>& out,
+                          const DeviceBuffer<unsigned>& in, unsigned columns) {
+  const auto work = [=] { launch_stack<words>(out, in, columns); };
   const auto right = [columns] __device__(size_t i) { return stack_at(i, columns); };
   return {name, work, equals(out, right)};
 }

@@ -87,12 +87,11 @@ std::string name_of(size_t bytes, size_t room) {
   return std::to_string(bytes) + " bytes" + (room > bytes ? " in 32" : "");
 }
 
-/// `out` and `in` must outlive it.
 Benchmark benchmark_of(size_t bytes, size_t room, const GuardedBuffer<unsigned>& out,
-                       const unsigned* in, size_t n) {
-  const auto work = [&out, in, bytes, room, n] { launch(bytes, room, out, in, n); };
-  const auto find_error = [&out, bytes, room, n] { return find_wrong_sum(bytes, room, out, n); };
-  return {name_of(bytes, room), work, {[&out] { out.poison(); }, find_error}};
+                       const DeviceBuffer<unsigned>& in, size_t n) {
+  const auto work = [=] { launch(bytes, room, out, in, n); };
+  const auto find_error = [=] { return find_wrong_sum(bytes, room, out, n); };
+  return {name_of(bytes, room), work, {[out] { out.poison(); }, find_error}};
 }
 
 /// Words for which the text has a factor.

@@ -140,20 +140,20 @@ unsigned total_of(const DeviceBuffer<unsigned>& x) {
   return unsigned(sum_of(x.size(), [x = x.data()] __device__(size_t i) { return size_t(x[i]); }));
 }
 
-/// `x` must outlive it. More than half of a multiprocessor's shared memory keeps others off it.
+/// More than half of a multiprocessor's shared memory keeps others off it.
 Benchmark benchmark_of(const Sum& sum, const Words& x, const cudaDeviceProp& gpu) {
   const size_t shared =
       std::max(sum.ring ? sum.in_flight() : 0,
                std::min(gpu.sharedMemPerMultiprocessor / 2 + 1024, gpu.sharedMemPerBlockOptin));
   CUDA_CHECK(  // more than 48 KiB have to be allowed
       cudaFuncSetAttribute(sum.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared)));
-  const auto work = [shared, &x, kernel = sum.kernel] {
+  const auto work = [=, kernel = sum.kernel] {
     kernel<<<x.blocks, threads, shared>>>(x.out, x.words(), x.n);
   };
-  const auto find_error = [&x, total = total_of(x.in)] {
+  const auto find_error = [x, total = total_of(x.in)] {
     return total_of(x.out) == total ? guard_error(x.out) : "the sum is wrong";
   };
-  return {sum.name, work, {[&x] { x.out.poison(); }, find_error}};
+  return {sum.name, work, {[x] { x.out.poison(); }, find_error}};
 }
 
 }  // namespace

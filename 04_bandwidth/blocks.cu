@@ -152,9 +152,9 @@ void blocks(Run& run) {
   const std::string figure = ", on the 8800 GTX";
   run.claim(
       {"04.7a", "few blocks: from a number to the next the rate jumps down by 15 to 20%",
-       "15 to 20%" + figure, Era::g80},  // 15 to 20% of the lower, or of the higher rate
+       "15 to 20%" + figure, Era::g80},
       again.speedup({.of = name_of(found.before_jump), .over = name_of(found.before_jump + 1)}),
-      faster_by(1.15, 1.25));
+      faster_by(1.15, 1.25));  // 15 to 20% of the lower, or of the higher rate
   const Claim shrink = {"04.7b", "the jumps shrink as the number of blocks grows",
                         "no figure" + figure, Era::g80};
   if (found.jump < 0.02)
@@ -189,9 +189,10 @@ void blocks(Run& run) {
   run.claim({"04.13b", "1000 blocks are better than 100", guide},
             timed.speedup({.of = name_of(1000), .over = name_of(100)}), faster());
   // Several generations: the four after the study's GPU end with Pascal.
-  run.claim({"04.13c", "1000 blocks are enough for several generations of GPUs", guide,
-             Era::pascal},  // 90% of the best rate
-            again.speedup({.of = best, .over = name_of(1000)}), at_most(1 / 0.9));
+  run.claim(
+      {"04.13c", "1000 blocks are enough for several generations of GPUs", guide, Era::pascal},
+      again.speedup({.of = best, .over = name_of(1000)}),
+      at_most(1 / 0.9));  // 90% of the best rate
   run.claim_each({"04.14", "whole rounds of the blocks that fit are better than one block more",
                   "the vendor, in private, in the study"},
                  one_beyond_rounds, "a block more than one round, two", faster());

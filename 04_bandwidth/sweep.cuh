@@ -82,10 +82,9 @@ inline Sums sums_of(Launch launch) {
   return std::make_shared<GuardedBuffer<float>>(size_t(launch.blocks) * launch.threads);
 }
 
-/// `array` must outlive it; its `work` keeps `out`.
 inline Benchmark benchmark_of(const std::string& name, Launch launch, const Array& array,
                               const Sums& out) {
-  const auto work = [launch, &array, out] {
+  const auto work = [=] {
     Sum_h<<<launch.blocks, launch.threads>>>(array.words, *out, array.rows, array.columns);
   };
   const auto value = [launch, rows = array.rows, columns = array.columns] __device__(

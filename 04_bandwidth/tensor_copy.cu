@@ -135,11 +135,10 @@ Check transposed(const Matrices& m) {
                 [nx = m.nx, ny = m.ny] __device__(size_t i) { return word(i % ny * nx + i / ny); });
 }
 
-/// `m` must outlive it.
 Benchmark by_tensor_copies(const Matrices& m) {
   const CUtensorMap in = map_of(m.in, m.nx, m.ny), out = map_of(m.out, m.ny, m.nx);
   const dim3 grid((m.ny + side - 1) / side, (m.nx + side - 1) / side);
-  const auto work = [=] { turn_tensor<<<grid, turning_threads>>>(in, out); };
+  const auto work = [=, keep = m] { turn_tensor<<<grid, turning_threads>>>(in, out); };
   return {"turn_tensor", work, transposed(m)};
 }
 

@@ -305,15 +305,14 @@ void transpose(Run& run) {
   run.computed({"04.10a", "row -> column uses 100% of what it loads, 12.5% of what it stores",
                 "100 and 12.5%, the wiki's counters"},
                by_row == 4 && by_column == 32,
-               percent(4 / by_row).words + " and " + percent(4 / by_column).words + ", computed");
+               percent(4 / by_row).words + " and " + percent(4 / by_column).words);
   run.computed({"04.10b", "column -> row uses 100% of what it stores", "100%, the wiki's counters"},
-               by_row == 4, percent(4 / by_row).words + ", computed");
+               by_row == 4, percent(4 / by_row).words);
   // a block of 32 x 8 threads reads 8 neighbours, which are a sector, in each of 32 rows
   const double by_block = 256 * 4.0 / (32 * sectors(32, [n](size_t row) { return row * n / 8; }));
   run.computed({"04.10c", "the cache lifts what column -> row uses of its loads from 12.5%",
                 "25%, the wiki's counters"},
-               by_block > 0.125,
-               percent(by_block).words + " by a block, whose L1 keeps sectors, computed");
+               by_block > 0.125, percent(by_block).words + " by a block, whose L1 keeps sectors");
   // twice as many: the words of the tile are also written to shared memory and read from it
   run.claim({"04.15", "in some cases more memory operations, through shared memory, take less time",
              "no figure, a vendor's guide"},

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
-#include <optional>
 #include <random>
 
 #include "../common/sample.hpp"
@@ -140,18 +139,18 @@ Benchmark changing(const char* name, Node* nodes, size_t n,
           .before = [=] { build(nodes, n); }};
 }
 
-using Managed = std::optional<ManagedBuffer<Node>>;  // only where pages move when touched
-
-std::vector<Benchmark> ways(std::vector<Node>& nodes, const Managed& managed) {
-  const size_t n = nodes.size();
-  const auto at_once = [&nodes](Node* head) { copy_at_once(nodes, head); };
-  std::vector<Benchmark> all = {changing(node_by_node, nodes.data(), n, copy_each_node),
-                                changing(in_one_piece, nodes.data(), n, at_once)};
-  if (!managed) return all;
-  const auto demand = [&managed](Node* head) { no_copy(*managed, head, false); };
-  const auto before = [&managed](Node* head) { no_copy(*managed, head, true); };
-  all.push_back(changing(on_demand, *managed, n, demand));
-  all.push_back(changing(prefetched, *managed, n, before));
+/// `managed` is empty where pages do not move when they are touched.
+std::vector<Benchmark> ways(size_t n, const ManagedBuffer<Node>& managed) {
+  const auto nodes = std::make_shared<std::vector<Node>>(n);
+  const auto each = [nodes](Node* head) { copy_each_node(head); };
+  const auto at_once = [nodes](Node* head) { copy_at_once(*nodes, head); };
+  std::vector<Benchmark> all = {changing(node_by_node, nodes->data(), n, each),
+                                changing(in_one_piece, nodes->data(), n, at_once)};
+  if (managed.size() == 0) return all;
+  const auto demand = [managed](Node* head) { no_copy(managed, head, false); };
+  const auto before = [managed](Node* head) { no_copy(managed, head, true); };
+  all.push_back(changing(on_demand, managed, n, demand));
+  all.push_back(changing(prefetched, managed, n, before));
   return all;
 }
 
@@ -162,22 +161,22 @@ void linked_list(Run& run) {
   run.title("a list of " + std::to_string(n) + " nodes, " + bytes_text(double(n * sizeof(Node))) +
             ", that the device changes and the host reads");
   const std::string why = nothing_moves_because(run.gpu);
-  const auto group = [&](const Timer::Measure& measure) {
-    std::vector<Node> nodes(n);
-    const Managed managed = why.empty() ? Managed(n) : std::nullopt;
-    std::vector<Benchmark> all = ways(nodes, managed);
+  const auto all_ways = [&] {
+    std::vector<Benchmark> all =
+        ways(n, why.empty() ? ManagedBuffer<Node>(n) : ManagedBuffer<Node>());
     // The walk alone: the nodes are on the device already, and stay there.
+    std::vector<Node> nodes(n);
     const Node* head = build(nodes.data(), n);
     const DeviceBuffer<Node> copy(n);
     const std::vector<Node> staged = moved(nodes, copy);
     CUDA_CHECK(cudaMemcpy(copy, staged.data(), copy.bytes(), cudaMemcpyHostToDevice));
     Node* const copied_head = copy + (head - nodes.data());
     all.push_back({.name = the_walk,
-                   .work = [copied_head] { walk_on_device(copied_head); },
+                   .work = [copy, copied_head] { walk_on_device(copied_head); },
                    .on_host = true});
-    measure(all);
+    return all;
   };
-  const Timings timed = run.timer.with_fresh_memory(group, 2);
+  const Timings timed = run.timer.with_fresh_memory(all_ways, 2);
 
   Table table("way", {"ms", "spread", "us per node", "times the walk"});
   for (const char* name : {the_walk, node_by_node, in_one_piece, on_demand, prefetched}) {
@@ -219,10 +218,9 @@ TEST_CASE("linked_list: every way changes each node once") {
   if (skip_without_gpu()) return;
   for (const size_t n : {1, 2, 31, 1009}) {
     CAPTURE(n);
-    std::vector<Node> nodes(n);
     const bool pages_move = nothing_moves_because(current_gpu()).empty();
-    const Managed managed = pages_move ? Managed(n) : std::nullopt;
-    for (const Benchmark& way : ways(nodes, managed)) {
+    const auto managed = pages_move ? ManagedBuffer<Node>(n) : ManagedBuffer<Node>();
+    for (const Benchmark& way : ways(n, managed)) {
       CAPTURE(way.name);
       way.before();
       CHECK(way.check.find_error() != "");

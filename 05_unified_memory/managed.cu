@@ -133,22 +133,6 @@ void bring_to_host(const Arrays& x) {
   CUDA_CHECK(cudaDeviceSynchronize());
 }
 
-/// Page-locked memory that kernels can access too.
-class MappedFloats {
- public:
-  explicit MappedFloats(size_t n) : size_(n) {
-    CUDA_CHECK(cudaHostAlloc(&data_, n * sizeof(float), cudaHostAllocMapped));
-  }
-  MappedFloats(const MappedFloats&) = delete;
-  ~MappedFloats() { cudaFreeHost(data_); }
-  float* data() const { return data_; }
-  size_t size() const { return size_; }
-
- private:
-  float* data_ = nullptr;
-  size_t size_ = 0;
-};
-
 template <class Array>
 struct Three {
   Array A, B, C;
@@ -160,7 +144,7 @@ struct Three {
 struct Memory {
   Three<DeviceBuffer<float>> device;
   Three<std::vector<float>> pageable;
-  Three<MappedFloats> pinned;
+  Three<PinnedBuffer<float>> pinned;
   std::optional<Three<ManagedBuffer<float>>> managed;
 
   Memory(size_t n, bool pages_move) : device(n), pageable(n), pinned(n) {
@@ -188,18 +172,20 @@ constexpr const char *pageable_copies = "copies, pageable memory",
                      *pinned_copies = "copies, pinned memory", *zero_copy = "zero-copy",
                      *on_demand = "managed, on demand", *prefetched = "managed, prefetched";
 
-std::vector<Benchmark> ways(Memory& memory) {
-  const Arrays device = memory.device.arrays(), pageable = memory.pageable.arrays(),
-               pinned = memory.pinned.arrays();
+std::vector<Benchmark> ways(const std::shared_ptr<Memory>& memory) {
+  const Arrays device = memory->device.arrays(), pageable = memory->pageable.arrays(),
+               pinned = memory->pinned.arrays();
   std::vector<Benchmark> all = {
       adding(pageable_copies, pageable, [=] { add_by_copies(pageable, device); }),
       adding(pinned_copies, pinned, [=] { add_by_copies(pinned, device); }),
       adding(zero_copy, pinned, [=] { add_in_place(pinned); })};
-  if (memory.managed) {
-    const Arrays x = memory.managed->arrays();
+  if (memory->managed) {
+    const Arrays x = memory->managed->arrays();
     all.push_back(adding_managed(on_demand, x, add_in_place));
     all.push_back(adding_managed(prefetched, x, add_prefetched));
   }
+  for (Benchmark& way : all)
+    way.work = [memory, work = way.work] { work(); };  // which refers to the memory
   return all;
 }
 
@@ -248,11 +234,8 @@ void managed(Run& run) {
   const double bytes = double(n) * sizeof(float);
   run.title("C = A + B, three arrays of " + bytes_text(bytes) + ", from host to host");
   const std::string why = nothing_moves_because(run.gpu);
-  const auto group = [&](const Timer::Measure& measure) {
-    Memory memory(n, why.empty());
-    measure(ways(memory));
-  };
-  const Timings timed = run.timer.with_fresh_memory(group, 2);
+  const auto allocated = [&] { return ways(std::make_shared<Memory>(n, why.empty())); };
+  const Timings timed = run.timer.with_fresh_memory(allocated, 2);
 
   Table table("way", {"ms", "spread", "GB/s", "times pinned copies"});
   for (const char* name : {pageable_copies, pinned_copies, zero_copy, on_demand, prefetched}) {
@@ -305,8 +288,8 @@ TEST_CASE("managed: the wiki's program is right, and both sides write a variable
 TEST_CASE("managed: every way is right a second time, over pages that have moved") {
   if (skip_without_gpu()) return;
   for (const size_t n : {1, 257, 65537}) {
-    Memory memory(n, nothing_moves_because(current_gpu()).empty());
-    for (const Benchmark& way : ways(memory)) {
+    const bool pages_move = nothing_moves_because(current_gpu()).empty();
+    for (const Benchmark& way : ways(std::make_shared<Memory>(n, pages_move))) {
       CAPTURE(way.name);
       for (int time = 0; time < 2; ++time) {
         way.check.poison();

@@ -10,6 +10,7 @@
 template <class T>
 class ManagedBuffer {
  public:
+  ManagedBuffer() = default;  ///< of nothing, so far
   explicit ManagedBuffer(size_t size) : size_(size) {
     T* data = nullptr;
     CUDA_CHECK(cudaMallocManaged(&data, bytes()));

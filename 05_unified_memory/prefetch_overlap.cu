@@ -58,7 +58,7 @@ Piece piece(size_t n, size_t k) {
 struct Arrays {
   size_t n, bytes;
   ManagedBuffer<float> managed;
-  float* pinned = nullptr;
+  PinnedBuffer<float> pinned;
   std::vector<float> pageable;
   DeviceBuffer<float> on_device;  ///< where copies arrive
   GuardedBuffer<float> out;
@@ -69,16 +69,14 @@ struct Arrays {
       : n(words),
         bytes(n * sizeof(float)),
         managed(n),
+        pinned(n),
         pageable(n),
         on_device(filled<float>(n, Input{})),
         out(n) {
-    CUDA_CHECK(cudaMallocHost(&pinned, bytes));
     CUDA_CHECK(cudaMemcpy(managed, on_device, bytes, cudaMemcpyDefault));
     CUDA_CHECK(cudaMemcpy(pinned, on_device, bytes, cudaMemcpyDeviceToHost));
     CUDA_CHECK(cudaMemcpy(pageable.data(), on_device, bytes, cudaMemcpyDeviceToHost));
   }
-  Arrays(const Arrays&) = delete;
-  ~Arrays() { cudaFreeHost(pinned); }
 };
 
 // ---- the parts, and ways to put them together ----
@@ -143,18 +141,19 @@ void copy_pieces(Arrays& a) {
 }
 
 /// All of them. Managed pages are brought back to the host before each run.
-std::vector<Benchmark> benchmarks(Arrays& a) {
-  const auto work = [&a](void (*way)(Arrays&)) {
-    return [&a, way] {
-      way(a);
+std::vector<Benchmark> benchmarks(const std::shared_ptr<Arrays>& arrays) {
+  Arrays& a = *arrays;
+  const auto work = [&](void (*way)(Arrays&)) {
+    return [arrays, way] {
+      way(*arrays);
       CUDA_CHECK(cudaDeviceSynchronize());
     };
   };
-  const auto to_host = [&a] {
+  const auto to_host = [arrays, &a] {
     prefetch(a.managed, a.bytes, cudaCpuDeviceId);
     CUDA_CHECK(cudaDeviceSynchronize());
   };
-  const auto poison_copy = [&a] {
+  const auto poison_copy = [arrays, &a] {
     CUDA_CHECK(cudaMemset(a.on_device, 0xff, a.bytes));
     a.out.poison();  // and waits
   };
@@ -199,11 +198,8 @@ void prefetch_overlap(Run& run) {
   if (const std::string why = nothing_moves_because(run.gpu); !why.empty())
     return run.claim_skipped(never_beats, why);
 
-  const auto group = [n](const Timer::Measure& measure) {
-    Arrays arrays(n);
-    measure(benchmarks(arrays));
-  };
-  const Timings timed = run.timer.with_fresh_memory(group, 2);
+  const auto allocated = [n] { return benchmarks(std::make_shared<Arrays>(n)); };
+  const Timings timed = run.timer.with_fresh_memory(allocated, 2);
   const auto ms = [&](const char* name) { return timed[name].median(); };
 
   Table table("way", {"ms", "spread", "GB/s", "predicted, ms"});
@@ -279,8 +275,7 @@ TEST_CASE("prefetch_overlap: every way is right at awkward sizes") {
   if (skip_without_gpu()) return;
   if (const std::string why = nothing_moves_because(current_gpu()); !why.empty()) return skip(why);
   for (const size_t n : {1, 1009, (1 << 20) + 7}) {
-    Arrays arrays(n);
-    for (const Benchmark& benchmark : benchmarks(arrays)) {
+    for (const Benchmark& benchmark : benchmarks(std::make_shared<Arrays>(n))) {
       CAPTURE(n);
       CAPTURE(benchmark.name);
       CHECK_NOTHROW(require_right(benchmark));

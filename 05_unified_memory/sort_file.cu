@@ -199,8 +199,7 @@ void sort_file(Run& run) {
   std::vector<Benchmark> benchmarks{sorting("managed", managed::sortfile, file, right)};
   if (run.gpu.concurrentManagedAccess)
     benchmarks.push_back(sorting("prefetched", prefetched::sortfile, file, right));
-  const Timings timed = run.timer.with_fresh_memory(
-      [&](const Timer::Measure& measure) { measure(benchmarks); }, run.quick ? 2 : 4);
+  const Timings timed = run.timer.with_fresh_memory([&] { return benchmarks; }, run.quick ? 2 : 4);
   for (const Benchmark& benchmark : benchmarks) {
     const Times& times = timed[benchmark.name];
     table.row(benchmark.name,

@@ -160,8 +160,7 @@ void system_memory(Run& run) {
   for (const Kind& kind : kinds)
     for (const bool second : {false, true})
       if (kind.readable(gpu)) benchmarks.push_back(passing(kind, second, passes));
-  const auto group = [&](const Timer::Measure& measure) { measure(benchmarks); };
-  const Timings timed = run.timer.with_fresh_memory(group, 2);
+  const Timings timed = run.timer.with_fresh_memory([&] { return benchmarks; }, 2);
 
   Table table("memory", {"first pass, ms", "first, GB/s", "second pass, ms", "second, GB/s"});
   for (const Kind& kind : kinds) {

@@ -134,10 +134,9 @@ __host__ __device__ unsigned sum_of_turn(unsigned lane, unsigned stride, unsigne
   return sum;
 }
 
-/// `memory` must outlive it.
 template <class Word>
 Benchmark reading(std::string name, const Memory& memory, unsigned stride, unsigned turns) {
-  const auto work = [&memory, stride, turns] {
+  const auto work = [=] {
     const auto* words = reinterpret_cast<const Word*>(memory.in.data());
     read_words<<<1, unsigned(memory.out.size())>>>(memory.out.data(), memory.cycles.data(), words,
                                                    stride, turns);
@@ -148,9 +147,9 @@ Benchmark reading(std::string name, const Memory& memory, unsigned stride, unsig
   return {std::move(name), work, equals(memory.out, value)};
 }
 
-/// Warp w must have column w, so many times. `memory` must outlive it.
+/// Warp w must have column w, so many times.
 Benchmark reading(const Tile& tile, const Memory& memory, unsigned turns) {
-  const auto work = [kernel = tile.kernel, &memory, turns] {
+  const auto work = [=, kernel = tile.kernel] {
     kernel<<<1, dim3(32, 32)>>>(memory.out, memory.cycles, memory.in, turns);
   };
   const auto value = [turns] __device__(size_t thread) {
@@ -230,7 +229,7 @@ void judge(Run& run, const Memory& memory) {
   run.computed({"06.3b", "the reduction of 256 threads reaches 16-way conflicts",
                 "the guide: 2-, 4-, 8- and 16-way"},
                of_256 >= 16,
-               std::to_string(of_256) + "-way, computed by the guide's own rule; 512 threads: " +
+               std::to_string(of_256) + "-way by the guide's own rule; 512 threads: " +
                    std::to_string(all_steps(Order::strided, 512).degree) + "-way");
 }
 

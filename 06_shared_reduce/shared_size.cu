@@ -80,13 +80,12 @@ int counted_blocks(unsigned threads, size_t bytes, int expected) {
   return int(*std::max_element(std::begin(seen.peak), std::end(seen.peak)));
 }
 
-/// A copy whose blocks ask for `shared` bytes each. The arrays, of four times as many words of 4
-/// bytes, must outlive it.
-Benchmark copying(const GuardedBuffer<unsigned>& out, const unsigned* in, size_t shared) {
-  const auto work = [&out, in, shared] {
+/// A copy whose blocks ask for `shared` bytes each.
+Benchmark copying(const GuardedBuffer<unsigned>& out, const DeviceBuffer<unsigned>& in,
+                  size_t shared) {
+  const auto work = [=] {
     const size_t n = out.size() / 4, blocks = (n + block_threads - 1) / block_threads;
-    copy<<<unsigned(blocks), block_threads, shared>>>(reinterpret_cast<uint4*>(out.data()),
-                                                      reinterpret_cast<const uint4*>(in), n);
+    copy<<<unsigned(blocks), block_threads, shared>>>(out.as<uint4>(), in.as<uint4>(), n);
   };
   const auto value = [] __device__(size_t i) { return hash(i); };
   return {bytes_text(double(shared)), work, equals(out, value)};

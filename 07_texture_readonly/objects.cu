@@ -156,17 +156,14 @@ Benchmark launching(const char* name, const OneRead& one, const std::function<vo
 }
 
 std::vector<Benchmark> launches(const OneRead& one) {
-  const auto with_pointer = [&one] { one_load<<<1, 1>>>(one.out, one.words, OneRead::at); };
-  const auto with_object = [&one] { one_fetch<<<1, 1>>>(one.out, one.texture, OneRead::at); };
+  const auto with_pointer = [one] { one_load<<<1, 1>>>(one.out, one.words, OneRead::at); };
+  const auto with_object = [one] { one_fetch<<<1, 1>>>(one.out, one.texture, OneRead::at); };
   return {launching("with a pointer", one, with_pointer),
           launching("with an object", one, with_object)};
 }
 
 void judge_launches(Run& run) {
-  const Timings timed = run.timer.with_fresh_memory([](const Timer::Measure& measure) {
-    const OneRead one{};
-    measure(launches(one));
-  });
+  const Timings timed = run.timer.with_fresh_memory([] { return launches(OneRead{}); });
   Table table("a launch", {"us", "spread"});
   for (const char* name : {"with a pointer", "with an object"}) {
     table.row(name, {timed[name].us_interval() / launches_at_once, percent(timed[name].spread())});

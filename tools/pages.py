@@ -53,7 +53,7 @@ def topics():
 def function(path, name):
     """The definition of a name that stands at the beginning of a line's code, with the comment above."""
     lines = path.read_text().splitlines()
-    start = re.compile(r"(?!//)\S.*\b%s\b *(\(|\{|=|[0-9])" % re.escape(name))
+    start = re.compile(r"(?!//)\S.*\b%s\b *(\(|\{|=|\[\] =|[0-9])" % re.escape(name))
     for first, line in enumerate(lines):
         if first and re.match(r"__global__ void __\w+\(", lines[first - 1]):  # the name stands in the second line
             first, line = first - 1, lines[first - 1] + line

@@ -26,6 +26,7 @@ td[style] { background: linear-gradient(to right, var(--bar) var(--share), trans
 
 
 def css_class(verdict):
+    verdict = verdict.removeprefix("computed, ")
     if verdict.startswith("holds"):
         return "holds"
     return "no" if verdict in ("does not hold", "no longer") else "open"
