@@ -60,7 +60,7 @@ double predicted_gbs(double dense_gbs, size_t stride, size_t piece) {
 
 /// All threads' sums together are the sum of the words that were to be read.
 Check adds_up(const GuardedBuffer<unsigned>& out, size_t n, size_t stride) {
-  const auto find_error = [&out, n, stride]() -> std::string {
+  const auto find_error = [=]() -> std::string {
     const auto sum_at = [sums = out.data()] __device__(size_t i) { return sums[i]; };
     const auto word_at = [stride] __device__(size_t i) { return hash(i * stride); };
     const unsigned found = unsigned(sum_of(out.size(), sum_at));  // modulo 2^32, as threads add
@@ -68,7 +68,7 @@ Check adds_up(const GuardedBuffer<unsigned>& out, size_t n, size_t stride) {
     if (found != right) return "the sum is " + std::to_string(found);
     return guard_error(out);
   };
-  return {[&out] { out.poison(); }, find_error};
+  return {[out] { out.poison(); }, find_error};
 }
 
 /// The same of read_again.
@@ -87,15 +87,15 @@ void locality(Run& run, const DeviceBuffer<unsigned>& in, const GuardedBuffer<un
   const unsigned blocks = unsigned(out.size() / 256);
   const auto once = [&](const char* name, size_t stride) {
     const size_t n = in.size() / stride;
-    const auto work = [&, n, stride] { read_stride<<<blocks, 256>>>(out, in, n, stride); };
-    return Benchmark{name, work, adds_up(out, n, stride)};
+    return Benchmark{name, [=] { read_stride<<<blocks, 256>>>(out, in, n, stride); },
+                     adds_up(out, n, stride)};
   };
   const auto again = [&](const char* name, unsigned step) {
-    const auto work = [&, step] { read_again<<<blocks, 256>>>(out, in, step, turns); };
     const auto value = [step] __device__(size_t i) {
       return sum_again(unsigned(i / 256), unsigned(i % 256), step, turns);
     };
-    return Benchmark{name, work, equals(out, value)};
+    return Benchmark{name, [=] { read_again<<<blocks, 256>>>(out, in, step, turns); },
+                     equals(out, value)};
   };
   const std::vector<Benchmark> benchmarks{once("neither", line_words), once("spatial", 1),
                                           again("temporal", line_words), again("both", 1)};
@@ -129,7 +129,7 @@ void stride(Run& run) {
   double dense_gbs = 0;
   for (const size_t stride : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}) {
     const size_t n = words / stride;
-    const auto read = [&] { read_stride<<<blocks, 256>>>(out, in, n, stride); };
+    const auto read = [=] { read_stride<<<blocks, 256>>>(out, in, n, stride); };
     const std::string name = "stride " + std::to_string(stride);
     const Times times =
         run.timer.alone({.name = name, .work = read, .check = adds_up(out, n, stride)});
@@ -165,7 +165,7 @@ TEST_CASE("stride: every thread's sum is right at awkward sizes") {
     for (const size_t stride : {1, 2, 7, 33, 64}) {
       CAPTURE(words);
       CAPTURE(stride);
-      const size_t n = (words + stride - 1) / stride;
+      const size_t n = ceil_div(words, stride);
       const auto in = filled<unsigned>(words, [] __device__(size_t i) { return hash(i); });
       const GuardedBuffer<unsigned> out(3 * 256);
       read_stride<<<3, 256>>>(out, in, n, stride);

@@ -6,7 +6,7 @@
 // Look at the sectors of the stores, which depend on the shape alone: beyond the L2, 8 x 32 is
 // four times as fast as 32 x 8 (H100). Then look at the diagonal, in the L2 and beyond it.
 //
-//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o block_shape block_shape.cu ../common/*.cpp
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o block_shape block_shape.cu transpose.cu ../common/*.cpp
 //
 //   1  transposeRowCol, transposeDiagonalRowCol, transposeColRow  (transpose.cu) the wiki's, but
 //      the diagonal order covers every matrix

@@ -5,7 +5,7 @@
 //
 // Look at the gain over quad_tile: a few percent at most. The memory does not mind who asks.
 //
-//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o tensor_copy tensor_copy.cu ../common/*.cpp
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o tensor_copy tensor_copy.cu transpose.cu ../common/*.cpp
 //
 //   1  quad_tile    (transpose.cu) the fastest transpose by loads and stores
 //   2  turn_tensor  tensor copies bring a tile, all threads transpose it, a copy takes it away

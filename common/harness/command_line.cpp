@@ -88,9 +88,13 @@ std::string topic_of(const Sample& sample) {
   return numbered ? folder : sample.name;
 }
 
-/// A sample alone goes by its own name.
-std::string program_name() {
-  return samples().size() == 1 ? samples()[0].name : topic_of(samples()[0]);
+/// What runs if nothing is typed: a program that is called as one of its samples runs that one, which
+/// may need the files of others; any other program runs all.
+std::vector<Sample> samples_by_default(const std::string& program) {
+  const std::string name = std::filesystem::path(program).stem();
+  for (const Sample& sample : samples())
+    if (sample.name == name) return {sample};
+  return samples();
 }
 
 // ---- what is shown ----
@@ -151,8 +155,8 @@ void show_without_gpu(Run& run, const std::vector<Sample>& chosen) {
 
 // ---- the command line ----
 
-cxxopts::Options declared() {
-  cxxopts::Options options(program_name());
+cxxopts::Options declared(const std::string& program) {
+  cxxopts::Options options(program);
   options.positional_help("[sample ...]");
   auto add = options.add_options();
   add("sample", "", cxxopts::value<std::vector<std::string>>());
@@ -168,8 +172,8 @@ cxxopts::Options declared() {
   return options;
 }
 
-std::vector<Sample> chosen_samples(const cxxopts::ParseResult& typed) {
-  if (!typed.count("sample")) return samples();
+std::vector<Sample> chosen_samples(const cxxopts::ParseResult& typed, const std::string& program) {
+  if (!typed.count("sample")) return samples_by_default(program);
   std::vector<Sample> chosen;
   for (const std::string& name : typed["sample"].as<std::vector<std::string>>()) {
     const auto found = std::find_if(samples().begin(), samples().end(),
@@ -248,9 +252,9 @@ int run_exercise(int argc, char** argv) try {
 
 /// Lists, helps, shows what was recorded, or measures.
 int measure(int argc, char** argv) {
-  cxxopts::Options options = declared();
+  cxxopts::Options options = declared(std::filesystem::path(argv[0]).filename());
   const cxxopts::ParseResult typed = options.parse(argc, argv);
-  const std::vector<Sample> chosen = chosen_samples(typed);
+  const std::vector<Sample> chosen = chosen_samples(typed, argv[0]);
   if (typed.count("help") || typed.count("list")) {
     if (typed.count("help")) std::cout << options.help() << '\n';
     for (const Sample& sample : samples()) {
@@ -306,12 +310,12 @@ int run_samples(int argc, char** argv) try {
   if (!std::cout.flush()) throw std::runtime_error("cannot write standard output");
   return code;
 } catch (const UsageError& error) {
-  std::cerr << program_name() << ": " << error.what() << '\n';
+  std::cerr << argv[0] << ": " << error.what() << '\n';
   return usage;
 } catch (const cxxopts::exceptions::exception& error) {
-  std::cerr << program_name() << ": " << error.what() << "; --help lists the options\n";
+  std::cerr << argv[0] << ": " << error.what() << "; --help lists the options\n";
   return usage;
 } catch (const std::exception& error) {
-  std::cerr << program_name() << ": " << error.what() << '\n';
+  std::cerr << argv[0] << ": " << error.what() << '\n';
   return failure;
 }
