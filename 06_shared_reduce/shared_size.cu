@@ -83,9 +83,9 @@ int counted_blocks(unsigned threads, size_t bytes, int expected) {
 /// A copy whose blocks ask for `shared` bytes each.
 Benchmark copying(const GuardedBuffer<unsigned>& out, const DeviceBuffer<unsigned>& in,
                   size_t shared) {
-  const auto work = [=] {
-    const size_t n = out.size() / 4, blocks = (n + block_threads - 1) / block_threads;
-    copy<<<unsigned(blocks), block_threads, shared>>>(out.as<uint4>(), in.as<uint4>(), n);
+  const auto work = [=, to = out.as<uint4>(), from = in.as<uint4>()] {
+    const unsigned blocks = unsigned(ceil_div(to.size(), block_threads));
+    copy<<<blocks, block_threads, shared>>>(to, from, to.size());
   };
   const auto value = [] __device__(size_t i) { return hash(i); };
   return {bytes_text(double(shared)), work, equals(out, value)};
