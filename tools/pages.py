@@ -9,17 +9,19 @@ In a page:
     <!-- output: stride "stride, words" -->     of results/nvidia-h100-80gb-hbm3.txt: the block of the experiment with a line that
     <!-- end -->                                begins so, from that line on; without words all of the experiment
     <!-- output: peer "GB/s" nvidia-h200 -->    the same of another GPU
+    <!-- figure: stride -->                     results/stride.svg, which tools/plot.py draws, with its title
 """
 import re
 import sys
 from pathlib import Path
 
 import results
+from figures import FIGURES
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDED = "nvidia-h100-80gb-hbm3.txt"
 MOST_COLUMNS = 100
-MARK = re.compile(r'(<!-- (code|output): (\S+) ?(.*?) ?-->\n).*?(<!-- end -->)', re.S)
+MARK = re.compile(r'(<!-- (code|output|figure): (\S+) ?(.*?) ?-->\n).*?(<!-- end -->)', re.S)
 
 
 # docs/GPUS.md, "is my number normal?": what it is, topic, experiment, row and column; of several tables the last
@@ -97,6 +99,9 @@ def filled(page):
         kind, what, rest = match.group(2), match.group(3), match.group(4)
         if kind == "code":
             return match.group(1) + "```cpp\n" + function(page.parent / what, rest) + "\n```\n" + match.group(5)
+        if kind == "figure":
+            title = FIGURES.get(page.parent.name, {}).get(what, [what])[0]
+            return match.group(1) + "![%s](results/%s.svg)\n" % (title, what) + match.group(5)
         words, gpu = re.fullmatch(r'(?:"(.*)")? ?(\S*)', rest).groups()
         return match.group(1) + "```text\n" + output(page.parent, what, words, gpu + ".txt" if gpu else RECORDED) + "\n```\n" + match.group(5)
     return MARK.sub(block, page.read_text())

@@ -1,18 +1,27 @@
-"""Reads what --csv saved."""
+"""Reads what --csv saved, and finds what was recorded."""
 import csv
+import math
 import sys
+from pathlib import Path
 
 HEADER = ["experiment", "table", "row", "column", "value", "low", "high"]
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def number(text):
-    return float(text) if text else None
+    value = float(text) if text else None
+    if value is not None and not math.isfinite(value):
+        raise ValueError("%s is no number" % text)
+    return value
 
 
 def row_of(line):
     if len(line) != len(HEADER):
         raise ValueError("a line has %d fields, not %d" % (len(line), len(HEADER)))
-    return (*line[:4], *map(number, line[4:]))
+    numbers = [*map(number, line[4:])]
+    if 0 < numbers.count(None) < 3:
+        raise ValueError("a number without its interval: %s" % line[2][:60])
+    return (*line[:4], *numbers)
 
 
 def read(path):
@@ -26,9 +35,42 @@ def read(path):
             raise ValueError("it does not begin as --csv writes it")
         return heading[2:], [row_of(line) for line in lines[1:]]
     except (OSError, UnicodeDecodeError, ValueError, csv.Error) as error:
-        sys.exit("%s: %s" % (path, getattr(error, "strerror", None) or error))
+        sys.exit("%s: %s" % (path, " ".join(str(getattr(error, "strerror", None) or error).split())))
+
+
+def topic_of(heading):
+    return heading.split(" on ", 1)[0]
 
 
 def gpu_of(heading):
     """"NVIDIA H200" of "04_bandwidth on NVIDIA H200, compute capability 9.0, ..." """
     return heading.split(" on ", 1)[1].split(",")[0]
+
+
+def claims(rows):
+    """{"03.1": ("a statement", verdict, value, low, high)}"""
+    return {row.partition(": ")[0]: (row.partition(": ")[2], column, *number) for _, table, row, column, *number in rows if table == "claim"}
+
+
+def numbers(rows):
+    """{(experiment, table, row, column): (value, low, high)}, without the claims'."""
+    return {tuple(key): (value, low, high) for *key, value, low, high in rows if key[1] != "claim" and value is not None}
+
+
+def recorded(root=ROOT):
+    """{topic: [(heading, rows)]} of what stands in the topics' results."""
+    found = {}
+    for path in sorted(root.glob("0?_*/results/*.csv")):
+        heading, rows = read(path)
+        found.setdefault(topic_of(heading), []).append((heading, rows))
+    return found
+
+
+def nearest(heading, records):
+    """Of records of a topic that of the same GPU, else that of the nearest compute capability; or None."""
+    def capability(text):
+        try:
+            return float(text.partition("compute capability ")[2].split(",")[0])
+        except ValueError:
+            return 0.0
+    return min(records, default=None, key=lambda record: (gpu_of(record[0]) != gpu_of(heading), abs(capability(record[0]) - capability(heading))))

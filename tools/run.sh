@@ -24,5 +24,5 @@ done
 rm -f "$build/results/error"
 if [ ${#saved[@]} -gt 0 ] && command -v python3 >/dev/null; then
   "$root/tools/report.py" --output "$build/report.html" "${saved[@]}"
-  echo "tables and verdicts: $build/report.html"
+  echo "is it normal, verdicts, figures, tables: $build/report.html"
 fi

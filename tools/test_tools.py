@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -10,7 +11,11 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import compare
+import figures
+import memory_map
 import pages
+import plot
 import profile as profile_tool
 import report
 import results
@@ -49,7 +54,8 @@ class Results(InAFolder):
         self.assertEqual(rows[4][4:], (None, None, None))
 
     def test_bad_files_end_with_one_line(self):
-        for text in ("", "x\n", SAVED + "a,b\n", SAVED.replace("4499", "many")):
+        for text in ("", "x\n", SAVED + "a,b\n", SAVED.replace("4499", "many"), SAVED.replace("4499", "nan"), SAVED.replace("4499", "1e999"),
+                     SAVED.replace("4499,4490,4510", "4499,,"), SAVED + "a,b,c\0"):
             with self.assertRaises(SystemExit) as end:
                 results.read(self.file("x.csv", text))
             self.assertEqual(str(end.exception).count("\n"), 0)
@@ -58,22 +64,129 @@ class Results(InAFolder):
 
 
 class Report(InAFolder):
+    def read(self, text):
+        return results.read(self.file("x.csv", text))
+
     def test_everything_is_there_and_escaped(self):
-        text = report.page([results.read(self.file("x.csv", SAVED))])
+        text = report.page([self.read(SAVED)], {})
         for part in ("NVIDIA &lt;H200&gt;", "03.1: a &lt;b&gt; &quot;c&quot;", "1.5 [1.4, 1.6]", "not judged", "4499", "--share:100.0%"):
             self.assertIn(part, text)
-        self.assertNotIn("<b>", text)
+        self.assertNotIn("<b>", re.sub("<nav>.*?</nav>", "", text))
 
-    def test_two_gpus_stand_side_by_side(self):
-        other = SAVED.replace("<H200>", "T4").replace("4499", "300")
-        text = report.page([results.read(self.file("x.csv", SAVED)), results.read(self.file("y.csv", other))])
-        self.assertIn("GB/s<br><small>NVIDIA T4</small>", text)
+    def test_a_verdict_that_differs_and_the_record_beside_the_run(self):
+        record = self.read(SAVED.replace("holds,1.5,1.4,1.6", "no longer,1,1,1").replace("4499,4490,4510", "300,299,301"))
+        text = report.page([self.read(SAVED)], {"03_access_patterns": [record]})
+        self.assertIn("1 of 2 differ from the record", text)
+        self.assertIn("GB/s<br><small>recorded</small>", text)
         self.assertLess(text.index(">4499<"), text.index(">300<"))
+        self.assertIn("All 2 that were recorded are as they were", report.page([self.read(SAVED)], {
+            "03_access_patterns": [self.read(SAVED.replace("4499", "4500"))]}))
+
+    def test_a_number_that_is_not_normal(self):
+        peak = "# 04_bandwidth on NVIDIA %s, compute capability 9.0\n" + SAVED.splitlines()[1] + "\npeak,4 GiB,read,GB/s,%d,1,2\npeak,4 GiB,read,theory,0.5,1,1\n"
+        run, record = self.read(peak % ("X", 800)), self.read(peak % ("X", 1000))
+        text = report.normal({"04_bandwidth": run}, {"04_bandwidth": [record]})
+        self.assertIn("1 outside 85 to 115%", text)
+        self.assertIn("<td>50%</td>", text)
+        self.assertIn('class="off">!\N{NO-BREAK SPACE}80%', text)
+        other = self.read(peak % ("Y", 1000))
+        self.assertIn("This GPU has no record yet", report.normal({"04_bandwidth": run}, {"04_bandwidth": [other]}))
 
     def test_the_command_line(self):
         done = subprocess.run([TOOLS / "report.py", "--output", self.folder / "no" / "x.html", self.file("x.csv", SAVED)],
                               text=True, capture_output=True)
         self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
+
+
+class Compare(InAFolder):
+    HEAD = "# 04_bandwidth on NVIDIA X, compute capability 9.0, CUDA 13.0, 2026-11-24\n" + SAVED.splitlines()[1] + "\n"
+    ROWS = [("a", 1.0), ("b", 3.0), ("c", 9.0), ("d", 27.0)]
+
+    def saved(self, rows, verdict="holds"):
+        text = "".join("transpose,t,%s,ms,%g,%g,%g\n" % (row, ms, 0.99 * ms, 1.01 * ms) for row, ms in rows)
+        return results.read(self.file("x.csv", self.HEAD + text + "transpose,claim,04.1: x,%s,1,1,1\n" % verdict))
+
+    def lines(self, *run):
+        return compare.compared([(self.saved(*run), self.saved(self.ROWS))])
+
+    def test_nothing_differs(self):
+        lines = self.lines([(row, 1.05 * ms) for row, ms in self.ROWS])
+        self.assertEqual([line for line in lines if not line.endswith("none")][1:], [
+            "1 verdicts: 1 as recorded; of the GPU 4 numbers, 100% within 10% or the intervals"])
+
+    def test_planted_mistakes_are_found(self):
+        doubled = self.lines([(row, 2 * ms) for row, ms in self.ROWS])
+        self.assertIn("       2x  04 transpose | t | ms: 4 of 4 rows", doubled)
+        exchanged = self.lines([("b", 1.0), ("a", 3.0), *self.ROWS[2:]])
+        self.assertIn("       3x  04 transpose | t | a | ms: 3, recorded 1: exchanged with 'b'?", exchanged)
+        flipped = self.lines(self.ROWS, "no longer")
+        self.assertIn("  04.1: no longer 1 [1, 1]; recorded: holds 1 [1, 1]", flipped)
+        lost = self.lines(self.ROWS[1:] + [("e", 5.0)])
+        self.assertEqual([line for line in lost if line.startswith("  04 transpose")], ["  04 transpose | t: 1"] * 2)
+
+    def test_what_the_host_decides_stands_apart(self):
+        self.assertTrue(compare.host_decides("02_memory_management", ("transfer", "t", "r"), []))
+        self.assertFalse(compare.host_decides("02_memory_management", ("pitch", "bytes per row", "9"), [("GB/s packed", (5, 4.9, 5.1))]))
+        self.assertTrue(compare.host_decides("04_bandwidth", ("peak", "t", "r"), [("GB/s", (10, 9, 11))]))
+        self.assertTrue(compare.host_decides("06_shared_reduce", ("one_pass", "floats", "2^20"), [("CUB us", (8.4, 8.3, 8.5))]))
+
+    def test_at_most_forty_lines(self):
+        runs = [[("row %d" % i, ms) for i, ms in enumerate(values)] for values in ([1.3 ** i for i in range(60)], [2.1 ** i for i in range(60)])]
+        self.assertLess(len(compare.compared([(self.saved(runs[1]), self.saved(runs[0]))])), 40)
+
+    def test_the_command_line(self):
+        path = self.file("x.csv", SAVED)
+        done = subprocess.run([TOOLS / "compare.py", path, "--with", path], text=True, capture_output=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        done = subprocess.run([TOOLS / "compare.py", self.folder / "missing"], text=True, capture_output=True)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
+
+
+class Figures(unittest.TestCase):
+    def recorded(self):
+        for topic, of in figures.FIGURES.items():
+            rows = results.read(results.ROOT / topic / "results" / plot.RECORDED)[1]
+            yield topic, of, plot.tables(rows), {row[0] for row in rows}
+
+    def test_each_experiment_has_a_figure_or_a_reason(self):
+        for topic, of, _, experiments in self.recorded():
+            self.assertEqual(experiments - set(of) - set(figures.WITHOUT), set(), topic)
+            self.assertEqual(set(of) & set(figures.WITHOUT), set())
+
+    def test_each_panel_finds_its_numbers(self):
+        for _, of, cells, _ in self.recorded():
+            for experiment, (title, *panels) in of.items():
+                self.assertLess(len(title), 70, title)
+                for panel in panels:
+                    of_table = [cells[experiment].get(table) for table in (panel.table if panel.kind == "spans" else [panel.table])]
+                    self.assertTrue(all(of_table), (experiment, panel.table))
+                    columns = {column for rows in of_table for row in rows.values() for column in row}
+                    rings = [column for ring in panel.ring for column in (ring if isinstance(ring, tuple) else [ring]) if column]
+                    self.assertLessEqual({*panel.columns, *rings, *(() if isinstance(panel.then, dict) else panel.then)}, columns, experiment)
+                    if panel.kind != "spans":
+                        self.assertTrue(plot.series(panel, cells[experiment]), experiment)
+                    self.assertEqual(len(list(plot.limits(panel, cells[experiment]))), len(panel.limit), experiment)
+
+    def test_numbers_in_names(self):
+        self.assertEqual([plot.number_in(text) for text in ("64 KiB", "2^10", "int[8]", "1 of 16 MiB", "pinned")], [65536, 1024, 8, 1, None])
+
+    def test_the_map_is_of_the_record(self):
+        topic = results.ROOT / "01_memory_model"
+        self.assertEqual((topic / "drawings" / "memory_map.svg").read_text(), memory_map.drawing(*results.read(topic / "results" / plot.RECORDED)))
+
+    def test_drawn_the_same_twice_and_small(self):
+        try:
+            import matplotlib  # noqa: F401
+        except ImportError:
+            self.skipTest("matplotlib is missing")
+        for topic, of, cells, _ in self.recorded():
+            for experiment in list(of)[:2]:
+                title, *panels = of[experiment]
+                texts = [plot.figure(title, panels, cells[experiment], "<a> & $b$") for _ in range(2)]
+                self.assertEqual(*texts)
+                self.assertIn("&lt;a&gt; &amp; $b$", texts[0])
+                self.assertLess(len(texts[0]), 40000, experiment)
+                self.assertIsNone(plot.figure(title, panels, {}, ""))
 
 
 class Profile(unittest.TestCase):

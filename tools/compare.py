@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Says where a run differs from what was recorded: verdicts, numbers, rows. At most 40 lines.
+
+    tools/compare.py MINE.csv... [--with RECORDED.csv]...     without --with: the record of the same GPU, else the nearest
+"""
+import argparse
+import sys
+from collections import Counter
+
+import results
+
+MOST = {"verdicts": 7, "numbers": 9, "host": 4, "rows": 2}  # lines of each part
+NOT_COMPARED = "fault_times"  # each row is an event of one run: nothing recurs
+BRIEF = 0.015  # ms: a launch is a large part of what is as brief
+
+
+def in_ms(column, value):
+    words = column.replace(",", " ").split()
+    return value if "ms" in words else value / 1000 if "us" in words else None
+
+
+def host_decides(topic, key, numbers):
+    """Whether the host or the driver decides a row. Their intervals are never narrower than 10% to each side."""
+    if topic == "05_unified_memory" or topic == "02_memory_management" and key[1] != "bytes per row" or key[0] in ("timing", "objects"):
+        return True
+    return any(high - low >= 0.199 * abs(value) > 0 or (in_ms(column, value) or 1) < BRIEF
+               for column, (value, low, high) in numbers)
+
+
+def times(mine, record):
+    return mine / record if record else float("inf") if mine else 1.0
+
+
+def far(mine, record):
+    """By more than a tenth, and the intervals do not meet."""
+    return not 0.9 <= times(mine[0], record[0]) <= 1.1 and (mine[1] > record[2] or mine[2] < record[1])
+
+
+def near(mine, record):
+    return abs(times(mine[0], record[0]) - 1) < 0.03
+
+
+def size(ratio):
+    return max(ratio, 1 / ratio) if ratio > 0 else float("inf")
+
+
+def lines_of(differ, mine, record):
+    """[(ratio, line)], the worst first: a row once, with its worst column; rows that all differ alike in one line.
+    differ, mine and record: {(topic, experiment, table, row, column): (value, low, high)}"""
+    alike = {}
+    for key in differ:
+        alike.setdefault((*key[:3], key[4]), []).append(key)
+    found, done = [], set()
+    for (topic, experiment, table, column), keys in alike.items():
+        ratios = [times(mine[key][0], record[key][0]) for key in keys]
+        if len(keys) >= 3 and max(ratios) <= 1.1 * min(ratios):
+            of = sum(key[:3] == keys[0][:3] and key[4] == column for key in mine)
+            found.append((ratios[0], "%s %s | %s | %s: %d of %d rows" % (topic[:2], experiment, table[:24], column, len(keys), of)))
+            done.update(keys)
+    worst = {}
+    for key in set(differ) - done:
+        worst.setdefault(key[:4], []).append((size(times(mine[key][0], record[key][0])), key))
+    for keys in worst.values():
+        key = max(keys)[1]
+        exchanged = next((other[3] for other in record if other[:3] == key[:3] and other[4] == key[4] and other[3] != key[3] and other in mine
+                          and near(mine[key], record[other]) and near(mine[other], record[key])), None)
+        found.append((times(mine[key][0], record[key][0]), "%s %s | %s | %s | %s: %.4g, recorded %.4g%s" % (
+            key[0][:2], key[1], key[2][:24], key[3], key[4], mine[key][0], record[key][0],
+            ": exchanged with '%s'?" % exchanged if exchanged else "")))
+    return sorted(found, key=lambda line: (-size(line[0]), line[1]))
+
+
+def part(title, lines, most):
+    """A title and so many lines at most."""
+    text = ["%s: %s" % (title, len(lines) or "none")] + lines[:most]
+    return text + (["  and %d more" % (len(lines) - most)] if len(lines) > most else [])
+
+
+def compared(pairs):
+    """The lines; pairs: [((heading, rows) of mine, (heading, rows) of the record)]"""
+    mine, record, verdicts, host, counts, gpus = {}, {}, [], set(), Counter(), {}
+    for (heading, rows), (recorded_heading, recorded_rows) in pairs:
+        topic = results.topic_of(heading)
+        gpus.setdefault((results.gpu_of(heading), results.gpu_of(recorded_heading)), set()).add(recorded_heading.rpartition(", ")[2])
+        now, then = results.claims(rows), results.claims(recorded_rows)
+        for id in sorted(set(now) | set(then)):
+            here, there = now.get(id, ("", "not run", None)), then.get(id, ("", "not recorded", None))
+            counts["verdicts"] += id in now
+            counts["as recorded"] += here[1] == there[1]
+            if here[1] != there[1]:
+                verdicts.append("  %s: %s; recorded: %s" % (id, *("%s%s" % (claim[1], " %.4g [%.4g, %.4g]" % tuple(claim[2:]) if claim[2] is not None else "")
+                                                                  for claim in (here, there))))
+        for into, numbers in ((mine, results.numbers(rows)), (record, results.numbers(recorded_rows))):
+            into.update({(topic, *key): number for key, number in numbers.items() if key[0] != NOT_COMPARED and not key[3].endswith("spread")})
+    by_row = {}
+    for numbers in (mine, record):
+        for key, number in numbers.items():
+            by_row.setdefault(key[:4], []).append((key[4], number))
+    host = {row for row, numbers in by_row.items() if host_decides(row[0], row[1:], numbers)}
+    both = [key for key in mine if key in record]
+    differ = [key for key in both if far(mine[key], record[key])]
+    text = ["%s, compared with %s, recorded %s" % (*gpu, " and ".join(sorted(dates))) for gpu, dates in list(gpus.items())[:2]] + part("verdicts that differ", verdicts, MOST["verdicts"])
+    shown = lambda lines: ["  %6.3gx  %s" % line for line in lines]
+    of_gpu = lines_of([key for key in differ if key[:4] not in host], mine, record)
+    of_host = lines_of([key for key in differ if key[:4] in host], mine, record)
+    text += part("rows whose numbers differ by more than 10% and beyond both intervals", shown(of_gpu), MOST["numbers"])
+    text += part("the same where the host, the driver or a launch decides", shown(of_host), MOST["host"])
+    for name, here, there in (("missing", record, mine), ("new", mine, record)):
+        rows = Counter(row[:3] for row in dict.fromkeys(key[:4] for key in here if key not in there))
+        text += part("rows or columns that are " + name, ["  %s %s | %s: %d" % (topic[:2], experiment, table, n)
+                                                          for (topic, experiment, table), n in rows.items()], MOST["rows"])
+    far_off = set(differ)
+    share = lambda keys: "%s numbers, %d%% within 10%% or the intervals" % (
+        format(len(keys), ","), 100 * sum(key not in far_off for key in keys) // max(1, len(keys)))
+    text.append("%d verdicts: %d as recorded; of the GPU %s" % (counts["verdicts"], counts["as recorded"], share([key for key in both if key[:4] not in host])))
+    text += ["of the host, the driver, and launches: " + share([key for key in both if key[:4] in host])] * any(key[:4] in host for key in both)
+    return [line if len(line) <= 120 else line[:117] + "..." for line in text]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", nargs="+", metavar="MINE.csv")
+    parser.add_argument("--with", dest="records", action="append", default=[], metavar="RECORDED.csv")
+    arguments = parser.parse_args()
+    records = {}
+    for path in arguments.records:
+        heading, rows = results.read(path)
+        records.setdefault(results.topic_of(heading), []).append((heading, rows))
+    records = records or results.recorded()
+    pairs, unknown = [], []
+    for path in arguments.files:
+        heading, rows = results.read(path)
+        record = results.nearest(heading, records.get(results.topic_of(heading), []))
+        if record:
+            pairs.append(((heading, rows), record))
+        else:
+            unknown.append(results.topic_of(heading))
+    if unknown:
+        print(("nothing is recorded for " + ", ".join(unknown))[:120])
+    print("\n".join(compared(pairs)))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except BrokenPipeError:
+        sys.stderr.close()
