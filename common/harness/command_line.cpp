@@ -76,8 +76,15 @@ std::vector<SampleOption>& sample_options() {
   return options;
 }
 
+/// The folder of its source file. nvcc keeps a file's name as it was typed, relative to the folder in
+/// which it ran: the program usually lies there, or is started there. (A whole name stays as it is.)
 std::filesystem::path folder_of(const Sample& sample) {
-  return std::filesystem::absolute(sample.file).lexically_normal().parent_path();
+  namespace fs = std::filesystem;
+  std::error_code none;  // then the path is empty
+  const fs::path beside = fs::read_symlink("/proc/self/exe", none).parent_path() / sample.file;
+  const fs::path here = fs::current_path(none) / sample.file;
+  const bool is_here = !fs::exists(beside, none) && fs::exists(here, none);
+  return (is_here ? here : beside).lexically_normal().parent_path();
 }
 
 /// "03_access_patterns": the folder of the file; the sample's name if it was moved elsewhere.
@@ -139,13 +146,13 @@ std::vector<std::string> lines_of(const std::filesystem::path& path) {
 void show_without_gpu(Run& run, const std::vector<Sample>& chosen) {
   std::filesystem::path shown;
   for (const Sample& sample : chosen) {
-    const auto path = folder_of(sample) / "results" / "nvidia-h100-80gb-hbm3.txt";
-    const std::vector<std::string> recorded = lines_of(path);
-    if (path != shown)
-      std::cout << (recorded.empty() ? "no recorded run is there: " + path.string()
+    const auto results = folder_of(sample) / "results";
+    const std::vector<std::string> recorded = lines_of(results / "nvidia-h100-80gb-hbm3.txt");
+    if (results != shown)
+      std::cout << (recorded.empty() ? "no recorded run is in " + results.string()
                                      : "recorded: " + recorded.front())
                 << '\n';
-    shown = path;
+    shown = results;
     run.begin_experiment(sample.name);
     if (sample.without_gpu) sample.without_gpu(run);
     std::cout << '\n';
