@@ -1,5 +1,5 @@
-// main() of every program: of samples it is their command line; without a sample it is an exercise,
-// whose doctest cases it runs. The harness is compiled here, as one: nvcc sample.cu common/*.cpp
+// main() of every program: of samples it is their command line, of an exercise it runs the doctest
+// cases. The harness is compiled here, as one: nvcc sample.cu common/*.cpp
 #define DOCTEST_CONFIG_IMPLEMENT
 #include "sample.hpp"
 
@@ -9,5 +9,5 @@
 #include "harness/verdict.cpp"
 
 int main(int argc, char** argv) {
-  return samples().empty() ? run_exercise(argc, argv) : run_samples(argc, argv);
+  return samples().empty() ? run_without_sample(argc, argv) : run_samples(argc, argv);
 }

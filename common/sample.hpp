@@ -25,6 +25,7 @@ struct SampleOption {
 
 bool register_sample(const Sample& sample);
 bool register_option(const SampleOption& option);
+bool register_exercise();  ///< in exercise.hpp
 
 #define SAMPLE(place, function, about, ...)                   \
   [[maybe_unused]] static const bool function##_is_a_sample = \

@@ -4,7 +4,7 @@
 #include <regex>
 
 #include "../../common/arrays.cuh"
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 #include "machine_code.hpp"
 
 /// Several launches. With many blocks on a multiprocessor the two warps of a block get their amounts

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "../../common/arrays.cuh"
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 #include "machine_code.hpp"
 
 /// Thread i has samples 32 * i to 32 * i + 31. It is compiled, and never launched.

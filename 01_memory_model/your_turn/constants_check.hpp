@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 
 TEST_CASE("right: all five numbers") {
   const struct {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 
 /// Blocks that are resident on a multiprocessor of an H100, by its four limits.
 int blocks(int threads, int registers_each, int shared_kib = 0) {

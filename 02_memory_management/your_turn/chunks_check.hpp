@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 
 TEST_CASE("right: every byte is in one chunk") {
   constexpr size_t beyond_32_bits = (size_t(5) << 30) + 3;

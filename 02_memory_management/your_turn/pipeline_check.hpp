@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "../../common/arrays.cuh"
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 
 unsigned turns = 1000;  // of each word: how long the work takes
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 
 /// Milliseconds until the last chunk is back; a copy takes `start` ms more, whatever its size.
 double ms(int chunks, double start = 0) {

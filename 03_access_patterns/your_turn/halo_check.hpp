@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 #include "../../common/sectors.hpp"
 
 constexpr unsigned threads = 256, steps = 3;

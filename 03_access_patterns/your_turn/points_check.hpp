@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 #include "../../common/sectors.hpp"
 
 constexpr size_t sizes[] = {1, 2, 31, 32, 33, 1000, 1009, 4099};

@@ -2,7 +2,7 @@
 // the answer.
 #pragma once
 
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 
 TEST_CASE("right: how long the kernel takes") {
   const double right = 2 * 50e6 * 300 / 1.35e9;  // loads x cycles / cycles per second

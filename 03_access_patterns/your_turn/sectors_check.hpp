@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 #include "../../common/sectors.hpp"
 
 struct Prediction {

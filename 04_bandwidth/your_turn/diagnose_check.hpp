@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 
 /// What speaks against a cause.
 inline std::string against(Cause yours, bool loads_more_than_its_words) {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 
 TEST_CASE("right: all four, within 25%") {
   const auto check = [](const std::string& name, double yours, double right,

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 #include "../../common/sectors.hpp"
 
 constexpr unsigned side = 32, rows_at_once = 8, steps = 4;

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 
 constexpr double bytes = 256.0 * 1024 * 1024, pages = bytes / 65536;
 constexpr double mapped_ms = bytes / 50e6, read_ms = bytes / 3000e6, moving_ms = 12;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 
 /// Faults, and KiB on the host, when it touches parts in this order.
 struct Host {

@@ -4,7 +4,7 @@
 #include <set>
 #include <vector>
 
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 #include "../../common/sectors.hpp"
 
 constexpr size_t page_words = 65536 / 4;

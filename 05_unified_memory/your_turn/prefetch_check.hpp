@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "../../common/arrays.cuh"
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 
 __global__ void add_one(unsigned* out, const unsigned* in, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 
 struct Prediction {
   std::string condition;

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 #include "../banks.hpp"
 
 constexpr unsigned sizes[] = {64, 128, 256, 512, 1024};

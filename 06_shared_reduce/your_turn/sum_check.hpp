@@ -4,7 +4,7 @@
 #include <cub/device/device_reduce.cuh>
 
 #include "../../common/arrays.cuh"
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 
 constexpr size_t most_words = (1 << 28) + 3;
 

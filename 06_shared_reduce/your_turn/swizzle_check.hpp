@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 #include "../banks.hpp"
 
 TEST_CASE("right: each of the 1024 elements has a word of its own") {

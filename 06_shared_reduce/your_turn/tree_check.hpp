@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 #include "../banks.hpp"
 
 /// One step of n threads, where no thread may touch a word that another one writes.

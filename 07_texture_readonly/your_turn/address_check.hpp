@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 
 // The texel at place k, where k counts texels on to both sides: right of the last, n - 1, comes n.
 inline int clamped(long long k, int n) { return int(std::clamp(k, 0ll, n - 1ll)); }

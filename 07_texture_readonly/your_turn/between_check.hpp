@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 
 /// Of the two texels around x, each weighted by how near its centre is. x counts texels.
 inline double reading(double x, bool wrap = false) {

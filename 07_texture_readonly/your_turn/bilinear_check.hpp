@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "../../common/arrays.cuh"
-#include "../../common/sample.hpp"
+#include "../../common/exercise.hpp"
 #include "../texture.cuh"
 
 // The texture unit rounds a place to 1/256 of a texel, and so each of two weights by up to 1/512.

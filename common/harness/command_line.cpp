@@ -75,6 +75,7 @@ std::vector<SampleOption>& sample_options() {
   static std::vector<SampleOption> options;
   return options;
 }
+bool is_exercise = false;
 
 /// The folder of its source file. nvcc keeps a file's name as it was typed, relative to the folder in
 /// which it ran: the program usually lies there, or is started there. (A whole name stays as it is.)
@@ -216,6 +217,8 @@ bool register_option(const SampleOption& option) {
   return true;
 }
 
+bool register_exercise() { return is_exercise = true; }
+
 // ---- in doctest cases ----
 
 void skip(const std::string& why) {
@@ -244,8 +247,12 @@ cudaDeviceProp current_gpu() {
 
 /// Of a program without a sample: runs its doctest cases. All of them are an exercise, "done" or "not
 /// yet".
-int run_exercise(int argc, char** argv) try {
-  if (argc > 1 && !is_self_check(argc, argv))
+int run_without_sample(int argc, char** argv) try {
+  const bool checks = argc > 1 && is_self_check(argc, argv);
+  if (!checks && !is_exercise)
+    throw UsageError(
+        "it has no sample: SAMPLE(place, function, \"about\"); stands below the function");
+  if (argc > 1 && !checks)
     throw UsageError("'" + std::string(argv[1]) + "' is no option of an exercise");
   const int code = self_check(argc, argv);
   if (argc > 1) return code;
