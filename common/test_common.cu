@@ -86,6 +86,19 @@ TEST_CASE("timer: work is proved right, timed in the order A B B A, and proved r
                   std::logic_error);
 }
 
+TEST_CASE(
+    "timings: what an experiment timed and asked for nowhere is an error, and so is the reverse") {
+  never_asked_for();  // of the cases before
+  Run run;
+  run.begin_experiment("copies");
+  const Timings small({{"up", {}}, {"down", {}}}), large({{"up", {}}, {"both", {}}});
+  small["up"], large["both"];
+  CHECK_THROWS_WITH_AS(run.end_experiment(), "copies times 'down' and shows it nowhere",
+                       std::logic_error);
+  CHECK_NOTHROW(run.end_experiment());  // it was said
+  CHECK_THROWS_WITH_AS(small["both"], "nothing was timed as 'both'", std::logic_error);
+}
+
 TEST_CASE("timer: a wrong result is an error, with the name of the work") {
   if (skip_without_gpu()) return;
   Check check;

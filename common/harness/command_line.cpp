@@ -308,6 +308,7 @@ int measure(int argc, char** argv) {
     run.begin_experiment(sample.name);
     if (sample.without_gpu) sample.without_gpu(run);
     sample.run(run);
+    run.end_experiment();
     std::cout << std::flush;
   }
   if (!run.totals().empty()) std::cout << "\nclaims: " << run.totals() << std::endl;

@@ -241,6 +241,11 @@ void Run::begin_experiment(const std::string& name) {
   titles_ = 0;
 }
 
+void Run::end_experiment() const {
+  if (const std::vector<std::string> names = never_asked_for(); !names.empty())
+    throw std::logic_error(experiment_ + " times '" + names[0] + "' and shows it nowhere");
+}
+
 std::string Run::totals() const {
   const auto listed = [](const int(&counts)[verdict_count]) {
     std::string list;

@@ -127,6 +127,8 @@ class Run {
   // for command_line.cpp
  public:
   void begin_experiment(const std::string& name);
+  /// Throws std::logic_error if the experiment has timed what it shows nowhere.
+  void end_experiment() const;
   /// How many titles the experiment has printed.
   int titles() const { return titles_; }
   /// "holds 3, weaker 1; computed: holds 2"
