@@ -160,9 +160,12 @@ Check x_added_up(const Memory& m, size_t n, size_t step) {
 
 /// What a warp asks for at once: lane i wants word i * step, of `word` bytes.
 struct Request {
-  size_t word, step;
+  size_t word = 0, step = 0;  ///< none
 };
-constexpr Request x_of_aos{4, 2}, x_of_soa{4, 1}, whole_pairs{8, 1};
+constexpr size_t field = sizeof(innerStruct::x), pair = sizeof(innerStruct);
+constexpr Request x_of_aos{.word = field, .step = pair / field};
+constexpr Request x_of_soa{.word = field, .step = 1};
+constexpr Request whole_pairs{.word = sizeof(aligned::innerStruct), .step = 1};
 
 size_t sectors_of(Request r) {
   return sectors(r.word, [r](size_t lane) { return lane * r.step; });
@@ -170,70 +173,95 @@ size_t sectors_of(Request r) {
 /// The share of these sectors that the request uses: what the wiki's profiler calls efficiency.
 double efficiency(Request r) { return double(32 * r.word) / double(sectors_of(r) * sector_bytes); }
 
-// ---- the launches: add yours here, and its row below ----
+// ---- the launches: add yours here ----
 
-std::vector<Benchmark> kernels(const Memory& m, size_t n) {
+/// A kernel, and its row in the table.
+struct Row {
+  const char* name;
+  std::function<void()> work;
+  Check check = {};
+  Request load = {}, store = {};  ///< predicted; none: of the copy engine, or to the sums alone
+  size_t useful;  ///< bytes: of a pair those that the result depends on, and those of the result
+
+  Benchmark benchmark() const { return {name, work, check}; }
+};
+
+std::vector<Row> rows(const Memory& m, size_t n) {
   const unsigned blocks = unsigned(ceil_div(n, 256)), readers = unsigned(m.sums.size() / 256);
   const auto aos = m.in.as<innerStruct>(), aos_out = m.out.as<innerStruct>();
   const auto soa = m.in.as<innerArray>(), soa_out = m.out.as<innerArray>();
   const auto al8 = m.in.as<aligned::innerStruct>(), al8_out = m.out.as<aligned::innerStruct>();
   const auto sums = m.sums;
   return {
-      {"AoS", [=] { incrementInnerStruct<<<blocks, 256>>>(aos, aos_out, n); },
-       incremented(m, n, in_structs, x_and_y)},
-      {"SoA", [=] { incrementInnerArray<<<blocks, 256>>>(soa, soa_out, n); },
-       incremented(m, n, in_arrays, x_and_y)},
-      {"aligned AoS", [=] { aligned::incrementInnerStruct<<<blocks, 256>>>(al8, al8_out, n); },
-       incremented(m, n, in_structs, x_and_y)},
-      {"AoS, x alone", [=] { increment_x<<<blocks, 256>>>(aos, aos_out, n); },
-       incremented(m, n, in_structs, x_alone)},
-      {"SoA, x alone", [=] { increment_x<<<blocks, 256>>>(soa, soa_out, n); },
-       incremented(m, n, in_arrays, x_alone)},
-      {"AoS, x only read", [=] { read_x<<<readers, 256>>>(aos.data(), sums.data(), n); },
-       x_added_up(m, n, 2)},
-      {"SoA, x only read", [=] { read_x<<<readers, 256>>>(soa.data(), sums.data(), n); },
-       x_added_up(m, n, 1)},
+      {.name = "AoS",
+       .work = [=] { incrementInnerStruct<<<blocks, 256>>>(aos, aos_out, n); },
+       .check = incremented(m, n, in_structs, x_and_y),
+       .load = x_of_aos,
+       .store = x_of_aos,
+       .useful = 2 * pair},
+      {.name = "SoA",
+       .work = [=] { incrementInnerArray<<<blocks, 256>>>(soa, soa_out, n); },
+       .check = incremented(m, n, in_arrays, x_and_y),
+       .load = x_of_soa,
+       .store = x_of_soa,
+       .useful = 2 * pair},
+      {.name = "aligned AoS",
+       .work = [=] { aligned::incrementInnerStruct<<<blocks, 256>>>(al8, al8_out, n); },
+       .check = incremented(m, n, in_structs, x_and_y),
+       .load = whole_pairs,
+       .store = whole_pairs,
+       .useful = 2 * pair},
+      {.name = "AoS, x alone",
+       .work = [=] { increment_x<<<blocks, 256>>>(aos, aos_out, n); },
+       .check = incremented(m, n, in_structs, x_alone),
+       .load = x_of_aos,
+       .store = x_of_aos,
+       .useful = 2 * field},
+      {.name = "SoA, x alone",
+       .work = [=] { increment_x<<<blocks, 256>>>(soa, soa_out, n); },
+       .check = incremented(m, n, in_arrays, x_alone),
+       .load = x_of_soa,
+       .store = x_of_soa,
+       .useful = 2 * field},
+      {.name = "AoS, x only read",
+       .work = [=] { read_x<<<readers, 256>>>(aos.data(), sums.data(), n); },
+       .check = x_added_up(m, n, x_of_aos.step),
+       .load = x_of_aos,
+       .useful = field},
+      {.name = "SoA, x only read",
+       .work = [=] { read_x<<<readers, 256>>>(soa.data(), sums.data(), n); },
+       .check = x_added_up(m, n, x_of_soa.step),
+       .load = x_of_soa,
+       .useful = field},
+      {.name = "copy engine",
+       .work =
+           [=] { CUDA_CHECK(cudaMemcpyAsync(m.out, m.in, n * pair, cudaMemcpyDeviceToDevice)); },
+       .useful = 2 * pair},
   };
 }
 
 }  // namespace
 
 void structs(Run& run) {
-  run.title(bytes_text(8.0 * LEN) + " of pairs of floats, in three layouts");
-  const Memory m = memory(run.resident_blocks(256) * 256);
-  std::vector<Benchmark> all = kernels(m, LEN);
-  const auto copy = [=] {
-    CUDA_CHECK(cudaMemcpyAsync(m.out, m.in, m.in.bytes(), cudaMemcpyDeviceToDevice));
-  };
-  all.push_back({"copy engine", copy});
-  const Timings timed = run.timer.interleaved(all);
+  run.title(bytes_text(double(LEN * pair)) + " of pairs of floats, in three layouts");
+  const std::vector<Row> all = rows(memory(run.resident_blocks(256) * 256), LEN);
+  std::vector<Benchmark> benchmarks;
+  for (const Row& row : all) benchmarks.push_back(row.benchmark());
+  const Timings timed = run.timer.interleaved(benchmarks);
 
   Table table("layout", {"load", "store", "of them used", "ms", "spread", "useful GB/s", ""});
-  const double best = timed["copy engine"].gbs(16.0 * LEN);
-  const auto row = [&](const char* name, Cell load, Cell store, Cell used, double useful) {
-    const Times& times = timed[name];
-    const double gbs = times.gbs(useful * LEN);
-    table.row(name, {load, store, used, times.ms_interval(), percent(times.spread()), gbs,
-                     bar(gbs / best)});
-  };
-  // useful: bytes of a pair that the result depends on, and bytes of the result
-  const auto in_and_out = [&](const char* name, Request r, double useful) {
-    row(name, sectors_of(r), sectors_of(r), percent(efficiency(r)), useful);
-  };
-  const auto only_in = [&](const char* name, Request r, double useful) {
-    row(name, sectors_of(r), "", percent(efficiency(r)), useful);
-  };
-  in_and_out("AoS", x_of_aos, 16);
-  in_and_out("SoA", x_of_soa, 16);
-  in_and_out("aligned AoS", whole_pairs, 16);
-  in_and_out("AoS, x alone", x_of_aos, 8);
-  in_and_out("SoA, x alone", x_of_soa, 8);
-  only_in("AoS, x only read", x_of_aos, 4);
-  only_in("SoA, x only read", x_of_soa, 4);
-  row("copy engine", "", "", "", 16);
+  const double best = timed["copy engine"].gbs(double(LEN * 2 * pair));
+  const auto sectors_in = [](Request r) { return r.word ? Cell(sectors_of(r)) : Cell(""); };
+  for (const Row& row : all) {
+    const Times& times = timed[row.name];
+    const double gbs = times.gbs(double(LEN * row.useful));
+    table.row(row.name, {sectors_in(row.load), sectors_in(row.store),
+                         row.load.word ? percent(efficiency(row.load)) : Cell(""),
+                         times.ms_interval(), percent(times.spread()), gbs, bar(gbs / best)});
+  }
   run.print(table);
   run.note("load, store: sectors per request of a warp; used: the share of their bytes");
-  if (!run.beyond_l2(8.0 * LEN)) run.note("less than four times the L2");
+  if (!run.beyond_l2(double(LEN * pair))) run.note("less than four times the L2");
 
   const auto shares = [](Request request) {
     const std::string share = percent(efficiency(request)).words;
@@ -269,29 +297,30 @@ TEST_CASE("structs: every kernel is right at awkward sizes, and writes nothing e
   if (skip_without_gpu()) return;
   const Memory m = memory(3 * 256);
   for (const size_t n : {size_t(1), size_t(255), size_t(1009), size_t(65537), LEN})
-    for (const Benchmark& kernel : kernels(m, n)) {
-      CAPTURE(kernel.name);
+    for (const Row& row : rows(m, n)) {
+      CAPTURE(row.name);
       CAPTURE(n);
-      CHECK_NOTHROW(require_right(kernel));
+      CHECK_NOTHROW(require_right(row.benchmark()));
     }
 }
 
 TEST_CASE("structs: a field counts as used if the result depends on it") {
   if (skip_without_gpu()) return;
   const Memory m = memory(3 * 256);
-  for (const Benchmark& kernel : kernels(m, 1009)) {
-    CAPTURE(kernel.name);
-    const bool soa = kernel.name.starts_with("SoA"),
-               both = kernel.name.find("x ") == std::string::npos;
-    int used = 0;
-    for (const size_t word : {soa ? size_t(7) : 14, soa ? LEN + 7 : 15}) {  // x and y of pair 7
+  for (const Row& row : rows(m, 1009)) {
+    if (!row.check.find_error) continue;  // the copy engine
+    CAPTURE(row.name);
+    const bool soa = row.load.word == field && row.load.step == 1;
+    size_t used = 0;  // of both fields of pair 7
+    for (const size_t word : {soa ? size_t(7) : 14, soa ? LEN + 7 : 15}) {
       const float right = word_at(word), wrong = right + 1;
       CUDA_CHECK(cudaMemcpy(m.in + word, &wrong, sizeof wrong, cudaMemcpyHostToDevice));
-      kernel.check.poison();
-      kernel.work();
-      used += kernel.check.find_error() != "";
+      row.check.poison();
+      row.work();
+      used += row.check.find_error() != "";
       CUDA_CHECK(cudaMemcpy(m.in + word, &right, sizeof right, cudaMemcpyHostToDevice));
     }
-    CHECK(used == (both ? 2 : 1));
+    const bool writes = row.store.word > 0;  // as many fields as it reads
+    CHECK(row.useful == used * field * (writes ? 2 : 1));
   }
 }
