@@ -25,22 +25,44 @@ using Byte = unsigned char;
 
 // ---- the kinds of host memory ----
 
-using HostMemory = std::shared_ptr<Byte>;  // the last copy frees it
+using HostMemory = std::shared_ptr<Byte>;  // the last copy gives it back
 
 // It writes zeros: every page is there.
 HostMemory pageable(size_t n) { return {new Byte[n](), std::default_delete<Byte[]>()}; }
 
-// Pinned from the beginning.
-template <unsigned flags>
-HostMemory host_alloc(size_t n) {
-  Byte* data = nullptr;
-  CUDA_CHECK(cudaHostAlloc(&data, n, flags));
+HostMemory freed_by_cuda(Byte* data) {
   return {data, [](Byte* p) { cudaFreeHost(p); }};
 }
-constexpr auto pinned = host_alloc<cudaHostAllocDefault>;  // as cudaMallocHost does
-constexpr auto write_combined = host_alloc<cudaHostAllocWriteCombined>;
 
-// Ordinary memory, pinned where it is.
+// Pinned from the beginning.
+HostMemory pinned(size_t n) {
+  Byte* data = nullptr;
+  CUDA_CHECK(cudaMallocHost(&data, n));
+  return freed_by_cuda(data);
+}
+
+// Pinned for all GPUs.
+HostMemory portable(size_t n) {
+  Byte* data = nullptr;
+  CUDA_CHECK(cudaHostAlloc(&data, n, cudaHostAllocPortable));
+  return freed_by_cuda(data);
+}
+
+// Kernels can access it.
+HostMemory mapped(size_t n) {
+  Byte* data = nullptr;
+  CUDA_CHECK(cudaHostAlloc(&data, n, cudaHostAllocMapped));
+  return freed_by_cuda(data);
+}
+
+// Not in the host's caches: what the host writes is gathered, and sent on.
+HostMemory write_combined(size_t n) {
+  Byte* data = nullptr;
+  CUDA_CHECK(cudaHostAlloc(&data, n, cudaHostAllocWriteCombined));
+  return freed_by_cuda(data);
+}
+
+// Ordinary memory, pinned where it is. It is unpinned, and then freed by the copy in the lambda.
 HostMemory registered(size_t n) {
   const HostMemory memory = pageable(n);
   CUDA_CHECK(cudaHostRegister(memory.get(), n, cudaHostRegisterDefault));
@@ -53,12 +75,12 @@ struct Kind {
   bool all_sizes = false, predicted = true;
 };
 const Kind kinds[] = {
-    {"pageable", pageable, true, false},
-    {"pinned", pinned, true},
-    {"portable", host_alloc<cudaHostAllocPortable>},  // pinned for all GPUs
-    {"mapped", host_alloc<cudaHostAllocMapped>},      // kernels can access it
-    {"write-combined", write_combined},               // not in the host's caches
-    {"registered", registered},
+    {.name = "pageable", .take = pageable, .all_sizes = true, .predicted = false},
+    {.name = "pinned", .take = pinned, .all_sizes = true},
+    {.name = "portable", .take = portable},
+    {.name = "mapped", .take = mapped},
+    {.name = "write-combined", .take = write_combined},
+    {.name = "registered", .take = registered},
     // Add yours here.
 };
 
