@@ -83,37 +83,41 @@ constexpr double none = NAN;
 /// host writes one array and reads both, three walks; the two that it reads come back, and each
 /// fault makes two transfers, 4 KiB first, then the rest; a prefetch moves whole blocks.
 struct Expected {
-  double then, then_ms, rule;
+  double then = none, then_ms = none, rule = none;
 };
 
 struct Version {
   const char* name;
   void (*copy)(const float* in, float* out, size_t n);  ///< the launch
-  bool prefetched, prefetched_back;
-  Expected expected[4];  ///< to device, to host, groups of GPU faults, faults of the host
+  bool prefetched = false, prefetched_back = false;
+  Expected expected[4] = {};  ///< to device, to host, groups of GPU faults, faults of the host
 };
 constexpr Version versions[] = {
-    {"stream_thread",
-     by_thread,
-     false,
-     false,
-     {{41, 0.678, none}, {48, 1.294, 2 * 2 * walk}, {24, 2.320, none}, {36, none, 3 * walk}}},
-    {"stream_warp",
-     by_warp,
-     false,
-     false,
-     {{128, 0.722, 2 * pages}, {48, 1.294, 2 * 2 * walk}, {3, 1.106, none}, {36, none, 3 * walk}}},
-    {"prefetched",
-     by_thread,
-     true,
-     false,
-     {{2, 0.652, blocks}, {48, 1.294, 2 * 2 * walk}, {0, none, 0}, {36, none, 3 * walk}}},
-    {"both ways",
-     by_thread,
-     true,
-     true,
-     {{none, none, blocks}, {none, none, 2 * blocks}, {none, none, 0}, {0, none, 0}}},
-    // Add yours here; {none, none, none} where you expect nothing.
+    {.name = "stream_thread",
+     .copy = by_thread,
+     .expected = {{.then = 41, .then_ms = 0.678},
+                  {.then = 48, .then_ms = 1.294, .rule = 2 * 2 * walk},
+                  {.then = 24, .then_ms = 2.320},
+                  {.then = 36, .rule = 3 * walk}}},
+    {.name = "stream_warp",
+     .copy = by_warp,
+     .expected = {{.then = 128, .then_ms = 0.722, .rule = 2 * pages},
+                  {.then = 48, .then_ms = 1.294, .rule = 2 * 2 * walk},
+                  {.then = 3, .then_ms = 1.106},
+                  {.then = 36, .rule = 3 * walk}}},
+    {.name = "prefetched",
+     .copy = by_thread,
+     .prefetched = true,
+     .expected = {{.then = 2, .then_ms = 0.652, .rule = blocks},
+                  {.then = 48, .then_ms = 1.294, .rule = 2 * 2 * walk},
+                  {.then = 0, .rule = 0},
+                  {.then = 36, .rule = 3 * walk}}},
+    {.name = "both ways",
+     .copy = by_thread,
+     .prefetched = true,
+     .prefetched_back = true,
+     .expected = {{.rule = blocks}, {.rule = 2 * blocks}, {.rule = 0}, {.then = 0, .rule = 0}}},
+    // Add yours here; {} where you expect nothing.
 };
 
 // ---- the four versions ----
@@ -169,7 +173,7 @@ std::vector<Benchmark> kernels_alone() {
       (*current)->prefetch_to_device();
     };
     const auto work = [=] { (*current)->copy(); };
-    all.push_back({version.name, work, copied(current), false, before});
+    all.push_back({.name = version.name, .work = work, .check = copied(current), .before = before});
   }
   return all;
 }
@@ -307,7 +311,11 @@ std::vector<Benchmark> copies_from_host_to_host() {
       (*current)->copy();
       (*current)->read_back();
     };
-    all.push_back({version.name, work, copied(current), true, before});
+    all.push_back({.name = version.name,
+                   .work = work,
+                   .check = copied(current),
+                   .on_host = true,
+                   .before = before});
   }
   return all;
 }

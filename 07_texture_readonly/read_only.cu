@@ -191,17 +191,17 @@ std::vector<Kernel> of_the_texts(const Memory& m) {
   const auto in = m.in.as<int>(), out = m.copy.as<int>();
   const Check copied = equals(m.copy, [] __device__(size_t i) { return word_at(i); });
   const Check doubled = equals(m.copy, [] __device__(size_t i) { return 2 * word_at(i); });
+  const auto plain_copy = [=] { plain::copyKernel<<<blocks, 256>>>(out, in, n); };
+  const auto ldg_copy = [=] { ldg::copyKernel<<<blocks, 256>>>(out, in, n); };
+  const auto promised_copy = [=] { const_restrict::copyKernel<<<blocks, 256>>>(out, in, n); };
+  const auto both = [=] { kernel<<<blocks, 256>>>(m.copy, m.in, n); };
   return {
-      {"1 plain",
-       {"plain::copyKernel", [=] { plain::copyKernel<<<blocks, 256>>>(out, in, n); }, copied}},
-      {"1 read-only",
-       {"ldg::copyKernel", [=] { ldg::copyKernel<<<blocks, 256>>>(out, in, n); }, copied}},
-      {"1 read-only",
-       {"const_restrict::copyKernel",
-        [=] { const_restrict::copyKernel<<<blocks, 256>>>(out, in, n); }, copied}},
+      {.compiled_to = "1 plain", .benchmark = {"plain::copyKernel", plain_copy, copied}},
+      {.compiled_to = "1 read-only", .benchmark = {"ldg::copyKernel", ldg_copy, copied}},
+      {.compiled_to = "1 read-only",
+       .benchmark = {"const_restrict::copyKernel", promised_copy, copied}},
       // x1 and x2: what __ldg does with its pointer is hidden
-      {"1 plain, 1 read-only",
-       {"kernel", [=] { kernel<<<blocks, 256>>>(m.copy, m.in, n); }, doubled}},
+      {.compiled_to = "1 plain, 1 read-only", .benchmark = {"kernel", both, doubled}},
   };
 }
 
@@ -211,7 +211,8 @@ std::vector<Kernel> of_ours(const Memory& m) {
   const unsigned blocks = unsigned(m.sums.size() / threads);
   const Check summed = equals(m.sums, SumOf<order>{n});
   const auto entry = [&](const char* name, const char* compiled_to, auto kernel, auto in) {
-    return Kernel{compiled_to, {name, [=] { kernel<<<blocks, threads>>>(m.sums, in, n); }, summed}};
+    const auto launch = [=] { kernel<<<blocks, threads>>>(m.sums, in, n); };
+    return Kernel{.compiled_to = compiled_to, .benchmark = {name, launch, summed}};
   };
   return {
       entry("read_plain", "16 plain", read_plain<order>, m.in),
