@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "harness/run.hpp"
+#include "run.hpp"
 
 struct Sample {
   int place;  ///< in its topic: the third of the text

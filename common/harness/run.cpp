@@ -1,4 +1,4 @@
-#include "run.hpp"
+#include "../run.hpp"
 
 #include <algorithm>
 #include <cmath>
