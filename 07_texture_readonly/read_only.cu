@@ -12,12 +12,12 @@
 //   2  kernel                 the lectures' one: const __restrict__, and __ldg
 //   3  read_plain, read_ldg, read_const_restrict, read_in_struct, read_texture
 //   4  store_plain, store_const_restrict    each word is stored before the next is loaded
+#include <iostream>
 #include <map>
 
 #include "../common/arrays.cuh"
 #include "../common/sample.hpp"
 #include "../common/sectors.hpp"
-#include "machine_code.hpp"
 #include "texture.cuh"
 
 namespace {
@@ -181,7 +181,7 @@ Memory memory(size_t n) {
 // ---- the launches: add yours here ----
 
 struct Kernel {
-  const char* compiled_to;  ///< a case below looks into the machine code
+  std::string compiled_to;  ///< tools/machine_code.py looks whether it is so
   Benchmark benchmark;      ///< name, launch, what must come out
 };
 
@@ -304,19 +304,14 @@ TEST_CASE("read_only: a scattered word lies anywhere, and never beyond the end")
   CHECK(all > 31900);
 }
 
-TEST_CASE("read_only: each kernel compiled to the loads of the list") {
+// A case of ctest: tools/machine_code.py reads these lines, and looks into the machine code.
+TEST_CASE("read_only: what each kernel is compiled to, stated") {
   std::vector<Kernel> kernels = of_the_texts({});
   for (const Kernel& kernel : of_ours<in_order>({})) kernels.push_back(kernel);
-  std::map<std::string, int> seen;
-  for (const auto& [name, code] : machine_code("read_only_cu"))
-    for (const auto& [loads, kernel] : kernels)
-      if (name.find(mangled(kernel.name)) != std::string::npos) {
-        CAPTURE(name);
-        CHECK(loads_in(code) == loads);
-        ++seen[kernel.name];
-      }
-  if (seen.empty()) return skip("cuobjdump is not here, or shows no machine code");
-  CHECK(seen.size() == kernels.size());
+  for (const auto& [loads, kernel] : kernels) {
+    CHECK(!loads.empty());
+    std::cout << "compiled: " << kernel.name << ": " << loads << '\n';
+  }
 }
 
 TEST_CASE("read_only: the texts' kernels are right at awkward sizes") {

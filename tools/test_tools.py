@@ -13,6 +13,7 @@ from pathlib import Path
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import compare
 import figures
+import machine_code
 import memory_map
 import pages
 import plot
@@ -293,6 +294,45 @@ void one() { read(nullptr); }
         cells = {line.split(" ([")[0]: line.rsplit(") ", 1)[1] for line in lines if "](" in line}
         self.assertEqual(cells["| GB/s, a kernel reads"], "| - | 3218 |")
         self.assertEqual(cells["| GB/s, a kernel writes"], "| 54.6 | - |")
+
+
+class MachineCode(unittest.TestCase):
+    SASS = """
+	code for sm_90
+		Function : _ZN45_GLOBAL__N__01c0749c_12_read_only_cu_d1ca8a185plain10copyKernelEPiS1_m
+	.headerflags	@"EF_CUDA_SM90"
+        /*0000*/                   LDC R1, c[0x0][0x28] ;             /* 0x00000a00ff017b82 */
+                                                                      /* 0x000fe20000000800 */
+        /*0010*/                   LDG.E R3, desc[UR4][R2.64] ;       /* 0x0000000402037981 */
+        /*0020*/              @!P0 LDG.E.128.CONSTANT R4, [R2] ;      /* 0x0000000402037981 */
+        /*0030*/              @P0 EXIT ;                              /* 0x000000000000794d */
+        /*0040*/                   NOP;                               /* 0x0000000000007918 */
+		Function : _Z8read_ldgIXadL_ZNS_8in_orderEmmEEEEvPfPKfm
+        /*0000*/                   LDGSTS.E [R1], [R2.64] ;           /* 0x0000000402037981 */
+        /*0010*/                   TLD.B.LZ.P R9, R8, R2 ;            /* 0x0000000402037981 */
+        /*0020*/                   LDS R1, [R0] ;                     /* 0x0000000402037981 */
+        /*0030*/                   LDL.64 R2, [R1] ;                  /* 0x0000000402037981 */
+"""
+
+    def test_loads_and_instructions(self):
+        kernels = list(machine_code.kernels_in(self.SASS))
+        self.assertEqual([(name, len(code)) for name, code in kernels], [("plain::copyKernel", 4), ("read_ldg", 4)])
+        self.assertEqual([machine_code.loads_in(code) for _, code in kernels], ["1 plain, 1 read-only", "1 fetches, 1 shared, 1 local"])
+        self.assertEqual(machine_code.loads_in(["LDG.E.CI", "LDG.E.SYS", "LD.E"]), "1 plain, 1 read-only, 1 generic")
+        self.assertEqual(machine_code.name_of("main"), "main")
+
+    def test_what_is_stated(self):
+        kernels = [("a", ["LDG.E"]), ("a", ["LDG.E.CONSTANT"]), ("b", ["LDG.E"])]
+        wrong = lambda *stated: list(machine_code.differences(kernels, stated))
+        self.assertEqual(wrong(("b", "1 plain")), [])
+        self.assertEqual(wrong(("b", "1 read-only")), ["b: 1 plain, stated: 1 read-only"])
+        self.assertEqual(wrong(("a", "1 plain"), ("c", "1 plain")),
+                         ["a: 1 plain and 1 read-only, stated: 1 plain", "c: not there, stated: 1 plain"])
+
+    def test_errors_are_one_line(self):
+        for arguments, code in (([], 2), (["--help"], 2), (["x", "--stated"], 2), (["/no/such/file"], 1)):
+            run = subprocess.run([sys.executable, TOOLS / "machine_code.py", *arguments], capture_output=True, text=True)
+            self.assertEqual((run.returncode, run.stderr.count("\n"), run.stdout), (code, 1, ""))
 
 
 if __name__ == "__main__":
