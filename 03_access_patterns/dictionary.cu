@@ -7,7 +7,8 @@
 // also drew the display. Then look at a thread per position: all threads read the text together,
 // once, and a table of the words' first letters says which words can begin there.
 //
-//   build/release/03_access_patterns/03_access_patterns dictionary --file TEXT
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o dictionary dictionary.cu ../common/*.cpp
+//   ./dictionary --file TEXT
 //
 //   1  BF, BFWrap           the reader's: each thread searches all of the text for its word
 //   2  Copy                 the reader's, by one thread

@@ -6,7 +6,8 @@
 // The text's gpu_qsort takes qsort's four arguments. CUDA has no such function: ours calls Thrust,
 // which knows the type of the data and its order. The text makes no claim.
 //
-//   build/release/05_unified_memory/05_unified_memory sort_file [--file FILE]
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o sort_file sort_file.cu ../common/*.cpp
+//   ./sort_file --file FILE
 //
 //   1  host::sortfile        the text's C code
 //   2  managed::sortfile     the text's CUDA code

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # contract.sh PROGRAM: the command line of a topic's program, on machines with and without a GPU.
 set -u
-program=$1
+program=$(realpath "$1")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 failed=0
@@ -35,7 +35,11 @@ expect 2 --self-check --test-case=no_such_case
 expect 2 --self-check --tset-case=x
 expect 0 --quick "$experiment"
 grep -q "^nothing is measured" "$folder/out"
-expect $(($? == 0 ? 1 : 2)) --device 99  # without a GPU nothing can be measured; with one it is not there
+without_gpu=$?
+if [ $without_gpu = 0 ]; then  # what was recorded is found from anywhere
+  (cd / && "$program" --quick "$experiment") | cmp -s - "$folder/out" || { echo "started in /, it shows something else"; failed=1; }
+fi
+expect $((without_gpu == 0 ? 1 : 2)) --device 99  # without a GPU nothing can be measured; with one it is not there
 expect 1 --quick --csv "$folder/missing/x.csv" "$experiment"
 expect 1 --quick --csv /dev/full "$experiment"
 rm -f "$folder"/{out,err,list}
