@@ -176,7 +176,7 @@ double efficiency(Request r) { return double(32 * r.word) / double(sectors_of(r)
 // ---- the launches: add yours here ----
 
 /// A kernel, and its row in the table.
-struct Row {
+struct Kernel {
   const char* name;
   std::function<void()> work;
   Check check = {};
@@ -186,7 +186,7 @@ struct Row {
   Benchmark benchmark() const { return {name, work, check}; }
 };
 
-std::vector<Row> rows(const Memory& m, size_t n) {
+std::vector<Kernel> kernels(const Memory& m, size_t n) {
   const unsigned blocks = unsigned(ceil_div(n, 256)), readers = unsigned(m.sums.size() / 256);
   const auto aos = m.in.as<innerStruct>(), aos_out = m.out.as<innerStruct>();
   const auto soa = m.in.as<innerArray>(), soa_out = m.out.as<innerArray>();
@@ -244,15 +244,16 @@ std::vector<Row> rows(const Memory& m, size_t n) {
 
 void structs(Run& run) {
   run.title(bytes_text(double(LEN * pair)) + " of pairs of floats, in three layouts");
-  const std::vector<Row> all = rows(memory(run.resident_blocks(256) * 256), LEN);
+  const Memory m = memory(run.resident_blocks(256) * 256);
+  const std::vector<Kernel> all = kernels(m, LEN);
   std::vector<Benchmark> benchmarks;
-  for (const Row& row : all) benchmarks.push_back(row.benchmark());
+  for (const Kernel& kernel : all) benchmarks.push_back(kernel.benchmark());
   const Timings timed = run.timer.interleaved(benchmarks);
 
   Table table("layout", {"load", "store", "of them used", "ms", "spread", "useful GB/s", ""});
   const double best = timed["copy engine"].gbs(double(LEN * 2 * pair));
   const auto sectors_in = [](Request r) { return r.word ? Cell(sectors_of(r)) : Cell(""); };
-  for (const Row& row : all) {
+  for (const Kernel& row : all) {
     const Times& times = timed[row.name];
     const double gbs = times.gbs(double(LEN * row.useful));
     table.row(row.name, {sectors_in(row.load), sectors_in(row.store),
@@ -297,30 +298,30 @@ TEST_CASE("structs: every kernel is right at awkward sizes, and writes nothing e
   if (skip_without_gpu()) return;
   const Memory m = memory(3 * 256);
   for (const size_t n : {size_t(1), size_t(255), size_t(1009), size_t(65537), LEN})
-    for (const Row& row : rows(m, n)) {
-      CAPTURE(row.name);
+    for (const Kernel& kernel : kernels(m, n)) {
+      CAPTURE(kernel.name);
       CAPTURE(n);
-      CHECK_NOTHROW(require_right(row.benchmark()));
+      CHECK_NOTHROW(require_right(kernel.benchmark()));
     }
 }
 
 TEST_CASE("structs: a field counts as used if the result depends on it") {
   if (skip_without_gpu()) return;
   const Memory m = memory(3 * 256);
-  for (const Row& row : rows(m, 1009)) {
-    if (!row.check.find_error) continue;  // the copy engine
-    CAPTURE(row.name);
-    const bool soa = row.load.word == field && row.load.step == 1;
+  for (const Kernel& kernel : kernels(m, 1009)) {
+    if (!kernel.check.find_error) continue;  // the copy engine
+    CAPTURE(kernel.name);
+    const bool soa = kernel.load.word == field && kernel.load.step == 1;
     size_t used = 0;  // of both fields of pair 7
     for (const size_t word : {soa ? size_t(7) : 14, soa ? LEN + 7 : 15}) {
       const float right = word_at(word), wrong = right + 1;
       CUDA_CHECK(cudaMemcpy(m.in + word, &wrong, sizeof wrong, cudaMemcpyHostToDevice));
-      row.check.poison();
-      row.work();
-      used += row.check.find_error() != "";
+      kernel.check.poison();
+      kernel.work();
+      used += kernel.check.find_error() != "";
       CUDA_CHECK(cudaMemcpy(m.in + word, &right, sizeof right, cudaMemcpyHostToDevice));
     }
-    const bool writes = row.store.word > 0;  // as many fields as it reads
-    CHECK(row.useful == used * field * (writes ? 2 : 1));
+    const bool writes = kernel.store.word > 0;  // as many fields as it reads
+    CHECK(kernel.useful == used * field * (writes ? 2 : 1));
   }
 }

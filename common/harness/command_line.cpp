@@ -256,8 +256,7 @@ cudaDeviceProp current_gpu() {
 int run_without_sample(int argc, char** argv) try {
   const bool checks = argc > 1 && is_self_check(argc, argv);
   if (!checks && !is_exercise)
-    throw UsageError(
-        "it has no sample: SAMPLE(place, function, \"about\"); stands below the function");
+    throw UsageError("no file of it has a SAMPLE(place, function, \"about\"); below its function");
   if (argc > 1 && !checks)
     throw UsageError("'" + std::string(argv[1]) + "' is no option of an exercise");
   const int code = self_check(argc, argv);
