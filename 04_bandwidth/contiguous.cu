@@ -1,12 +1,12 @@
-// contiguous: how many contiguous bytes must be requested together? The wiki calls 32 addresses in 32
-// segments the worst case [LC 3], and says that caches rely on spatial locality [LC 1]. The study
+// contiguous: how many contiguous bytes must be requested together? The wiki calls 32 addresses in
+// 32 segments the worst case [LC 3], and says that caches rely on spatial locality [LC 1]. The study
 // expects a sum in random order to be as slow as one by columns [BW]. None of them says how near is
 // near enough.
 //
 // Each piece of 64 bytes of the memory is read exactly once, so that no cache helps; it is what the
-// L2 of an H100 fetches, so that no byte too many moves. Only the order changes: chunks of contiguous
-// pieces are shuffled within windows, window after window. Predict what counts: the size of the
-// chunks, that of the windows, or neither? Then compare with the pieces of which half is written.
+// L2 of an H100 fetches, so that no byte too many moves. Only the order changes: chunks of
+// contiguous pieces are shuffled within windows, window after window. Predict what counts: the size
+// of the chunks, that of the windows, or neither? Then compare with pieces of which half is written.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o contiguous contiguous.cu ../common/*.cpp
 //
@@ -61,8 +61,8 @@ Order order_of(size_t chunk_bytes, size_t window_bytes) {
 
 // ---- kernels ----
 
-// Lane i of a warp reads the first word of piece number i, i + 1 ... in the order: 32 sectors, of
-// which those of a chunk are 64 bytes apart. A thread has one load in flight.
+// A warp reads the first words of 32 pieces that follow each other in the order: 32 sectors, and
+// those of a chunk are 64 bytes apart. A thread has one load in flight.
 __global__ void read_pieces(unsigned* out, const unsigned* in, size_t n, Order order) {
   const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   unsigned sum = 0;
