@@ -1,12 +1,12 @@
 // contiguous: how many contiguous bytes must be requested together? The wiki calls 32 addresses in
-// 32 segments the worst case [LC 3], and says that caches rely on spatial locality [LC 1]. The study
-// expects a sum in random order to be as slow as one by columns [BW]. None of them says how near is
-// near enough.
+// 32 segments the worst case [LC 3], and says that caches rely on spatial locality [LC 1]. The
+// study expects a sum in random order to be as slow as one by columns [BW]. None of them says how
+// near is near enough.
 //
 // Each piece of 64 bytes of the memory is read exactly once, so that no cache helps; it is what the
 // L2 of an H100 fetches, so that no byte too many moves. Only the order changes: chunks of
 // contiguous pieces are shuffled within windows, window after window. Predict what counts: the size
-// of the chunks, that of the windows, or neither? Then compare with pieces of which half is written.
+// of the chunks, of the windows, or neither? Then compare with pieces of which half is written.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o contiguous contiguous.cu ../common/*.cpp
 //
