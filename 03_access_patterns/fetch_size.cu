@@ -235,7 +235,7 @@ void fetch_size(Run& run) {
   run.note("a piece that the next request touches as well counts for both (offset 8)");
   if (!run.beyond_l2(4.0 * double(words))) run.note("less than four times the L2");
 }
-SAMPLE(2, fetch_size, "what the L2 fetches from memory, and who tells it");
+SAMPLE(3, fetch_size, "what the L2 fetches from memory, and who tells it");
 
 TEST_CASE("fetch_size: pieces and predictions, by hand") {
   const Pattern one_word = patterns[1], offset_8 = patterns[2];

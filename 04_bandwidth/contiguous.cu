@@ -196,7 +196,7 @@ void contiguous(Run& run) {
   run.note("all rows and columns move the same bytes, and by bytes alone all would be equal");
   if (!run.beyond_l2(double(bytes))) run.note("less than four times the L2");
 }
-SAMPLE(2, contiguous, "the rate over the contiguous bytes that are requested together");
+SAMPLE(3, contiguous, "the rate over the contiguous bytes that are requested together");
 
 TEST_CASE("contiguous: the shuffle is a permutation") {
   CHECK(shuffled(0, 0) == 0);
