@@ -187,7 +187,7 @@ std::vector<Benchmark> ways(const Operation& operation, const Spinner& spinner, 
     idle();
     spinner.fill(blocks, spin_ms);
   };
-  const auto way = [&](const char* how, const auto& work, const auto& before) {
+  const auto way = [=](const char* how, const auto& work, const auto& before) {
     return Benchmark{.name = operation.name + how,
                      .work = work,
                      .check = operation.check,
