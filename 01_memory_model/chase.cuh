@@ -57,7 +57,7 @@ inline Interval cycles_per_load(const std::string& name, const std::function<voi
     if (found.end != end || found.cycles <= 0) throw WrongResult(name + ": the chase went astray");
     if (round > 0) cycles.push_back(double(found.cycles) / loads);
   }
-  return interval_of_median(cycles, unseen_of_device);
+  return interval_of_median(cycles, run_to_run_device);
 }
 
 /// How many times as long, as wide as the two intervals leave it: they were not taken interleaved.

@@ -256,7 +256,7 @@ void different_words(Run& run, const Timings& timed) {
                   timed["global, " + n].median()});
   }
   const auto word_of = [](size_t lane) { return lane % 16; };
-  const size_t by_thread = pieces(sizeof(int), sizeof(int), word_of);
+  const size_t by_thread = segments_touched(sizeof(int), sizeof(int), word_of);
   const double best = timed["by block"].median(), worst = timed["by thread"].median();
   table.row("my_const by block", {1, "", best, ""});
   table.row("my_const by thread", {by_thread, double(by_thread) * best, worst, ""});
@@ -269,7 +269,7 @@ void different_words(Run& run, const Timings& timed) {
                   "each access will be serialised, the lectures"},
                  per_word, "times the time of one word / words", about(1));
   run.computed({"01.6d", "uniform constant reads make 1/16 of the traffic of global loads",
-                "1/16, the lectures, half-warps", Era::g80},
+                "1/16, the lectures, half-warps", Hardware::g80},
                sectors(sizeof(int), [](size_t) { return 0; }) >= 16,
                "a uniform load from global memory is one sector, too");
   run.claim({"01.11b", "my_const[blockIdx.x % 16] is the best use, an index by thread the worst",
@@ -277,7 +277,7 @@ void different_words(Run& run, const Timings& timed) {
             timed.speedup({.of = "by block", .over = "by thread"}), faster_by(16));
   run.computed({"01.11c", "by thread, the block's other threads will likely miss the cache",
                 "likely cache misses, the lectures"},
-               pieces(64, sizeof(int), word_of) > 1,
+               segments_touched(64, sizeof(int), word_of) > 1,
                "16 words are 64 bytes: one miss brings all of them");
 }
 

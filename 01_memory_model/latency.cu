@@ -280,7 +280,7 @@ void latency(Run& run) {
       {shared, l1, constant, read_only}, "where 1x is one cycle", at_most(2));
   run.claim({"01.1b", "global memory takes 200-800 cycles", lectures}, {global, "cycles"},
             between(200, 800));
-  run.claim({"01.1c", "global memory takes 200-300 cycles", "the study, 8800 GTX", Era::g80},
+  run.claim({"01.1c", "global memory takes 200-300 cycles", "the study, 8800 GTX", Hardware::g80},
             {global, "cycles"}, between(200, 300));
   run.claim_each({"01.1d", "on-chip memories have much lower latency than global", lectures},
                  {times_as_long(global, shared), times_as_long(global, l1),

@@ -159,7 +159,7 @@ void timing(Run& run) {
   const std::vector<std::vector<double>> ms = time_by_all(large, run.timer.rounds);
   Table table("clock", {"ms", "what it measures"});
   for (size_t way = 0; way < std::size(ways); ++way)
-    table.row(ways[way].name, {interval_of_median(ms[way], unseen_of_device), ways[way].what});
+    table.row(ways[way].name, {interval_of_median(ms[way], run_to_run_device), ways[way].what});
   run.print(table);
   run.note("clock(): " + std::to_string(large.blocks) + " blocks, of which " +
            std::to_string(resident) + " are resident at once");
@@ -186,7 +186,7 @@ void timing(Run& run) {
   std::vector<double> longer;
   for (size_t i = 0; i < ms[events].size(); ++i) longer.push_back(ms[events][i] / ms[host][i]);
   run.claim({"01.9", "a host timer around a launch measures the launch only", "the lectures"},
-            {interval_of_median(longer, unseen_of_host),
+            {interval_of_median(longer, run_to_run_host),
              "times as long by events as by the host's timer"},
             much_more());
   run.claim({"01.12", "waiting after each launch stalls the pipeline",

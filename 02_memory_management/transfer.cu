@@ -260,9 +260,9 @@ void judge_pinned(Run& run, size_t n) {
   run.claim({"02.2b", "and back from the device", "much higher bandwidth, the wiki"},
             timed.speedup({.of = "device to pinned", .over = "device to pageable"}), much_faster());
   // The study names no memory: what a program has anyway is pageable.
-  run.claim({"02.9", "a card is read back at about 1 GB/s", "about 1 GB/s, the 8800 GTX", Era::g80},
-            {timed["device to pageable"].gbs_interval(double(n)), "GB/s, device to pageable"},
-            about(1));
+  run.claim(
+      {"02.9", "a card is read back at about 1 GB/s", "about 1 GB/s, the 8800 GTX", Hardware::g80},
+      {timed["device to pageable"].gbs_interval(double(n)), "GB/s, device to pageable"}, about(1));
 }
 
 void judge_write_combined(Run& run, size_t n) {

@@ -62,7 +62,7 @@ constexpr Place reads[] = {
 /// Bytes of a warp's request, if memory moves such pieces: 128 through the L1 of Fermi, else 32.
 double bytes_moved(const Place& place, size_t piece) {
   const auto word_of = [&](size_t lane) { return place.first + lane * place.stride; };
-  return double(piece * pieces(piece, sizeof(unsigned), word_of));
+  return double(piece * segments_touched(piece, sizeof(unsigned), word_of));
 }
 
 std::string name_of(const Place& place, bool through_l1) {
@@ -120,7 +120,7 @@ Cycles cycles_of(TimeLoads kernel, int launches) {
 Interval times_as_long(const Cycles& cycles, Before a, Before b) {
   std::vector<double> ratios;
   for (size_t i = 0; i < cycles[a].size(); ++i) ratios.push_back(cycles[a][i] / cycles[b][i]);
-  return interval_of_median(ratios, unseen_of_device);
+  return interval_of_median(ratios, run_to_run_device);
 }
 
 /// Prints what one lane finds; the cycles of loads through L1.
@@ -134,7 +134,7 @@ Cycles measure_one_lane(Run& run) {
                                "a load of the next sector", "a store of the word"};
   for (unsigned before = 0; before < before_count; ++before) {
     const auto cell = [before](const Cycles& cycles) {
-      return Cell(interval_of_median(cycles[before], unseen_of_device));
+      return Cell(interval_of_median(cycles[before], run_to_run_device));
     };
     table.row(names[before], {cell(ca), cell(cg), by_flag ? cell(flag) : Cell("-")});
   }
@@ -180,7 +180,7 @@ void caching(Run& run) {
                "32 scattered words move 32 times 32 bytes through L1 and past it");
   const Claim stores{"03.18",
                      "L1 is not used for stores: a load does not find there what was stored",
-                     "not used, the wiki", Era::kepler};
+                     "not used, the wiki", Hardware::kepler};
   if (times_as_long(ca, same_word, nothing).high < 0.75)
     run.claim(stores,
               {times_as_long(ca, store, same_word), "a load after a store, in loads after a load"},

@@ -117,7 +117,7 @@ void judge(Run& run, const Timings& timed, bool from_memory) {
   const double used_now = used(today, warp_of(4, one_word));
   const std::string here = percent(used_now).words + ", one sector; through L1 as well";
   run.computed({"03.2a", "through L1, one address for all lanes uses 3.125% of the bus",
-                "3.125%, the wiki's count", Era::kepler},
+                "3.125%, the wiki's count", Hardware::kepler},
                used_now == 0.03125, here);
   run.computed({"03.2b", "past L1, one address for all lanes uses 12.5% of the bus",
                 "12.5%, the wiki's count"},

@@ -307,7 +307,7 @@ void compare(Run& run) {
   run.print(costs);
 
   run.claim({"03.12", "storing the results dominates a comparison of all pairs",
-             "20 minutes against 1, a letter to the study", Era::g80},
+             "20 minutes against 1, a letter to the study", Hardware::g80},
             timed.speedup({.of = "not stored", .over = "scattered words"}), much_faster());
   const Claim bottleneck{"03.17", "the bottleneck is carrying the results to the host, not writing",
                          "tens of GB/s against 1, the study's reply"};

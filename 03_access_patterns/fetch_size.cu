@@ -99,7 +99,8 @@ Check adds_up(const Memory& m, const Pattern& p) {
 
 /// Aligned pieces of so many bytes that a request touches.
 size_t pieces_of(const Pattern& p, size_t piece) {
-  return pieces(piece, sizeof(unsigned), [p](size_t lane) { return p.first + lane * p.stride; });
+  return segments_touched(piece, sizeof(unsigned),
+                          [p](size_t lane) { return p.first + lane * p.stride; });
 }
 /// Of a request: each word that the result depends on counts once.
 size_t useful_bytes(const Pattern& p) { return (p.stride ? 32 : 1) * sizeof(unsigned); }

@@ -98,11 +98,13 @@ const Row rows[] = {
 
 /// Pieces of memory that a warp touches in one step: of A, and of B or the transposed B.
 size_t pieces_of_a(const Row& row, size_t piece) {
-  return pieces(piece, sizeof(float), [&](size_t lane) { return row.by_warps ? lane : 0; });
+  return segments_touched(piece, sizeof(float),
+                          [&](size_t lane) { return row.by_warps ? lane : 0; });
 }
 size_t pieces_of_b(const Row& row, size_t n, size_t piece) {
   const bool neighbours = row.by_warps == row.transposed;
-  return pieces(piece, sizeof(float), [&](size_t lane) { return neighbours ? lane : lane * n; });
+  return segments_touched(piece, sizeof(float),
+                          [&](size_t lane) { return neighbours ? lane : lane * n; });
 }
 
 /// Milliseconds at least, if L1 serves one line of 128 bytes per cycle. A product takes a word of A

@@ -57,7 +57,7 @@ constexpr size_t line_bytes = 128;
 
 /// Pieces of memory in which a warp's 32 words lie.
 size_t pieces_at(size_t offset, size_t piece) {
-  return pieces(piece, sizeof(unsigned), [=](size_t lane) { return lane + offset; });
+  return segments_touched(piece, sizeof(unsigned), [=](size_t lane) { return lane + offset; });
 }
 
 /// The share of what moves, in such pieces, that the warp wants.
@@ -154,12 +154,12 @@ void offset(Run& run) {
   const std::string today =
       percent(used_at(1, sector_bytes)).words + ", 5 sectors for 4; through L1 as well as past it";
   run.computed({"03.1a", "a misaligned load through L1 uses 50% of the bus",
-                "50%, the wiki's count", Era::kepler},
+                "50%, the wiki's count", Hardware::kepler},
                half, today);
   run.computed({"03.1b", "a misaligned load past L1 uses 80% of the bus", "80%, the wiki's count"},
                four_fifths, today);
   const Claim past{"03.1c", "misaligned coalesced loads are faster past L1 than through it",
-                   "the wiki, no figure", Era::kepler};
+                   "the wiki, no figure", Hardware::kepler};
   if (run.beyond_l2(bytes))
     run.claim(past, memory.speedup({.of = name_of(1, past_l1), .over = name_of(1, through_l1)}),
               faster());
@@ -185,7 +185,7 @@ TEST_CASE("offset: the wiki's three transactions of 128 bytes, by hand") {
     if (lane < 8) return 24 + lane;
     return lane < 24 ? 32 + 2 * (lane - 8) : 64 + (lane - 24);
   };
-  CHECK(pieces(line_bytes, 4, word_of) == 3);
+  CHECK(segments_touched(line_bytes, 4, word_of) == 3);
   CHECK(sectors(4, word_of) == 6);
 }
 

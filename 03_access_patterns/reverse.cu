@@ -120,7 +120,7 @@ void reverse(Run& run) {
   const char* const global = "reverseArray_multiblock";
   const char* const shared = "reverseArray_multiblock_fast";
   const Claim g80{"03.6", "reversing through shared memory beats reversing in global memory",
-                  "Dr. Dobb's, no figure (G80)", Era::g80};
+                  "Dr. Dobb's, no figure (G80)", Hardware::g80};
   const Claim some{"03.15", "in some cases more operations, through shared memory, take less time",
                    "the guide, no figure"};
   if (run.beyond_l2(bytes)) {

@@ -220,9 +220,10 @@ void stores(Run& run) {
              "the study's author, no figure"},
             {cost_of_scattered(true, timed), "times as long for a word at stride 8 as at stride 1"},
             more());
-  run.claim(
-      {"03.10b", "coalesced writes reach tens of GB/s", "the study's author (8800 GTX)", Era::g80},
-      {timed[name_of(true, 1)].gbs_interval(4.0 * double(n)), "GB/s written"}, more_by(10, 100));
+  run.claim({"03.10b", "coalesced writes reach tens of GB/s", "the study's author (8800 GTX)",
+             Hardware::g80},
+            {timed[name_of(true, 1)].gbs_interval(4.0 * double(n)), "GB/s written"},
+            more_by(10, 100));
 }
 SAMPLE(7, stores, "writing one, two or four segments, and words a stride apart");
 

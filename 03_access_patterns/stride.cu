@@ -49,7 +49,7 @@ constexpr size_t l2_fetch = 64;  // bytes
 
 /// Pieces of memory that a warp's request touches.
 size_t pieces_at(size_t stride, size_t piece) {
-  return pieces(piece, sizeof(unsigned), [=](size_t lane) { return lane * stride; });
+  return segments_touched(piece, sizeof(unsigned), [=](size_t lane) { return lane * stride; });
 }
 
 /// Useful GB/s if memory moves aligned pieces: the dense rate, times useful bytes (128 per request)

@@ -288,10 +288,14 @@ TEST_CASE("structs: sectors and efficiency, by hand") {
   CHECK(efficiency(x_of_soa) == 1);
   CHECK(sectors_of(whole_pairs) == 8);
   CHECK(efficiency(whole_pairs) == 1);
-  CHECK((sizeof(innerStruct) == 8 && alignof(innerStruct) == 4));
-  CHECK((sizeof(aligned::innerStruct) == 8 && alignof(aligned::innerStruct) == 8));
-  CHECK((place_of(5, in_structs).pair == 2 && place_of(5, in_structs).is_y));
-  CHECK((place_of(LEN + 5, in_arrays).pair == 5 && place_of(LEN + 5, in_arrays).is_y));
+  CHECK(sizeof(innerStruct) == 8);
+  CHECK(alignof(innerStruct) == 4);
+  CHECK(sizeof(aligned::innerStruct) == 8);
+  CHECK(alignof(aligned::innerStruct) == 8);
+  CHECK(place_of(5, in_structs).pair == 2);
+  CHECK(place_of(5, in_structs).is_y);
+  CHECK(place_of(LEN + 5, in_arrays).pair == 5);
+  CHECK(place_of(LEN + 5, in_arrays).is_y);
 }
 
 TEST_CASE("structs: every kernel is right at awkward sizes, and writes nothing else") {

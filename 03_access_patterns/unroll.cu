@@ -145,7 +145,7 @@ void sum_vectors(Run& run) {
   run.note("load, store: sectors per request of a warp; GB/s: 12 bytes a sum, 8 bytes a copy");
 
   const Claim limit{"03.9a", "bandwidth limits the sum: a byte takes as long as in a copy",
-                    "a reply in the wiki, of a GTX 1080 Ti", Era::pascal};
+                    "a reply in the wiki, of a GTX 1080 Ti", Hardware::pascal};
   const Claim gain{"03.9b", "then more words per thread gain nothing", "replies in the wiki"};
   if (!run.beyond_l2(copied)) {
     run.claim_skipped(limit, "the vectors are less than four times the L2");

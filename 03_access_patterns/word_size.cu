@@ -147,7 +147,7 @@ void word_size(Run& run) {
     const Claim claim{size.claim,
                       "uncoalesced words of " + std::to_string(8 * size.bytes) + " bits cost " +
                           factor + " times as much",
-                      "roughly " + factor + " times, guidelines in Dr. Dobb's", Era::g80};
+                      "roughly " + factor + " times, guidelines in Dr. Dobb's", Hardware::g80};
     if (run.beyond_l2(double(n * size.bytes)))
       run.claim(claim,
                 timed.speedup({.of = name_of(size.bytes, size.bytes),
@@ -169,7 +169,8 @@ TEST_CASE("word_size: sectors and costs, by hand") {
   CHECK(predicted_cost(8) == 4);
   CHECK(predicted_cost(16) == 2);
   CHECK(predicted_cost(32) == 1);
-  CHECK((sizeof(Word32) == 32 && alignof(Word32) == 32));
+  CHECK(sizeof(Word32) == 32);
+  CHECK(alignof(Word32) == 32);
 }
 
 TEST_CASE("word_size: each thread has the sum of its words, at awkward sizes") {

@@ -206,10 +206,10 @@ void block_shape(Run& run) {
 
   const std::string what = "time without / with it, by shape";
   run.claim_each({"04.9a", "the diagonal order of blocks speeds up row -> column, 2048 x 2048",
-                  "no figure, the wiki's chart by shape", Era::pascal},
+                  "no figure, the wiki's chart by shape", Hardware::pascal},
                  gains_at_wikis, what, faster());
   const Claim claim{"04.9b", "the diagonal order of blocks speeds up row -> column beyond the L2",
-                    "no figure, the wiki's card had a smaller L2", Era::pascal};
+                    "no figure, the wiki's card had a smaller L2", Hardware::pascal};
   if (beyond)
     run.claim_each(claim, gains_beyond, what, faster());
   else

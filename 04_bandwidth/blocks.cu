@@ -152,11 +152,11 @@ void blocks(Run& run) {
   const std::string figure = ", on the 8800 GTX";
   run.claim(
       {"04.7a", "few blocks: from a number to the next the rate jumps down by 15 to 20%",
-       "15 to 20%" + figure, Era::g80},
+       "15 to 20%" + figure, Hardware::g80},
       again.speedup({.of = name_of(found.before_jump), .over = name_of(found.before_jump + 1)}),
       faster_by(1.15, 1.25));  // 15 to 20% of the lower, or of the higher rate
   const Claim shrink = {"04.7b", "the jumps shrink as the number of blocks grows",
-                        "no figure" + figure, Era::g80};
+                        "no figure" + figure, Hardware::g80};
   if (found.jump < 0.02)
     run.claim_skipped(shrink, "no jump of few blocks is larger than 2%: nothing can shrink");
   else
@@ -174,30 +174,30 @@ void blocks(Run& run) {
     one_beyond_multiples.push_back(ratio(timed[name_of(b + 1)], timed[name_of(b)]));
   }
   run.claim_each({"04.7c", "256, 512, 640 and 768 blocks each reach the best rate up to 1024",
-                  "peaks of the chart" + figure, Era::g80},
+                  "peaks of the chart" + figure, Hardware::g80},
                  of_peaks, "times as long as " + name_of(found.best_few), as_fast());
   const Claim no_harm = {"04.7d", "more blocks than the best do no harm", "no figure" + figure,
-                         Era::g80};
+                         Hardware::g80};
   if (found.best == chart_end)
     run.claim_skipped(no_harm, "2048 blocks, the most of the chart, are best");
   else
     run.claim(no_harm, again.speedup({.of = best, .over = name_of(found.worst)}), no_faster());
   run.claim_each({"04.12", "32 blocks of 256 threads, or 64 of 128, come near the best rate",
-                  "nearly the highest rate" + figure, Era::g80},
+                  "nearly the highest rate" + figure, Hardware::g80},
                  of_small, "times as long as " + best, as_fast());
   const std::string guide = "the vendor's guide in the study, no figure";
   run.claim({"04.13b", "1000 blocks are better than 100", guide},
             timed.speedup({.of = name_of(1000), .over = name_of(100)}), faster());
   // Several generations: the four after the study's GPU end with Pascal.
   run.claim(
-      {"04.13c", "1000 blocks are enough for several generations of GPUs", guide, Era::pascal},
+      {"04.13c", "1000 blocks are enough for several generations of GPUs", guide, Hardware::pascal},
       again.speedup({.of = best, .over = name_of(1000)}),
       at_most(1 / 0.9));  // 90% of the best rate
   run.claim_each({"04.14", "whole rounds of the blocks that fit are better than one block more",
                   "the vendor, in private, in the study"},
                  one_beyond_rounds, "a block more than one round, two", faster());
   run.claim_each({"04.16", "blocks that are no multiple of the multiprocessors leave some idle",
-                  "no figure" + figure, Era::g80},
+                  "no figure" + figure, Hardware::g80},
                  one_beyond_multiples, "a block more than 1, 2, 4 per SM", faster());
 }
 SAMPLE(7, blocks, "the same sum with 100 blocks and more");

@@ -274,7 +274,7 @@ void sum(Run& run) {
   if (!run.beyond_l2(bytes)) run.note("less than four times the L2: in part the cache's rate");
 
   const auto of_2007 = [](const char* id, const char* statement, const char* figure) {
-    return Claim{id, statement, figure + std::string(", the study of 2007"), Era::g80};
+    return Claim{id, statement, figure + std::string(", the study of 2007"), Hardware::g80};
   };
   const Interval share = timed["by rows, float"].gbs_interval(bytes) / theory;
   const Claim most = of_2007("04.1", "4-byte words by rows reach 82% of theory", "82%, 70.5 GB/s");

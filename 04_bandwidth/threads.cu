@@ -132,32 +132,32 @@ void threads(Run& run) {
 
   const std::string figure = ", on the 8800 GTX";
   run.claim_each({"04.5a", "threads that are no multiple of 16 are far slower than the multiple",
-                  "10 GB/s in place of 65 to 70" + figure, Era::g80},
+                  "10 GB/s in place of 65 to 70" + figure, Hardware::g80},
                  ratios(timed, beside_16), "128 to 512 and those beside", much_faster_by(6.5));
   run.claim(
-      {"04.5b", "16 threads are 3 to 4 times off the best", "3 to 4 times" + figure, Era::g80},
+      {"04.5b", "16 threads are 3 to 4 times off the best", "3 to 4 times" + figure, Hardware::g80},
       {ratio(again[name_of(16)], again[name_of(best)]), "times as long as " + name_of(best)},
       between(3, 4));
-  run.claim(
-      {"04.5c", "32 threads are 1.5 to 2 times off the best", "1.5 to 2 times" + figure, Era::g80},
-      {ratio(again[name_of(32)], again[name_of(best)]), "times as long as " + name_of(best)},
-      between(1.5, 2));
+  run.claim({"04.5c", "32 threads are 1.5 to 2 times off the best", "1.5 to 2 times" + figure,
+             Hardware::g80},
+            {ratio(again[name_of(32)], again[name_of(best)]), "times as long as " + name_of(best)},
+            between(1.5, 2));
   run.claim_each({"04.5d", "multiples of 4 threads are faster than their neighbours",
-                  "no figure" + figure, Era::g80},
+                  "no figure" + figure, Hardware::g80},
                  ratios(timed, beside_4), "132, 196, 260, 388 and those beside", faster());
   run.claim_each({"04.5e", "multiples of 8 threads are noticeably faster than their neighbours",
-                  "no figure" + figure, Era::g80},
+                  "no figure" + figure, Hardware::g80},
                  ratios(timed, beside_8), "136, 200, 264, 392 and those beside", much_faster());
   run.claim_each({"04.5f", "multiples of 32 threads beat the odd multiples of 16 beside them",
-                  "noticeably, no figure" + figure, Era::g80},
+                  "noticeably, no figure" + figure, Hardware::g80},
                  ratios(timed, beside_32), "112 and 272 against those beside", faster());
   run.claim_each({"04.6a", "192, 256, 320 and 384 threads each reach the best rate",
-                  "chart" + figure, Era::g80},
+                  "chart" + figure, Hardware::g80},
                  ratios(again, as_best), "times as long as " + name_of(best), as_fast());
-  run.claim({"04.6b", "right beyond 384 threads the rate falls", "chart" + figure, Era::g80},
+  run.claim({"04.6b", "right beyond 384 threads the rate falls", "chart" + figure, Hardware::g80},
             timed.speedup({.of = name_of(384), .over = name_of(400)}), faster());
   const Claim alone = {"04.6c", "it falls where only one block per multiprocessor remains",
-                       "the study's cause" + figure, Era::g80};
+                       "the study's cause" + figure, Hardware::g80};
   if (two_fit)
     run.claim(alone, timed.speedup({.of = name_of(two_fit), .over = name_of(two_fit + 32)}),
               faster());

@@ -202,10 +202,14 @@ TEST_CASE("migrations: records between two times are added up") {
                                    {to_host, 8192, 4000, 4100}},  // behind
                                   1000, 4000);
   const Line& moved = sum[to_device];
-  CHECK((moved.count == 2 && moved.bytes == 65536 && moved.least == 4096 && moved.most == 61440));
+  CHECK(moved.count == 2);
+  CHECK(moved.bytes == 65536);
+  CHECK(moved.least == 4096);
+  CHECK(moved.most == 61440);
   CHECK(moved.ms == doctest::Approx(3));
   CHECK(sum[fault_groups].count == 8);
   CHECK(sum[fault_groups].ms == doctest::Approx(1));
-  CHECK((sum[cpu_faults].count == 1 && sum[cpu_faults].ms == 0));
+  CHECK(sum[cpu_faults].count == 1);
+  CHECK(sum[cpu_faults].ms == 0);
   CHECK(sum[to_host].count == 0);
 }

@@ -265,7 +265,7 @@ const Claim less_time{"05.1b", "a warp per page cuts the time spent on page faul
 const Claim none_on_gpu{"05.2a", "prefetching leaves no page fault of the GPU",
                         "none on a GTX 1080 Ti"};
 const Claim whole_blocks{"05.2b", "prefetching moves pieces of 2 MiB", "2 MiB on a GTX 1080 Ti",
-                         Era::pascal};
+                         Hardware::pascal};
 const Claim none_on_host{"05.3", "prefetching to the host as well leaves no page fault of the host",
                          "the wiki, no table"};
 const Claim once{"05.6", "duplicate faults are filtered: each page moves once", "the wiki"};

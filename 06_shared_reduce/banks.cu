@@ -168,7 +168,7 @@ Interval cycles_per_load(const Benchmark& benchmark, const Memory& memory, doubl
     CUDA_CHECK_LAUNCH();
     of_launches.push_back(double(memory.cycles.to_host()[0]) / loads);
   }
-  return interval_of_median(of_launches, unseen_of_device);
+  return interval_of_median(of_launches, run_to_run_device);
 }
 
 constexpr unsigned warps = 32;  // there is always one whose load is due

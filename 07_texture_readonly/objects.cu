@@ -255,7 +255,7 @@ Interval cycles_of(const RingShape& shape, bool by_object) {
     CUDA_CHECK_LAUNCH();
     each.push_back(double(ring.cycles.to_host()[0]) / shape.timed);
   }
-  return interval_of_median(each, unseen_of_device);
+  return interval_of_median(each, run_to_run_device);
 }
 
 /// Cycles of a fetch that L2 answers: the texture unit adds as many cycles to a load as where L1

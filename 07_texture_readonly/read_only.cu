@@ -258,7 +258,7 @@ void read_only(Run& run) {
   run.note("read is a plain load in spite of const __restrict__");
 
   const Claim better{"07.1", "scattered reads do better through the read-only path",
-                     "no figure, the wiki", Era::kepler};
+                     "no figure, the wiki", Hardware::kepler};
   if (run.beyond_l2(4.0 * double(n)))
     run.claim(better, far.speedup({.of = "read_ldg", .over = "read_plain"}), faster());
   else

@@ -58,14 +58,14 @@ class Table {
 
 /// The hardware that a text speaks of, by compute capability. On a newer GPU a claim that fails
 /// holds "no longer".
-enum class Era { any = 0, g80 = 1, fermi = 2, kepler = 3, maxwell = 5, pascal = 6 };
+enum class Hardware { any = 0, g80 = 1, fermi = 2, kepler = 3, maxwell = 5, pascal = 6 };
 
 /// A statement of the texts.
 struct Claim {
   std::string id;         ///< "04.8"
   std::string statement;  ///< in a line
   std::string source;     ///< where it stands, with its figure: "the wiki, no figure"
-  Era of = Era::any;
+  Hardware of = Hardware::any;
 };
 
 /// One run of a program on a GPU.

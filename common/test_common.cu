@@ -12,14 +12,19 @@
 TEST_CASE("interval: the order statistics that hold 95%, and the floor") {
   // of 6 values the least and the largest; of 9 the second and the eighth; of 18 the fifth (binomial)
   const Interval six = interval_of_median({6, 1, 5, 2, 4, 3}, 0);
-  CHECK((six.value == 3.5 && six.low == 1 && six.high == 6));
+  CHECK(six.value == 3.5);
+  CHECK(six.low == 1);
+  CHECK(six.high == 6);
   const Interval nine = interval_of_median({1, 2, 3, 4, 5, 6, 7, 8, 9}, 0);
-  CHECK((nine.value == 5 && nine.low == 2 && nine.high == 8));
+  CHECK(nine.value == 5);
+  CHECK(nine.low == 2);
+  CHECK(nine.high == 8);
   std::vector<double> eighteen(18);
   for (size_t i = 0; i < 18; ++i) eighteen[i] = double(i + 1);
   CHECK(interval_of_median(eighteen, 0).low == 5);
   const Interval floor = interval_of_median({100, 100, 100, 100, 100, 100}, 0.1);
-  CHECK((floor.low == 90 && floor.high == doctest::Approx(110)));
+  CHECK(floor.low == 90);
+  CHECK(floor.high == doctest::Approx(110));
   CHECK_THROWS_AS(interval_of_median({1, 2, 3, 4, 5}, 0), std::logic_error);
   CHECK_THROWS_AS(interval_of_median({1, 2, 3, 4, 5, NAN}, 0), std::logic_error);
 }
@@ -267,7 +272,8 @@ TEST_CASE("sizes: halved until they fit") {
   CHECK(run.fitting(1024, 4) == 1024);
   const size_t fewer = run.fitting(size_t(1) << 40, 1024);
   CHECK(fewer < size_t(1) << 40);
-  CHECK((run.fits(1024.0 * double(fewer)) && !run.fits(2048.0 * double(fewer))));
+  CHECK(run.fits(1024.0 * double(fewer)));
+  CHECK(!run.fits(2048.0 * double(fewer)));
   const size_t on_host = run.fitting_on_host(size_t(1) << 40, 1024);
   CHECK(
       (run.fits_on_host(1024.0 * double(on_host)) && !run.fits_on_host(2048.0 * double(on_host))));
@@ -329,5 +335,5 @@ TEST_CASE("sectors: of a warp's request, by hand") {
   CHECK(sectors(4, [](size_t lane) { return 8 * lane; }) == 32);
   CHECK(sectors(4, [](size_t) { return size_t(5); }) == 1);
   CHECK(sectors(16, [](size_t lane) { return lane; }) == 16);
-  CHECK(pieces(128, 4, [](size_t lane) { return lane + 1; }) == 2);
+  CHECK(segments_touched(128, 4, [](size_t lane) { return lane + 1; }) == 2);
 }

@@ -144,7 +144,7 @@ void Run::save(const std::string& table, const std::string& row, const std::stri
 
 void Run::judged(const Claim& claim, Verdict verdict, const std::string& here,
                  const Interval& number, bool by_arithmetic) {
-  if (verdict == Verdict::does_not_hold && claim.of != Era::any && gpu.major > int(claim.of))
+  if (verdict == Verdict::does_not_hold && claim.of != Hardware::any && gpu.major > int(claim.of))
     verdict = Verdict::no_longer;
   ++(by_arithmetic ? computed_ : verdicts_)[int(verdict)];
   begin(claim_lines);
