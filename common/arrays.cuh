@@ -54,13 +54,17 @@ unsigned long long sum_of(size_t n, F f) {
   return sum.to_host()[0];
 }
 
-/// "something was written behind the end", or nothing.
+/// "something was written behind the end", or before the beginning; or nothing.
 template <class T>
 std::string guard_error(const GuardedBuffer<T>& out) {
-  const auto* guard = reinterpret_cast<const unsigned char*>(out.data() + out.size());
-  const auto is_written = [guard] __device__(size_t i) { return guard[i] != 0xff; };
-  const bool written = sum_of(GuardedBuffer<T>::guard_bytes, is_written) > 0;
-  return written ? "something was written behind the end" : "";
+  const auto is_written = [](const unsigned char* bytes) {
+    const auto differs = [bytes] __device__(size_t i) {
+      return bytes[i] != GuardedBuffer<T>::guard;
+    };
+    return sum_of(GuardedBuffer<T>::guard_bytes, differs) > 0;
+  };
+  if (is_written(out.guard_before())) return "something was written before the beginning";
+  return is_written(out.guard_behind()) ? "something was written behind the end" : "";
 }
 
 /// "7 of 1009 are wrong, the first at 31".

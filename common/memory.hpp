@@ -38,10 +38,11 @@ class DeviceBuffer {
   }
 
  protected:
-  DeviceBuffer(size_t size, size_t more_bytes) : size_(size) {
-    T* data = nullptr;
-    CUDA_CHECK(cudaMalloc(&data, bytes() + more_bytes));
-    data_ = {data, [](T* p) { cudaFree(p); }};
+  DeviceBuffer(size_t size, size_t guard_bytes) : size_(size) {  // on each side
+    char* all = nullptr;
+    CUDA_CHECK(cudaMalloc(&all, bytes() + 2 * guard_bytes));
+    const std::shared_ptr<char> owner(all, [](char* p) { cudaFree(p); });
+    data_ = {owner, reinterpret_cast<T*>(all + guard_bytes)};
   }
 
  private:
@@ -53,19 +54,27 @@ class DeviceBuffer {
   size_t size_ = 0;
 };
 
-/// What a kernel writes: `size` elements, and behind them a guard that nobody may write.
+/// What a kernel writes: `size` elements, and guards before and behind them that must stay as they are.
 template <class T>
 class GuardedBuffer : public DeviceBuffer<T> {
  public:
-  static constexpr size_t guard_bytes = 256;
+  static constexpr size_t guard_bytes = 256;  // keeps the alignment that cudaMalloc gives
+  static constexpr unsigned char guard = 0xa5, poisoned_byte = 0xff;
 
   GuardedBuffer() = default;
   explicit GuardedBuffer(size_t size) : DeviceBuffer<T>(size, guard_bytes) { poison(); }
+  unsigned char* guard_before() const { return bytes_at() - guard_bytes; }
+  unsigned char* guard_behind() const { return bytes_at() + this->bytes(); }
   /// Every byte becomes 0xff (NaN, -1): what a kernel does not write is not taken for right. Waits.
   void poison() const {
-    CUDA_CHECK(cudaMemset(this->data(), 0xff, this->bytes() + guard_bytes));
+    CUDA_CHECK(cudaMemset(guard_before(), guard, guard_bytes));
+    CUDA_CHECK(cudaMemset(this->data(), poisoned_byte, this->bytes()));
+    CUDA_CHECK(cudaMemset(guard_behind(), guard, guard_bytes));
     CUDA_CHECK(cudaDeviceSynchronize());  // other streams do not wait for a memset
   }
+
+ private:
+  unsigned char* bytes_at() const { return reinterpret_cast<unsigned char*>(this->data()); }
 };
 
 /// `size` elements of pinned host memory, which copy engines and kernels reach by themselves. Throws

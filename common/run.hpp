@@ -4,6 +4,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <map>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -60,12 +61,19 @@ class Table {
 /// holds "no longer".
 enum class Hardware { any = 0, g80 = 1, fermi = 2, kepler = 3, maxwell = 5, pascal = 6 };
 
-/// A statement of the texts.
+/// A statement of the texts. Its id is used once.
 struct Claim {
   std::string id;         ///< "04.8"
-  std::string statement;  ///< in a line
-  std::string source;     ///< where it stands, with its figure: "the wiki, no figure"
+  std::string statement;  ///< in a line that can be read without the one above it
+  std::string source;     ///< where it stands, and its own figure or words: "[BW] 77 times"
   Hardware of = Hardware::any;
+};
+
+/// What a hardware counter gave on one GPU, and nothing but a counter can tell.
+struct Count {
+  std::string gpu;  ///< "NVIDIA H100 80GB HBM3"
+  double value;
+  std::string when;  ///< "ncu, CUDA 13.0, 2026-11-28"
 };
 
 /// One run of a program on a GPU.
@@ -99,39 +107,49 @@ class Run {
   /// A claim, what was measured, and what the claim says of it:
   ///   run.claim({...}, timed.speedup({.of = "SoA", .over = "AoS"}), faster_by(2));
   ///   run.claim({...}, {cycles, "cycles"}, between(200, 800));
+  /// Throws std::logic_error if the run has had a claim of that id, as all of these do.
   void claim(const Claim& claim, const Measured& measured, const Rule& rule);
-  /// The same of the ratios of several sizes or shapes.
+  /// The same of the ratios of several sizes or shapes, each of which has a vote.
   void claim_each(const Claim& claim, const std::vector<Interval>& numbers, const std::string& what,
                   const Rule& rule);
   /// What was seen or counted here: so, or not so.
   void observed(const Claim& claim, bool so, const std::string& here);
-  /// What follows by arithmetic, and was not measured: it has a verdict of its own.
+  /// What follows by arithmetic, and was not measured: "computed, holds", in totals of its own.
   void computed(const Claim& claim, bool so, const std::string& here);
+  /// What a counter gave on this GPU: "counted, holds", in totals of its own. On a GPU that is not
+  /// among the counts it is not judged.
+  void counted(const Claim& claim, const std::vector<Count>& counts, const std::string& what,
+               const Rule& rule);
   void claim_skipped(const Claim& claim, const std::string& why);
 
  private:
   enum Printed { nothing, title_line, table_lines, claim_lines };
   void begin(Printed what);  ///< an empty line between a title's tables, and before its claims
+  enum Known { measured, computed_only, counted_before };  ///< how a claim's number is known
+  static constexpr int known_ways = 3;
   void judged(const Claim& claim, Verdict verdict, const std::string& here, const Interval& number,
-              bool by_arithmetic = false);
+              Known how = measured);
   void save(const std::string& table, const std::string& row, const std::string& column,
             const Interval& value);
+  void save_stated(const Claim& claim, const Rule& rule);  ///< the text's figure, if it has one
 
   std::string experiment_;
   Printed printed_ = nothing;
   int titles_ = 0;
   std::vector<std::string> csv_;
-  int verdicts_[verdict_count] = {};
-  int computed_[verdict_count] = {};
+  int verdicts_[known_ways][verdict_count] = {};
+  std::set<std::string> ids_;
 
   // for command_line.cpp
  public:
   void begin_experiment(const std::string& name);
   /// Throws std::logic_error if the experiment has timed what it shows nowhere.
   void end_experiment() const;
+  /// Keeps in the CSV that the experiment failed, and why.
+  void failed(const std::string& why);
   /// How many titles the experiment has printed.
   int titles() const { return titles_; }
-  /// "holds 3, weaker 1; computed: holds 2"
+  /// "holds 3, weaker 1; computed: holds 2; counted: holds 1"
   std::string totals() const;
   const std::vector<std::string>& csv_lines() const { return csv_; }
 };

@@ -71,7 +71,10 @@ TEST_CASE("timer: work is proved right, timed in the order A B B A, and proved r
   std::string order;
   const auto benchmark = [&](const char* name) {
     Check check;
-    check.find_error = [&order]() -> std::string { return order += '?', ""; };
+    check.find_error = [&order] {
+      order += '?';
+      return std::string();
+    };
     return Benchmark{.name = name,
                      .work = [&order, name] { order += name; },
                      .check = check,
@@ -97,7 +100,8 @@ TEST_CASE(
   Run run;
   run.begin_experiment("copies");
   const Timings small({{"up", {}}, {"down", {}}}), large({{"up", {}}, {"both", {}}});
-  small["up"], large["both"];
+  small["up"];
+  large["both"];
   CHECK_THROWS_WITH_AS(run.end_experiment(), "copies times 'down' and shows it nowhere",
                        std::logic_error);
   CHECK_NOTHROW(run.end_experiment());  // it was said
@@ -142,7 +146,7 @@ TEST_CASE("timer: in fresh memory, six blocks whose memory is freed before the n
   CHECK(timings["A"].ms.size() == 12);
   CHECK(most == 1);
   CHECK(taken == 0);
-  CHECK(timings.speedup({.of = "B", .over = "A"}).what == "time of A / B");
+  CHECK(timings.speedup({.of = "B", .over = "A"}).what == "as fast: 'B' over 'A'");
 }
 
 TEST_CASE("interval: arithmetic keeps the order of its ends") {
@@ -165,52 +169,150 @@ TEST_CASE("buffer: a copy is the same memory, and the last one frees it") {
 
 // ---- verdicts ----
 
-TEST_CASE("verdicts: a verdict is given where the whole interval lies on one side") {
-  const auto of = [](const Rule& rule, double low, double high) {
-    return judge(rule, {(low + high) / 2, low, high});
-  };
-  CHECK(of(more(), 1.03, 1.10) == Verdict::holds);
+/// The verdict on a number that is known exactly, and on one between two ends.
+Verdict of(const Rule& rule, double number) { return judge(rule, {number, number, number}); }
+Verdict of(const Rule& rule, double low, double high) {
+  return judge(rule, {(low + high) / 2, low, high});
+}
+
+TEST_CASE("verdicts: a direction needs 2%, and the whole interval on one side") {
+  CHECK(of(more(), 1.021) == Verdict::holds);
+  CHECK(of(more(), 1.019) == Verdict::does_not_hold);
   CHECK(of(more(), 1.01, 1.10) == Verdict::too_close);
   CHECK(of(more(), 0.90, 1.01) == Verdict::does_not_hold);
-  CHECK(of(can_be_more(), 1.03, 1.2) == Verdict::holds);
-  CHECK(of(can_be_more(), 0.99, 1.2) == Verdict::not_seen);
-  CHECK(of(more_by(5), 4.1, 5.5) == Verdict::holds);  // from 1 + 0.75 * 4 to 1 + 1.25 * 4
-  CHECK(of(more_by(5), 1.5, 3.9) == Verdict::weaker);
-  CHECK(of(more_by(5), 6.1, 9.0) == Verdict::stronger);
-  CHECK(of(more_by(1.5, 2), 1.4, 1.45) == Verdict::holds);
-  CHECK(of(much_more(), 1.06, 1.4) == Verdict::weaker);
-  CHECK(of(much_more(), 1.01, 1.04) == Verdict::does_not_hold);
+  CHECK(of(can_be_more(), 1.021, 1.2) == Verdict::holds);
+  CHECK(of(can_be_more(), 1.019, 1.2) == Verdict::not_seen);
   CHECK(of(can_be_more(), 0.8, 0.9) == Verdict::not_seen);
-  CHECK(of(can_be_more(), 1.03, 1.1) == Verdict::holds);
-  CHECK(of(no_more(), 0.5, 1.01) == Verdict::holds);
-  CHECK(of(no_more(), 1.05, 1.1) == Verdict::does_not_hold);
-  CHECK(of(as_much(), 0.96, 1.04) == Verdict::holds);
-  CHECK(of(as_much(), 0.90, 0.94) == Verdict::does_not_hold);
-  CHECK(of(about(100), 76, 124) == Verdict::holds);
-  CHECK(of(about(100), 70, 124) == Verdict::too_close);
-  CHECK(of(between(200, 800), 160, 990) == Verdict::holds);
-  CHECK(of(at_most(2), 1, 2.1) == Verdict::too_close);
   CHECK(judge(more(), {NAN, NAN, NAN}) == Verdict::not_judged);
 }
 
-TEST_CASE("verdicts: what was computed is not counted as measured") {
+TEST_CASE("verdicts: a stated factor, by its excess over 1") {
+  // of 5 the excess is 4: a quarter less is 1 + 3, a quarter more 1 + 5, and half of it 1 + 2
+  CHECK(of(more_by(5), 4.01) == Verdict::holds);
+  CHECK(of(more_by(5), 3.99) == Verdict::weaker);
+  CHECK(of(more_by(5), 5.99) == Verdict::holds);
+  CHECK(of(more_by(5), 6.01) == Verdict::stronger);
+  CHECK(of(more_by(5), 3.01) == Verdict::weaker);
+  CHECK(of(more_by(5), 2.99) == Verdict::direction_only);
+  CHECK(of(more_by(5), 1.01) == Verdict::does_not_hold);
+  CHECK(of(more_by(77), 3) == Verdict::direction_only);
+  CHECK(of(more_by(100, 150), 11) == Verdict::direction_only);
+  // of 1.5 to 2: from 1 + 0.375 to 1 + 1.25; half of 1.5 is 1.25
+  CHECK(of(more_by(1.5, 2), 1.37) == Verdict::weaker);
+  CHECK(of(more_by(1.5, 2), 1.38) == Verdict::holds);
+  CHECK(of(more_by(1.5, 2), 2.24) == Verdict::holds);
+  CHECK(of(more_by(1.5, 2), 2.26) == Verdict::stronger);
+  CHECK(of(more_by(1.5, 2), 1.24) == Verdict::direction_only);
+  // across a bound the better grade, and both are named
+  CHECK(of(more_by(5), 3.9, 4.1) == Verdict::holds);
+  CHECK(of(more_by(5), 2.9, 3.1) == Verdict::weaker);
+  CHECK(of(more_by(5), 5.9, 6.1) == Verdict::holds);
+  CHECK(judge_ends(more_by(5), {4, 3.9, 4.1}) == std::pair(Verdict::weaker, Verdict::holds));
+  CHECK(judge_ends(more_by(5), {5, 4.9, 5.1}) == std::pair(Verdict::holds, Verdict::holds));
+  CHECK(judge_ends(more_by(5), {1, 0.9, 1.1}) == std::pair(Verdict::too_close, Verdict::too_close));
+}
+
+TEST_CASE("verdicts: much is 1.5, and its direction needs 5%") {
+  CHECK(of(much_more(), 1.51) == Verdict::holds);
+  CHECK(of(much_more(), 1.49) == Verdict::weaker);
+  CHECK(of(much_more(), 1.26) == Verdict::weaker);
+  CHECK(of(much_more(), 1.24) == Verdict::direction_only);
+  CHECK(of(much_more(), 1.06) == Verdict::direction_only);
+  CHECK(of(much_more(), 1.04) == Verdict::does_not_hold);
+  CHECK(of(much_more(), 1.4, 1.6) == Verdict::holds);
+  CHECK(of(much_more_by(15), 15) == Verdict::holds);
+  CHECK(of(much_more_by(15), 7.9) == Verdict::direction_only);
+}
+
+TEST_CASE("verdicts: levels, shares, and what is the same or no more") {
+  CHECK(of(about(100), 75.1) == Verdict::holds);
+  CHECK(of(about(100), 74.9) == Verdict::does_not_hold);
+  CHECK(of(about(100), 124.9) == Verdict::holds);
+  CHECK(of(about(100), 125.1) == Verdict::does_not_hold);
+  CHECK(of(about(100), 70, 80) == Verdict::too_close);
+  CHECK(of(between(200, 800), 151) == Verdict::holds);
+  CHECK(of(between(200, 800), 999) == Verdict::holds);
+  CHECK(of(between(200, 800), 1001) == Verdict::does_not_hold);
+  CHECK(of(share_of(0.82), 0.739) == Verdict::holds);
+  CHECK(of(share_of(0.82), 0.737) == Verdict::does_not_hold);
+  CHECK(of(share_of(0.82), 0.901) == Verdict::holds);
+  CHECK(of(share_of(0.82), 0.903) == Verdict::does_not_hold);
+  CHECK(of(share_of(0.82), 0.73, 0.75) == Verdict::too_close);
+  CHECK(of(no_more(), 0.5) == Verdict::holds);
+  CHECK(of(no_more(), 1.019) == Verdict::holds);
+  CHECK(of(no_more(), 1.021) == Verdict::does_not_hold);
+  CHECK(of(no_more(), 1.01, 1.03) == Verdict::too_close);
+  CHECK(of(as_much(), 0.951) == Verdict::holds);
+  CHECK(of(as_much(), 0.949) == Verdict::does_not_hold);
+  CHECK(of(as_much(), 1.051) == Verdict::does_not_hold);
+  CHECK(of(at_most(2), 2) == Verdict::holds);
+  CHECK(of(at_most(2), 2.01) == Verdict::does_not_hold);
+  CHECK(of(at_most(2), 1, 2.1) == Verdict::too_close);
+}
+
+/// So many intervals above 1, below it, and across.
+std::vector<Interval> sizes(size_t faster, size_t slower, size_t open = 0) {
+  std::vector<Interval> all(faster, {1.2, 1.1, 1.3});
+  all.insert(all.end(), slower, {0.8, 0.7, 0.9});
+  all.insert(all.end(), open, {1, 0.9, 1.1});
+  return all;
+}
+
+TEST_CASE("verdicts: of several sizes, each of which has a vote") {
+  const auto verdict = [](const std::vector<Interval>& votes) {
+    return judge_each(more(), votes).verdict;
+  };
+  CHECK(verdict(sizes(3, 1)) == Verdict::holds);  // three quarters
+  CHECK(verdict(sizes(11, 4)) == Verdict::depends);
+  CHECK(verdict(sizes(1, 3)) == Verdict::depends);  // a quarter
+  CHECK(verdict(sizes(3, 10)) == Verdict::does_not_hold);
+  CHECK(verdict(sizes(0, 2)) == Verdict::does_not_hold);
+  CHECK(verdict(sizes(2, 0, 2)) == Verdict::holds);  // half of them are decided
+  CHECK(verdict(sizes(2, 0, 3)) == Verdict::too_close);
+  CHECK(verdict(sizes(0, 0, 2)) == Verdict::too_close);
+  CHECK(verdict({}) == Verdict::not_judged);
+  const Votes votes = judge_each(more(), sizes(4, 12, 2));
+  CHECK(votes.in_favour == 4);
+  CHECK(votes.decided == 16);
+  CHECK(votes.all == 18);
+  CHECK(judge_each(can_be_more(), sizes(1, 7)).verdict == Verdict::holds);
+  CHECK(judge_each(can_be_more(), sizes(0, 7, 1)).verdict == Verdict::not_seen);
+  // the grade is one that three quarters reach: of a stated factor of 2 here 1.9, 1.6 and 1.1
+  const Interval met{1.9, 1.9, 1.9}, half{1.6, 1.6, 1.6}, little{1.1, 1.1, 1.1};
+  CHECK(judge_each(more_by(2), {met, met, met, little}).verdict == Verdict::holds);
+  CHECK(judge_each(more_by(2), {met, met, half, little}).verdict == Verdict::weaker);
+  CHECK(judge_each(more_by(2), {met, met, little, little}).verdict == Verdict::direction_only);
+}
+
+/// A run whose GPU is so called.
+Run run_on(const char* name) {
   Run run;
+  std::snprintf(run.gpu.name, sizeof run.gpu.name, "%s", name);
+  return run;
+}
+
+TEST_CASE("verdicts: what was computed or counted before is not counted as measured") {
+  Run run = run_on("NVIDIA X");
   run.computed({"0.1", "a", "b"}, true, "c");
   run.observed({"0.2", "a", "b"}, true, "c");
   run.computed({"0.3", "a", "b"}, false, "c");
-  CHECK(run.totals() == "holds 1; computed: holds 1, does not hold 1");
+  const std::vector<Count> counts{{"NVIDIA X", 4, "ncu"}, {"NVIDIA Y", 8, "ncu"}};
+  run.counted({"0.4", "a", "b"}, counts, "sectors", about(4));
+  run.counted({"0.5", "a", "b"}, {counts[1]}, "sectors", about(8));  // not on this GPU
+  CHECK(run.totals() ==
+        "holds 1, not judged 1; computed: holds 1, does not hold 1; counted: holds 1");
   CHECK(run.csv_lines()[0].find("\"computed, holds\"") != std::string::npos);
 }
 
-TEST_CASE("verdicts: of several sizes") {
-  const Interval faster{1.2, 1.1, 1.3}, slower{0.8, 0.7, 0.9}, open{1, 0.9, 1.1};
-  CHECK(judge_each(more(), {faster, faster, faster, slower}) == Verdict::holds);
-  CHECK(judge_each(more(), {faster, slower}) == Verdict::depends);
-  CHECK(judge_each(more(), {slower, slower}) == Verdict::does_not_hold);
-  CHECK(judge_each(more(), {open, open, faster}) == Verdict::too_close);
-  CHECK(judge_each(can_be_more(), {slower, slower, faster}) == Verdict::holds);
-  CHECK(judge_each(can_be_more(), {slower, open}) == Verdict::not_seen);
-  CHECK(judge_each(more(), {}) == Verdict::not_judged);
+TEST_CASE("verdicts: an id is used once; votes and the text's own figure are saved") {
+  Run run;
+  run.begin_experiment("x");
+  run.claim_each({"0.1", "a", "b"}, sizes(4, 12, 2), "c", more_by(2, 3));
+  CHECK(run.csv_lines() ==
+        std::vector<std::string>{"x,votes,0.1,in favour,4,4,4", "x,votes,0.1,decided,16,16,16",
+                                 "x,stated,0.1,,3,2,3", "x,claim,0.1: a,depends,1.2,1.1,1.3"});
+  CHECK_THROWS_WITH_AS(run.observed({"0.1", "d", "e"}, true, "f"), "two claims are called 0.1",
+                       std::logic_error);
 }
 
 // ---- what is printed and saved ----
@@ -253,16 +355,23 @@ TEST_CASE("output file: written whole, or not at all") {
     std::ifstream file(path);
     return std::string(std::istreambuf_iterator<char>(file), {});
   };
-  const OutputFile file(path.string());
+  OutputFile file(path.string());
   CHECK(fs::is_empty(folder));  // nothing is there before all of it is
   file.write({"a", "b"});
   CHECK(text_of() == "a\nb\n");
   OutputFile(path.string()).write({"c"});
   CHECK(text_of() == "c\n");
   CHECK_THROWS_AS(OutputFile((folder / "missing" / "x.csv").string()), std::runtime_error);
-  fs::create_directory(folder / "x.csv.part");  // so that it cannot be written
-  CHECK_THROWS_AS(file.write({"d"}), std::runtime_error);
-  CHECK(text_of() == "c\n");
+  CHECK_THROWS_AS(OutputFile(""), std::runtime_error);
+  CHECK_THROWS_AS(OutputFile(folder.string()), std::runtime_error);
+  std::ofstream(folder / "x.csv.part") << "mine\n";  // somebody else's
+  file.write({"d"});
+  CHECK(text_of() == "d\n");
+  CHECK(fs::file_size(folder / "x.csv.part") == 5);
+  fs::create_symlink("y.csv", folder / "link");  // which leads nowhere yet
+  OutputFile((folder / "link").string()).write({"e"});
+  CHECK(fs::is_symlink(folder / "link"));
+  CHECK(fs::is_regular_file(folder / "y.csv"));
   fs::remove_all(folder);
 }
 
@@ -294,10 +403,13 @@ TEST_CASE("find_mismatch: one changed element, and one byte behind the end, are 
   CHECK(find_mismatch(out, value) == "1 of 1009 are wrong, the first at 1008");
   CHECK(find_mismatch(out.data(), 1008, value) == "");
   for_each_index<<<4, 256>>>(n, [p = out.data()] __device__(size_t i) { p[i] = hash(i); });
-  CUDA_CHECK(cudaMemset(reinterpret_cast<char*>(out.data() + n) + 255, 0, 1));
+  CHECK(find_mismatch(out, value) == "");
+  CUDA_CHECK(cudaMemset(out.guard_behind() + 255, 0xff, 1));  // as poison is
   CHECK(find_mismatch(out, value) == "something was written behind the end");
   const Check check = equals(out, value);
   CHECK(check.find_error() == "something was written behind the end");
+  CUDA_CHECK(cudaMemset(out.guard_before() + 255, 0, 1));
+  CHECK(guard_error(out) == "something was written before the beginning");
   check.poison();
   CHECK(check.find_error() == "1009 of 1009 are wrong, the first at 0");
 }

@@ -18,6 +18,22 @@ namespace {
 
 enum Exit { success = 0, failure = 1, usage = 2, skipped = 77 };
 
+// ---- errors ----
+
+/// One line on standard error, whatever was typed: control characters are shown as '?', and what is
+/// longer than 400 bytes is cut, between characters.
+void say_error(const std::string& program, const std::string& what) {
+  std::string line = program + ": " + what;
+  for (char& c : line)
+    if ((unsigned char)c < 0x20 || c == 0x7f) c = '?';
+  if (line.size() > 400) {
+    size_t end = 400;
+    while (end > 0 && (line[end] & 0xc0) == 0x80) --end;  // inside a character of UTF-8
+    line = line.substr(0, end) + "...";
+  }
+  std::cerr << line << std::endl;
+}
+
 // ---- self-checks ----
 
 unsigned cases_skipped = 0, cases_run = 0;
@@ -52,9 +68,13 @@ bool is_self_check(int argc, char** argv) {
            argument.starts_with("--test-case=") || argument.starts_with("--test-case-exclude=");
   };
   if (std::none_of(argv + 1, argv + argc, of_doctest)) return false;
-  for (int i = 1; i < argc; ++i)
-    if (!of_doctest(argv[i]))
-      throw UsageError("'" + std::string(argv[i]) + "' is no option of --self-check");
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (!of_doctest(argument)) throw UsageError("'" + argument + "' is no option of --self-check");
+    if (argument.starts_with("--test-case") &&
+        argument.find_last_not_of(',') == argument.find('='))  // doctest would run all
+      throw UsageError("'" + argument + "' names no case");
+  }
   return true;
 }
 
@@ -133,13 +153,17 @@ std::string heading_on(const cudaDeviceProp& gpu) {
 /// What a GPU printed of an experiment, but for the first titles, which have been printed here.
 void show_recorded(const std::vector<std::string>& recorded, const std::string& experiment,
                    int titles_to_skip) {
-  bool show = false;
+  bool show = false, is_there = recorded.empty();  // then a line says so already
   for (const std::string& line : recorded) {
-    if (line.starts_with("== "))
-      show = line.starts_with("== " + experiment + ":") && titles_to_skip-- <= 0;
+    if (line.starts_with("== ")) {
+      const bool of_it = line.starts_with("== " + experiment + ":");
+      is_there |= of_it;
+      show = of_it && titles_to_skip-- <= 0;
+    }
     if (line.starts_with("claims: ")) show = false;
     if (show) std::cout << "| " << line << '\n';
   }
+  if (!is_there) std::cout << "nothing is recorded of " << experiment << " yet\n";
 }
 
 std::vector<std::string> lines_of(const std::filesystem::path& path) {
@@ -194,9 +218,44 @@ std::vector<Sample> chosen_samples(const cxxopts::ParseResult& typed, const std:
                                     [&](const Sample& sample) { return sample.name == name; });
     if (found == samples().end())
       throw UsageError("unknown sample '" + name + "'; --list prints their names");
-    chosen.push_back(*found);
+    const auto is_it = [&](const Sample& sample) { return sample.name == name; };
+    if (std::none_of(chosen.begin(), chosen.end(), is_it)) chosen.push_back(*found);
   }
   return chosen;
+}
+
+/// Runs the samples. One that fails costs itself: the others run, unless the GPU's context is lost.
+/// False if one failed.
+bool run_all(Run& run, const std::vector<Sample>& chosen, const std::string& program) {
+  bool all_right = true;
+  for (const Sample& sample : chosen) {
+    run.begin_experiment(sample.name);
+    try {
+      if (sample.without_gpu) sample.without_gpu(run);
+      sample.run(run);
+      run.end_experiment();
+    } catch (const std::exception& error) {
+      all_right = false;
+      std::cout << std::flush;
+      say_error(program, std::string(sample.name) + ": " + error.what());
+      run.failed(error.what());
+      if (cudaDeviceSynchronize() != cudaSuccess) {  // such an error stays until the process ends
+        say_error(program, "the GPU takes no more work from this process: the rest is not run");
+        break;
+      }
+    }
+    std::cout << std::flush;
+  }
+  return all_right;
+}
+
+/// A file that is read must not be the one that is written.
+void refuse_input_as_output(const Run& run, const std::string& csv) {
+  for (const auto& [name, path] : run.options) {
+    std::error_code none;
+    if (std::filesystem::equivalent(path, csv, none))
+      throw UsageError("--csv would overwrite what --" + name + " reads");
+  }
 }
 
 void select_device(int device) {
@@ -265,7 +324,7 @@ int run_without_sample(int argc, char** argv) try {
   std::cout << (code == success ? done : code == skipped ? "not checked" : "not yet") << '\n';
   return code;
 } catch (const UsageError& error) {
-  std::cerr << argv[0] << ": " << error.what() << '\n';
+  say_error(argv[0], error.what());
   return usage;
 }
 
@@ -305,24 +364,23 @@ int measure(int argc, char** argv) {
     run.timer = {.rounds = 12, .warm_up_ms = 10};
   }
   std::optional<OutputFile> csv;
-  if (typed.count("csv")) csv.emplace(typed["csv"].as<std::string>());
+  if (typed.count("csv")) {
+    refuse_input_as_output(run, typed["csv"].as<std::string>());
+    csv.emplace(typed["csv"].as<std::string>());
+  }
 
   const std::string heading = heading_on(run.gpu);
   std::cout << heading << std::endl;
-  for (const Sample& sample : chosen) {
-    run.begin_experiment(sample.name);
-    if (sample.without_gpu) sample.without_gpu(run);
-    sample.run(run);
-    run.end_experiment();
-    std::cout << std::flush;
-  }
+  const bool all_right = run_all(run, chosen, argv[0]);
   if (!run.totals().empty()) std::cout << "\nclaims: " << run.totals() << std::endl;
   if (csv) {
-    std::vector<std::string> lines{"# " + heading, "experiment,table,row,column,value,low,high"};
+    const std::string how = run.quick ? ", quick" : "";
+    std::vector<std::string> lines{"# " + heading + how,
+                                   "experiment,table,row,column,value,low,high"};
     lines.insert(lines.end(), run.csv_lines().begin(), run.csv_lines().end());
     csv->write(lines);
   }
-  return success;
+  return all_right ? success : failure;
 }
 
 int run_samples(int argc, char** argv) try {
@@ -330,12 +388,12 @@ int run_samples(int argc, char** argv) try {
   if (!std::cout.flush()) throw std::runtime_error("cannot write standard output");
   return code;
 } catch (const UsageError& error) {
-  std::cerr << argv[0] << ": " << error.what() << '\n';
+  say_error(argv[0], error.what());
   return usage;
 } catch (const cxxopts::exceptions::exception& error) {
-  std::cerr << argv[0] << ": " << error.what() << "; --help lists the options\n";
+  say_error(argv[0], error.what() + std::string("; --help lists the options"));
   return usage;
 } catch (const std::exception& error) {
-  std::cerr << argv[0] << ": " << error.what() << '\n';
+  say_error(argv[0], error.what());
   return failure;
 }

@@ -142,14 +142,18 @@ void Run::save(const std::string& table, const std::string& row, const std::stri
 
 // ---- claims ----
 
+/// Before the verdict's words, by how the number is known.
+constexpr const char* known[] = {"", "computed, ", "counted, "};
+
 void Run::judged(const Claim& claim, Verdict verdict, const std::string& here,
-                 const Interval& number, bool by_arithmetic) {
+                 const Interval& number, Known how) {
+  if (!ids_.insert(claim.id).second) throw std::logic_error("two claims are called " + claim.id);
   if (verdict == Verdict::does_not_hold && claim.of != Hardware::any && gpu.major > int(claim.of))
     verdict = Verdict::no_longer;
-  ++(by_arithmetic ? computed_ : verdicts_)[int(verdict)];
+  ++verdicts_[how][int(verdict)];
   begin(claim_lines);
   const std::string id = claim.id + std::string(claim.id.size() < 7 ? 7 - claim.id.size() : 1, ' ');
-  const std::string words = (by_arithmetic ? "computed, " : "") + text(verdict);
+  const std::string words = known[how] + text(verdict);
   std::cout << "  " << id << words << ": " << claim.statement << '\n';
   std::cout << "         here: " << here << '\n';
   std::cout << "         source: " << claim.source << '\n';
@@ -158,11 +162,14 @@ void Run::judged(const Claim& claim, Verdict verdict, const std::string& here,
 
 void Run::claim(const Claim& claim, const Measured& measured, const Rule& rule) {
   const Interval& n = measured.number;
-  if (measured.is_factor)
-    return judged(claim, judge(rule, n), factor_text(n) + ", " + measured.what, n);
-  const std::string range =
-      n.low < n.high ? " [" + digits(n.low) + ", " + digits(n.high) + "] " : " ";  // it was counted
-  judged(claim, judge(rule, n), digits(n.value) + range + measured.what, n);
+  std::string here = digits(n.value);
+  if (n.low < n.high) here += " [" + digits(n.low) + ", " + digits(n.high) + "]";  // else: counted
+  if (measured.is_factor) here = factor_text(n);
+  here += " " + measured.what;
+  if (const auto [low, high] = judge_ends(rule, n); low != high)
+    here += "; at its ends " + text(low) + ", and " + text(high);
+  save_stated(claim, rule);
+  judged(claim, judge(rule, n), here, n);
 }
 
 void Run::claim_each(const Claim& claim, const std::vector<Interval>& numbers,
@@ -170,8 +177,16 @@ void Run::claim_each(const Claim& claim, const std::vector<Interval>& numbers,
   if (numbers.empty()) return claim_skipped(claim, "nothing was measured");
   const auto by_value = [](const Interval& a, const Interval& b) { return a.value < b.value; };
   const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end(), by_value);
-  judged(claim, judge_each(rule, numbers),
-         "from " + factor_text(*least) + " to " + factor_text(*most) + ", " + what, *most);
+  const Votes votes = judge_each(rule, numbers);
+  std::string count = std::to_string(votes.in_favour) + " of " + std::to_string(votes.decided);
+  if (votes.decided < votes.all)
+    count += " (" + std::to_string(votes.all - votes.decided) + " too close)";
+  const auto number = [](size_t n) { return Interval{double(n), double(n), double(n)}; };
+  save("votes", claim.id, "in favour", number(votes.in_favour));
+  save("votes", claim.id, "decided", number(votes.decided));
+  save_stated(claim, rule);
+  judged(claim, votes.verdict,
+         count + ": " + factor_text(*least) + " to " + factor_text(*most) + ", " + what, *most);
 }
 
 void Run::observed(const Claim& claim, bool so, const std::string& here) {
@@ -179,11 +194,27 @@ void Run::observed(const Claim& claim, bool so, const std::string& here) {
 }
 
 void Run::computed(const Claim& claim, bool so, const std::string& here) {
-  judged(claim, so ? Verdict::holds : Verdict::does_not_hold, here, {NAN, NAN, NAN}, true);
+  judged(claim, so ? Verdict::holds : Verdict::does_not_hold, here, {NAN, NAN, NAN}, computed_only);
+}
+
+void Run::counted(const Claim& claim, const std::vector<Count>& counts, const std::string& what,
+                  const Rule& rule) {
+  const auto here = std::find_if(counts.begin(), counts.end(),
+                                 [this](const Count& count) { return count.gpu == gpu.name; });
+  if (here == counts.end()) return claim_skipped(claim, "nobody has counted it on this GPU");
+  const Interval number{here->value, here->value, here->value};
+  save_stated(claim, rule);
+  judged(claim, judge(rule, number), digits(here->value) + " " + what + ", by " + here->when,
+         number, counted_before);
 }
 
 void Run::claim_skipped(const Claim& claim, const std::string& why) {
   judged(claim, Verdict::not_judged, why, {NAN, NAN, NAN});
+}
+
+void Run::save_stated(const Claim& claim, const Rule& rule) {
+  if (rule.low > 0 || rule.high > 0)
+    save("stated", claim.id, "", {std::max(rule.low, rule.high), rule.low, rule.high});
 }
 
 // ---- sizes, options ----
@@ -246,6 +277,11 @@ void Run::end_experiment() const {
     throw std::logic_error(experiment_ + " times '" + names[0] + "' and shows it nowhere");
 }
 
+void Run::failed(const std::string& why) {
+  never_asked_for();  // it was timed, and not shown any more
+  save("failed", why, "", {NAN, NAN, NAN});
+}
+
 std::string Run::totals() const {
   const auto listed = [](const int(&counts)[verdict_count]) {
     std::string list;
@@ -257,7 +293,12 @@ std::string Run::totals() const {
     }
     return list;
   };
-  const std::string measured = listed(verdicts_), computed = listed(computed_);
-  if (computed.empty()) return measured;
-  return measured + (measured.empty() ? "" : "; ") + "computed: " + computed;
+  std::string all;
+  for (const Known how : {measured, computed_only, counted_before})
+    if (const std::string list = listed(verdicts_[how]); !list.empty()) {
+      const std::string name = known[how];  // "computed, "
+      all += (all.empty() ? "" : "; ") + name.substr(0, name.find(',')) +
+             (name.empty() ? "" : ": ") + list;
+    }
+  return all;
 }
