@@ -2,7 +2,8 @@
 #
 #   add_topic(<name> [SERIAL] [LIBRARIES ...] [DEFINITIONS ...])
 #     the topic's program, of all .cu files in its folder; its doctest cases, its command line and
-#     compute-sanitizer over its cases in ctest. SERIAL: its cases count, and run one at a time.
+#     compute-sanitizer over its cases in ctest. SERIAL: its cases count, and run alone. Tests hold
+#     the resource `gpu`: a GPU in exclusive mode takes one process, and some of the cases time.
 #     And for each file with a SAMPLE a program of that file alone, under its name: not built by
 #     default, of the same object file. (If two topics have a name, the second's target is
 #     <topic>.<name>.)
@@ -23,25 +24,34 @@ find_package(CUDAToolkit 12.0 REQUIRED)
 find_program(COMPUTE_SANITIZER compute-sanitizer HINTS ${CUDAToolkit_BIN_DIR})
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH samples_root)
 
-# found where installed, else fetched: doctest 2.5.2, cxxopts 3.3.1
+# Found where installed, else fetched: doctest 2.5.2, cxxopts 3.3.1. Before 2.4.9 doctest_discover_tests loses the tests'
+# properties, and before 3.1 cxxopts has other names of exceptions.
 include(FetchContent)
 set(DOCTEST_WITH_TESTS OFF)
 set(CXXOPTS_BUILD_EXAMPLES OFF)
 set(CXXOPTS_BUILD_TESTS OFF)
 FetchContent_Declare(doctest GIT_REPOSITORY https://github.com/doctest/doctest.git
-                     GIT_TAG 6804767ee637789db8a5cb281381cae98dc36906 FIND_PACKAGE_ARGS)
+                     GIT_TAG 6804767ee637789db8a5cb281381cae98dc36906 FIND_PACKAGE_ARGS 2.4.9)
 FetchContent_Declare(cxxopts GIT_REPOSITORY https://github.com/jarro2783/cxxopts.git
-                     GIT_TAG 44380e5a44706ab7347f400698c703eb2a196202 FIND_PACKAGE_ARGS)
+                     GIT_TAG 44380e5a44706ab7347f400698c703eb2a196202 FIND_PACKAGE_ARGS 3.1)
+find_package(doctest 2.4.9 QUIET)
+find_package(cxxopts 3.1 QUIET)
+if(NOT doctest_FOUND OR NOT cxxopts_FOUND)
+  message(STATUS "fetching doctest or cxxopts. Offline, install doctest-dev (2.4.9 or later) and libcxxopts-dev (3.1 or later), or "
+                 "set FETCHCONTENT_SOURCE_DIR_DOCTEST and FETCHCONTENT_SOURCE_DIR_CXXOPTS to folders of their sources")
+endif()
 FetchContent_MakeAvailable(doctest cxxopts)
 if(doctest_SOURCE_DIR)
   list(APPEND CMAKE_MODULE_PATH ${doctest_SOURCE_DIR}/scripts/cmake)
 endif()
 include(doctest)  # in each folder: doctest_discover_tests takes a variable of the folder that calls it
 
-# How all of it is compiled.
+# How all of it is compiled. -std=c++20 as it is, because CMake 3.25 knows no C++20 of nvcc (no cuda_std_20). -lineinfo lets
+# Nsight Compute show a kernel's source; it changes no instruction.
 function(compiled_as_ours target)
   target_compile_options(${target} PRIVATE -std=c++20
     "$<$<COMPILE_LANGUAGE:CUDA>:--extended-lambda;-Wno-deprecated-gpu-targets;-Xcompiler=-Wall,-Wextra>"
+    "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<CONFIG:Release>>:-lineinfo>"
     "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra>")
   target_link_libraries(${target} PRIVATE samples_common ${ARGN})
 endfunction()
@@ -59,7 +69,7 @@ if(NOT TARGET samples_common)
   target_link_libraries(samples_common PUBLIC CUDA::cudart_static doctest::doctest cxxopts::cxxopts ${CMAKE_DL_LIBS})
   add_custom_target(your_turn)  # builds all exercises: one that does not compile must not stop the samples
   add_program(test_common ${samples_root}/common/test_common.cu)
-  doctest_discover_tests(test_common TEST_PREFIX "'common: '" PROPERTIES SKIP_RETURN_CODE 77)
+  doctest_discover_tests(test_common TEST_PREFIX "'common: '" PROPERTIES SKIP_RETURN_CODE 77 RESOURCE_LOCK gpu)
   add_test(NAME "common: a program without a sample says so" COMMAND test_common)
   set_tests_properties("common: a program without a sample says so" PROPERTIES PASS_REGULAR_EXPRESSION "no file of it has a SAMPLE")
 endif()
@@ -91,14 +101,14 @@ function(add_topic name)
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES})
   # the single quotes keep the space behind the colon
   doctest_discover_tests(${name} TEST_PREFIX "'${name}: '"
-                         PROPERTIES LABELS ${name} SKIP_RETURN_CODE 77 RUN_SERIAL ${arg_SERIAL})
+                         PROPERTIES LABELS ${name} SKIP_RETURN_CODE 77 RUN_SERIAL ${arg_SERIAL} RESOURCE_LOCK gpu)
   add_test(NAME "${name}: command line" COMMAND ${samples_root}/tools/contract.sh $<TARGET_FILE:${name}>)
-  set_tests_properties("${name}: command line" PROPERTIES LABELS ${name})
+  set_tests_properties("${name}: command line" PROPERTIES LABELS ${name} RESOURCE_LOCK gpu)
   if(COMPUTE_SANITIZER)
     foreach(tool IN ITEMS memcheck racecheck initcheck synccheck)
       add_test(NAME "${name}: ${tool}"
                COMMAND ${COMPUTE_SANITIZER} --tool ${tool} --error-exitcode 1 $<TARGET_FILE:${name}> --self-check)
-      set_tests_properties("${name}: ${tool}" PROPERTIES LABELS sanitize SKIP_RETURN_CODE 77 RUN_SERIAL ${arg_SERIAL})
+      set_tests_properties("${name}: ${tool}" PROPERTIES LABELS sanitize SKIP_RETURN_CODE 77 RUN_SERIAL ${arg_SERIAL} RESOURCE_LOCK gpu)
     endforeach()
   endif()
   set_property(GLOBAL APPEND PROPERTY SAMPLES ${name})
@@ -128,7 +138,7 @@ function(add_exercises topic)
         "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-unused-parameter>" "$<$<COMPILE_LANGUAGE:CXX>:-Wno-unused-parameter>")
       add_dependencies(your_turn ${answer}_${exercise})
       add_test(NAME "${topic}: ${exercise}: ${answer}" COMMAND ${answer}_${exercise})
-      set_tests_properties("${topic}: ${exercise}: ${answer}" PROPERTIES LABELS your_turn SKIP_RETURN_CODE 77)
+      set_tests_properties("${topic}: ${exercise}: ${answer}" PROPERTIES LABELS your_turn SKIP_RETURN_CODE 77 RESOURCE_LOCK gpu)
     endforeach()
     set_tests_properties("${topic}: ${exercise}: your" PROPERTIES WILL_FAIL TRUE)
   endforeach()

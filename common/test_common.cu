@@ -310,7 +310,7 @@ TEST_CASE("verdicts: an id is used once; votes and the text's own figure are sav
   run.claim_each({"0.1", "a", "b"}, sizes(4, 12, 2), "c", more_by(2, 3));
   CHECK(run.csv_lines() ==
         std::vector<std::string>{"x,votes,0.1,in favour,4,4,4", "x,votes,0.1,decided,16,16,16",
-                                 "x,stated,0.1,,3,2,3", "x,claim,0.1: a,depends,1.2,1.1,1.3"});
+                                 "x,stated,0.1,times,3,2,3", "x,claim,0.1: a,depends,1.2,1.1,1.3"});
   CHECK_THROWS_WITH_AS(run.observed({"0.1", "d", "e"}, true, "f"), "two claims are called 0.1",
                        std::logic_error);
 }

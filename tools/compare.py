@@ -2,6 +2,10 @@
 """Says where a run differs from what was recorded: verdicts, numbers, rows. At most 40 lines.
 
     tools/compare.py MINE.csv... [--with RECORDED.csv]...     without --with: the record of the same GPU, else the nearest
+    tools/compare.py --brief MINE.csv...                      only the last line, which says how much agrees
+
+Exit code 1: a verdict differs, a number that the GPU decides does, or a row is missing; or an experiment failed. A run of
+--quick has other sizes, and is compared with no record but another such run.
 """
 import argparse
 import sys
@@ -9,7 +13,7 @@ from collections import Counter
 
 import results
 
-MOST = {"verdicts": 7, "numbers": 9, "host": 4, "rows": 2}  # lines of each part
+MOST = {"failed": 4, "verdicts": 7, "numbers": 9, "host": 4, "rows": 2}  # lines of each part
 NOT_COMPARED = "fault_times"  # each row is an event of one run: nothing recurs
 BRIEF = 0.015  # ms: a launch is a large part of what is as brief
 
@@ -77,11 +81,14 @@ def part(title, lines, most):
 
 
 def compared(pairs):
-    """The lines; pairs: [((heading, rows) of mine, (heading, rows) of the record)]"""
-    mine, record, verdicts, host, counts, gpus = {}, {}, [], set(), Counter(), {}
+    """(lines, whether something differs that ought not to); pairs: [((heading, rows) of mine, (heading, rows) of the record)]"""
+    mine, record, verdicts, host, counts, gpus, failed = {}, {}, [], set(), Counter(), {}, []
     for (heading, rows), (recorded_heading, recorded_rows) in pairs:
         topic = results.topic_of(heading)
-        gpus.setdefault((results.gpu_of(heading), results.gpu_of(recorded_heading)), set()).add(recorded_heading.rpartition(", ")[2])
+        gpus.setdefault((results.gpu_of(heading), results.gpu_of(recorded_heading)), set()).add(results.date_of(recorded_heading))
+        failed += ["  %s %s: %s" % (topic[:2], experiment, why) for experiment, why in results.failed(rows).items()]
+        ran = {row[0] for row in rows}  # of a run of some experiments, only these are compared
+        recorded_rows = [row for row in recorded_rows if row[0] in ran]
         now, then = results.claims(rows), results.claims(recorded_rows)
         for id in sorted(set(now) | set(then)):
             here, there = now.get(id, ("", "not run", None)), then.get(id, ("", "not recorded", None))
@@ -100,6 +107,8 @@ def compared(pairs):
     both = [key for key in mine if key in record]
     differ = [key for key in both if far(mine[key], record[key])]
     text = ["%s, compared with %s, recorded %s" % (*gpu, " and ".join(sorted(dates))) for gpu, dates in list(gpus.items())[:2]] + part("verdicts that differ", verdicts, MOST["verdicts"])
+    if failed:
+        text += part("experiments that failed", failed, MOST["failed"])
     shown = lambda lines: ["  %6.3gx  %s" % line for line in lines]
     of_gpu = lines_of([key for key in differ if key[:4] not in host], mine, record)
     of_host = lines_of([key for key in differ if key[:4] in host], mine, record)
@@ -107,6 +116,7 @@ def compared(pairs):
     text += part("the same where the host, the driver or a launch decides", shown(of_host), MOST["host"])
     for name, here, there in (("missing", record, mine), ("new", mine, record)):
         rows = Counter(row[:3] for row in dict.fromkeys(key[:4] for key in here if key not in there))
+        counts[name] = sum(rows.values())
         text += part("rows or columns that are " + name, ["  %s %s | %s: %d" % (topic[:2], experiment, table, n)
                                                           for (topic, experiment, table), n in rows.items()], MOST["rows"])
     far_off = set(differ)
@@ -114,34 +124,44 @@ def compared(pairs):
         format(len(keys), ","), 100 * sum(key not in far_off for key in keys) // max(1, len(keys)))
     text.append("%d verdicts: %d as recorded; of the GPU %s" % (counts["verdicts"], counts["as recorded"], share([key for key in both if key[:4] not in host])))
     text += ["of the host, the driver, and launches: " + share([key for key in both if key[:4] in host])] * any(key[:4] in host for key in both)
-    return [line if len(line) <= 120 else line[:117] + "..." for line in text]
+    differs = bool(failed or verdicts or of_gpu or counts["missing"])
+    return [line if len(line) <= 120 else line[:117] + "..." for line in text], differs
+
+
+def brief(lines):
+    """How much agrees, of all that compared() says."""
+    return "compared with what was recorded: " + next(line for line in reversed(lines) if " verdicts: " in line)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="+", metavar="MINE.csv")
     parser.add_argument("--with", dest="records", action="append", default=[], metavar="RECORDED.csv")
+    parser.add_argument("--brief", action="store_true", help="only how much agrees")
     arguments = parser.parse_args()
     records = {}
     for path in arguments.records:
         heading, rows = results.read(path)
         records.setdefault(results.topic_of(heading), []).append((heading, rows))
     records = records or results.recorded()
-    pairs, unknown = [], []
+    pairs, notes, differs = [], [], False
     for path in arguments.files:
         heading, rows = results.read(path)
-        record = results.nearest(heading, records.get(results.topic_of(heading), []))
+        topic, quick = results.topic_of(heading), results.is_quick(heading)
+        record = results.nearest(heading, [r for r in records.get(topic, []) if results.is_quick(r[0]) == quick])
         if record:
             pairs.append(((heading, rows), record))
         else:
-            unknown.append(results.topic_of(heading))
-    if unknown:
-        print(("nothing is recorded for " + ", ".join(unknown))[:120])
-    print("\n".join(compared(pairs)))
+            notes.append("%s: not compared: %s" % (topic, "--quick runs other sizes than were recorded" if quick else "nothing is recorded of it"))
+    if pairs:
+        lines, differs = compared(pairs)
+        notes += [brief(lines)] if arguments.brief else lines
+    print("\n".join(note[:120] for note in notes))
+    return 1 if differs else 0
 
 
 if __name__ == "__main__":
     try:
-        main()
+        sys.exit(main())
     except BrokenPipeError:
         sys.stderr.close()

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # contract.sh PROGRAM: the command line of a topic's program, on machines with and without a GPU.
 set -u
+[ $# = 1 ] || { echo "usage: contract.sh PROGRAM" >&2; exit 2; }
 program=$(realpath "$1")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -33,6 +34,10 @@ expect 2 --device
 expect 2 --device one
 expect 2 --self-check --test-case=no_such_case
 expect 2 --self-check --tset-case=x
+expect 2 --self-check --test-case=,,
+expect 2 $'no\nsuch\e[2J experiment'
+expect 2 "$(printf 'x%.0s' {1..100000})"
+expect 1 --csv ""
 expect 0 --quick "$experiment"
 grep -q "^nothing is measured" "$folder/out"
 without_gpu=$?
@@ -42,6 +47,15 @@ fi
 expect $((without_gpu == 0 ? 1 : 2)) --device 99  # without a GPU nothing can be measured; with one it is not there
 expect 1 --quick --csv "$folder/missing/x.csv" "$experiment"
 expect 1 --quick --csv /dev/full "$experiment"
+if [ $without_gpu != 0 ]; then
+  expect 0 --quick --csv "$folder/saved" "$experiment"
+  head -n 1 "$folder/saved" | grep -q "^# .* on .*, compute capability .*, quick$" || { echo "the CSV has no heading"; failed=1; }
+  echo mine >"$folder/kept.part"
+  ln -s kept "$folder/link"
+  expect 0 --quick --csv "$folder/link" "$experiment"
+  { [ -L "$folder/link" ] && [ -s "$folder/kept" ] && [ "$(cat "$folder/kept.part")" = mine ]; } || { echo "--csv through a link"; failed=1; }
+  rm -f "$folder"/{saved,link,kept,kept.part}
+fi
 rm -f "$folder"/{out,err,list}
 [ -z "$(ls -A "$folder")" ] || { echo "left behind: $(ls -A "$folder")"; failed=1; }
 exit $failed

@@ -202,7 +202,7 @@ FIGURES = {
         "locality": ("By columns a texture reads 3.2 times as fast; by rows loads win",
                      dots("walk, GB/s", "sectors/request", "sectors per request"), dots("walk, GB/s", ["loads", "array", "pitched"], "GB/s")),
         "texture_unit": ("Textures: a volume by depth gains 46%, normalised rows lose 22%",
-                         dots("read, GB/s", ["__ldg", "array", "pitched"], "GB/s")),
+                         dots("read, GB/s", ["__ldg", "array", "pitched"], "GB/s", names=["load, __ldg", "texture of an array", "of pitched rows"])),
         "objects": ("A fetch from L1 takes 41 cycles longer than a load",
                     dots("a read, cycles", ["load", "fetch"], "cycles", ring=["", "predicted"])),
     },
@@ -212,8 +212,3 @@ WITHOUT = {"device": "sizes of this GPU, most of them without a comparison", "sy
            "bandwidths": "two numbers", "yours": "two rows, of what a reader types", "tensor_copy": "three times the same number",
            "sort_file": "three numbers, one 300 times the others", "system_memory": "four numbers, and here two rows have none",
            "dimensions": "kinds and limits", "sampling": "readings by coordinate; nothing is timed"}
-
-# a claim with a figure: how many times as long (or as many) the text found, at least and at most
-THEN = {"01.10a": (100, 150), "01.10b": (100, 150), "03.5a": (10, 10), "03.5b": (4, 4), "03.5c": (2, 2), "03.7a": (15, 15),
-        "03.8": (1.3, 1.3), "03.12": (20, 20), "04.2a": (77, 77), "04.3": (1.5, 2), "04.4a": (4.1, 4.1), "04.5b": (3, 4),
-        "04.5c": (1.5, 2), "05.1a": (24 / 3, 24 / 3), "05.1b": (2.32 / 1.11, 2.32 / 1.11)}

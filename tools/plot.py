@@ -4,7 +4,9 @@
     tools/plot.py                            of all topics what an H100 recorded, and docs/drawings/then_and_now.svg
     tools/plot.py 04_bandwidth [my.csv]      of one topic; of another file, beside that file
     tools/plot.py then_and_now              (the same bytes each time, of one version of matplotlib)
+    tools/plot.py --check                    says which figures are not of what is recorded now; exit code 1. Needs no matplotlib
 """
+import hashlib
 import io
 import math
 import re
@@ -13,7 +15,7 @@ import textwrap
 from pathlib import Path
 
 import results
-from figures import FIGURES, THEN, dots
+from figures import FIGURES, dots
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDED = "nvidia-h100-80gb-hbm3.csv"
@@ -54,9 +56,47 @@ def tables(rows):
     """{experiment: {table: {row: {column: (value, low, high)}}}}"""
     found = {}
     for experiment, table, row, column, *number in rows:
-        if table != "claim" and number[0] is not None:
+        if table not in results.NO_NUMBERS and number[0] is not None:
             found.setdefault(experiment, {}).setdefault(table, {}).setdefault(row, {})[column] = number
     return found
+
+
+def titled(title, panels, cells):
+    """The title with its numbers, which come from the record: "{32 | ms : 64 | ms} times as slow" divides the first by the
+    second, of the first panel's table; "{a table | 32 | ms}" names another. "{... !%}" is a percentage, "{... !-%}" what is missing to 100.
+    Raises KeyError if it is not there."""
+    def value(where):
+        *table, row, column = (part.strip() for part in where.split("|"))
+        return cells[(table or [panels[0].table])[0]][row][column][0]
+
+    def filled(match):
+        what, _, how = match[1].partition("!")
+        number, *divisor = (value(where) for where in what.split(" : "))
+        number /= (divisor or [1])[0]
+        number = {"%": 100 * number, "-%": 100 * (1 - number), "+%": 100 * (number - 1)}.get(how.strip(), number)
+        return "%.0f" % number if number >= 9.95 or how else "%.2g" % number
+    return re.sub(r"\{([^}]*)\}", filled, title)
+
+
+def mark_of(title, panels, cells, foot):
+    """What a figure is drawn from, as a comment of its SVG."""
+    used = {table: cells.get(table) for panel in panels for table in (panel.table if panel.kind == "spans" else [panel.table])}
+    return "<!-- of %s -->\n" % hashlib.sha256(repr((title, panels, used, foot)).encode()).hexdigest()[:16]
+
+
+def recorded_figures(topic, path):
+    """(experiment, title, panels, cells) of each figure of a topic's CSV, and their footer."""
+    heading, rows = results.read(path)
+    cells = tables(rows)
+    found = []
+    for experiment, (title, *panels) in FIGURES[topic].items():
+        of = cells.get(experiment, {})
+        if of:
+            try:
+                found.append((experiment, titled(title, panels, of), panels, of))
+            except KeyError as missing:
+                sys.exit("plot.py: the title of %s: %s has no %s" % (experiment, path.name, missing))
+    return found, footer(heading)
 
 
 def interval(column, columns):
@@ -279,44 +319,68 @@ def figure(title, panels, cells, footer, record=None, salt=""):
     return smaller(out.getvalue())
 
 
+THEN_AND_NOW = "What the texts reported, and what an H100 gave"
+
+
 def then_and_now():
-    """docs/drawings/then_and_now.svg: a row per claim with a figure."""
+    """(title, panels, cells, footer) of docs/drawings/then_and_now.svg: a row per claim whose text states a factor."""
     rows = {}
     for path in sorted(ROOT.glob("0?_*/results/" + RECORDED)):
         heading, lines_of = results.read(path)
-        for _, table, row, verdict, *number in lines_of:
-            id, _, statement = row.partition(": ")
-            if table == "claim" and id in THEN:
-                rows["%s  %s" % (statement, id)] = {"holds" if verdict.startswith("holds") else "does not": number, "least": [THEN[id][0]],
-                                                    "most": [THEN[id][1]]}
-    panel = dots("claims", ["holds", "does not"], "times as long, or as many", log="x", then=["least", "most"], limit=[("equal:", 1)], join=True)
-    return figure("What the texts reported, and what an H100 gave", [panel], {"claims": rows}, results.gpu_of(heading))
+        stated = {row: [low, high] for _, table, row, column, _, low, high in lines_of if table == "stated" and column == "times" and high > 1}
+        for id, (statement, verdict, *number) in results.claims(lines_of).items():
+            if id in stated and number[0] is not None:
+                kind = "holds" if verdict.startswith("holds") else "direction only" if verdict == "direction only" else "does not"
+                rows["%s  %s" % (textwrap.shorten(statement, 60, placeholder=" ..."), id)] = {
+                    kind: number, "least": [stated[id][0]], "most": [stated[id][1]]}
+    panel = dots("claims", ["holds", "direction only", "does not"], "times as long, or as many", log="x", then=["least", "most"],
+                 limit=[("equal:", 1)], join=True)
+    return THEN_AND_NOW, [panel], {"claims": rows}, results.gpu_of(heading)
 
 
 def write(path, text):
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     print(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
 
 
+def stale():
+    """Figures that are not of what is recorded."""
+    wanted = {}
+    for topic in FIGURES:
+        found, foot = recorded_figures(topic, ROOT / topic / "results" / RECORDED)
+        wanted.update({ROOT / topic / "results" / (experiment + ".svg"): mark_of(title, panels, cells, foot) for experiment, title, panels, cells in found})
+    wanted[ROOT / "docs" / "drawings" / "then_and_now.svg"] = mark_of(*then_and_now())
+    for path, mark in wanted.items():
+        if not path.exists() or not path.read_text(encoding="utf-8").endswith(mark):
+            yield "%s is not of what is recorded: run tools/plot.py" % path.relative_to(ROOT)
+    for path in ROOT.glob("0?_*/results/*.svg"):
+        if path not in wanted:
+            yield "%s is no figure of tools/figures.py" % path.relative_to(ROOT)
+
+
 def main():
+    if sys.argv[1:] == ["--check"]:
+        sys.exit("\n".join(stale()) or 0)
+    asked = [argument.rstrip("/") for argument in sys.argv[1:]]
+    if len(asked) > 2 or asked and asked[0] not in [*FIGURES, "then_and_now"] or len(asked) == 2 and asked[0] == "then_and_now":
+        sys.exit("plot.py: name a topic, or then_and_now: " + ", ".join(FIGURES))
     try:
         import matplotlib  # noqa: F401
     except ImportError:
         sys.exit("plot.py: matplotlib is missing: pip install matplotlib")
-    asked = [argument.rstrip("/") for argument in sys.argv[1:]]
-    if len(asked) > 2 or asked and asked[0] not in [*FIGURES, "then_and_now"] or len(asked) == 2 and asked[0] == "then_and_now":
-        sys.exit("plot.py: name a topic, or then_and_now: " + ", ".join(FIGURES))
     for topic in [asked[0]] if asked else FIGURES:
         if topic in FIGURES:
             path = Path(asked[1]) if len(asked) == 2 else ROOT / topic / "results" / RECORDED
-            heading, rows = results.read(path)
-            cells = tables(rows)
-            for experiment, (title, *panels) in FIGURES[topic].items():
-                text = figure(title, panels, cells.get(experiment, {}), footer(heading))
+            found, foot = recorded_figures(topic, path)
+            for experiment, title, panels, cells in found:
+                text = figure(title, panels, cells, foot)
                 if text:
-                    write(path.parent / (experiment + ".svg"), text)
+                    write(path.parent / (experiment + ".svg"), text + mark_of(title, panels, cells, foot))
     if not asked or asked[0] == "then_and_now":
-        write(ROOT / "docs" / "drawings" / "then_and_now.svg", then_and_now())
+        of = then_and_now()
+        text = figure(*of)
+        if text:
+            write(ROOT / "docs" / "drawings" / "then_and_now.svg", text + mark_of(*of))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from pathlib import Path
 
 HEADER = ["experiment", "table", "row", "column", "value", "low", "high"]
 ROOT = Path(__file__).resolve().parent.parent
+NO_NUMBERS = ("claim", "stated", "votes", "failed")  # tables that hold something else
 
 
 def number(text):
@@ -15,9 +16,9 @@ def number(text):
     return value
 
 
-def row_of(line):
+def row_of(line, number_of_line):
     if len(line) != len(HEADER):
-        raise ValueError("a line has %d fields, not %d" % (len(line), len(HEADER)))
+        raise ValueError("line %d has %d fields, not %d" % (number_of_line, len(line), len(HEADER)))
     numbers = [*map(number, line[4:])]
     if 0 < numbers.count(None) < 3:
         raise ValueError("a number without its interval: %s" % line[2][:60])
@@ -28,12 +29,12 @@ def read(path):
     """(heading, rows): "04_bandwidth on NVIDIA H200, ...", and of each row experiment, table, row, column and three
     numbers or None. Ends the program with one line if the file is none of ours."""
     try:
-        with open(path, encoding="utf-8", newline="") as file:
+        with open(path, encoding="utf-8-sig", newline="") as file:
             heading = file.readline().strip()
             lines = list(csv.reader(file))
         if not heading.startswith("# ") or " on " not in heading or not lines or lines[0] != HEADER:
             raise ValueError("it does not begin as --csv writes it")
-        return heading[2:], [row_of(line) for line in lines[1:]]
+        return heading[2:], [row_of(line, n) for n, line in enumerate(lines[1:], 3)]
     except (OSError, UnicodeDecodeError, ValueError, csv.Error) as error:
         sys.exit("%s: %s" % (path, " ".join(str(getattr(error, "strerror", None) or error).split())))
 
@@ -47,6 +48,25 @@ def gpu_of(heading):
     return heading.split(" on ", 1)[1].split(",")[0]
 
 
+def date_of(heading):
+    return next((part for part in heading.split(", ") if part[:2] == "20" and part.count("-") == 2), "")
+
+
+def is_quick(heading):
+    """Whether it was a run of smaller sizes, --quick."""
+    return heading.endswith(", quick")
+
+
+def failed(rows):
+    """{experiment: why} of those that did not end."""
+    return {experiment: why for experiment, table, why, *_ in rows if table == "failed"}
+
+
+def stated(rows):
+    """{"03.1": (least, most)}: the figures that the texts state."""
+    return {row: (low, high) for _, table, row, _, _, low, high in rows if table == "stated"}
+
+
 def claims(rows):
     """{"03.1": ("a statement", verdict, value, low, high)}"""
     return {row.partition(": ")[0]: (row.partition(": ")[2], column, *number) for _, table, row, column, *number in rows if table == "claim"}
@@ -54,7 +74,7 @@ def claims(rows):
 
 def numbers(rows):
     """{(experiment, table, row, column): (value, low, high)}, without the claims'."""
-    return {tuple(key): (value, low, high) for *key, value, low, high in rows if key[1] != "claim" and value is not None}
+    return {tuple(key): (value, low, high) for *key, value, low, high in rows if key[1] not in NO_NUMBERS and value is not None}
 
 
 def recorded(root=ROOT):

@@ -1,7 +1,5 @@
 #!/usr/bin/env python3
 """Checks of the tools, without a GPU."""
-import contextlib
-import io
 import os
 import re
 import subprocess
@@ -108,7 +106,7 @@ class Compare(InAFolder):
         return results.read(self.file("x.csv", self.HEAD + text + "transpose,claim,04.1: x,%s,1,1,1\n" % verdict))
 
     def lines(self, *run):
-        return compare.compared([(self.saved(*run), self.saved(self.ROWS))])
+        return compare.compared([(self.saved(*run), self.saved(self.ROWS))])[0]
 
     def test_nothing_differs(self):
         lines = self.lines([(row, 1.05 * ms) for row, ms in self.ROWS])
@@ -133,12 +131,24 @@ class Compare(InAFolder):
 
     def test_at_most_forty_lines(self):
         runs = [[("row %d" % i, ms) for i, ms in enumerate(values)] for values in ([1.3 ** i for i in range(60)], [2.1 ** i for i in range(60)])]
-        self.assertLess(len(compare.compared([(self.saved(runs[1]), self.saved(runs[0]))])), 40)
+        self.assertLess(len(compare.compared([(self.saved(runs[1]), self.saved(runs[0]))])[0]), 40)
 
     def test_the_command_line(self):
         path = self.file("x.csv", SAVED)
         done = subprocess.run([TOOLS / "compare.py", path, "--with", path], text=True, capture_output=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for changed, code in ((SAVED.replace("562.4,560,565", "281,280,282"), 1), (SAVED.replace(",holds,", ",no longer,"), 1),
+                              (SAVED.replace('stride,"stride, words",8,GB/s,562.4,560,565\n', ""), 1),
+                              (SAVED + "stride,failed,memory is gone,,,,\n", 1), (SAVED.replace("562.4,560,565", "570,560,575"), 0),
+                              (SAVED + "other,t,1,GB/s,1,1,1\n", 0)):
+            run = self.file("y.csv", changed)
+            done = subprocess.run([TOOLS / "compare.py", run, "--with", path], text=True, capture_output=True)
+            self.assertEqual((done.returncode, done.stderr), (code, ""), done.stdout)
+        quick = self.file("y.csv", SAVED.replace("-24\n", "-24, quick\n", 1).replace("562.4,560,565", "281,280,282"))
+        done = subprocess.run([TOOLS / "compare.py", quick, "--with", path], text=True, capture_output=True)
+        self.assertEqual((done.returncode, done.stdout), (0, "03_access_patterns: not compared: --quick runs other sizes than were recorded\n"))
+        done = subprocess.run([TOOLS / "compare.py", "--brief", path, "--with", path], text=True, capture_output=True)
+        self.assertEqual(done.stdout.count("\n"), 1)
         done = subprocess.run([TOOLS / "compare.py", self.folder / "missing"], text=True, capture_output=True)
         self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
 
