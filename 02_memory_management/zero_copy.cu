@@ -10,6 +10,7 @@
 //
 //   1  sumArraysZeroCopy  C = A + B; A and B are the host's
 #include <cstring>
+#include <memory>
 
 #include "../common/arrays.cuh"
 #include "../common/sample.hpp"
@@ -23,25 +24,28 @@ __global__ void sumArraysZeroCopy(float* A, float* B, float* C, size_t N) {
 
 namespace {
 
-constexpr unsigned block = 256;
-unsigned blocks_for(size_t n) { return unsigned(ceil_div(n, block)); }
-
-// ---- the text's two listings ----
+// ---- what must come out ----
 
 /// Integers of 24 bits: a float holds them exactly.
 __host__ __device__ float a_at(size_t i) { return float(hash(i) >> 8); }
 __host__ __device__ float b_at(size_t i) { return float(hash(3 * i + 1) >> 8); }
 
+struct Sum {
+  __device__ float operator()(size_t i) const { return a_at(i) + b_at(i); }
+};
+
 void initialData(float* data, size_t n, float (*value_at)(size_t)) {
   for (size_t i = 0; i < n; ++i) data[i] = value_at(i);
 }
 
-/// Adds by the first listing and, if both pointers are the same, by the second, too. Are they?
-/// Throws WrongResult if a sum is wrong.
+// ---- the text's two listings ----
+
+/// Runs the first listing and, if both pointers are the same, the second as well. Returns whether
+/// they are. Throws WrongResult if a sum is wrong.
 bool add_by_both_listings(size_t nElem, unsigned flags) {
   const size_t nBytes = nElem * sizeof(float);
+  const unsigned blocks = unsigned(ceil_div(nElem, 256));
   const GuardedBuffer<float> d_C(nElem);
-  const auto sum = [] __device__(size_t i) { return a_at(i) + b_at(i); };
   float *h_A = nullptr, *h_B = nullptr, *d_A = nullptr, *d_B = nullptr;
   CUDA_CHECK(cudaHostAlloc((void**)&h_A, nBytes, flags));
   CUDA_CHECK(cudaHostAlloc((void**)&h_B, nBytes, flags));
@@ -51,15 +55,13 @@ bool add_by_both_listings(size_t nElem, unsigned flags) {
   // the first: the device's pointers to the same memory
   CUDA_CHECK(cudaHostGetDevicePointer((void**)&d_A, (void*)h_A, 0));
   CUDA_CHECK(cudaHostGetDevicePointer((void**)&d_B, (void*)h_B, 0));
-  const auto first = [&] { sumArraysZeroCopy<<<blocks_for(nElem), block>>>(d_A, d_B, d_C, nElem); };
-  require_right({"sum by device pointers", first, equals(d_C, sum)});
+  const auto first = [=] { sumArraysZeroCopy<<<blocks, 256>>>(d_A, d_B, d_C, nElem); };
+  require_right({"sum by device pointers", first, equals(d_C, Sum{})});
   const bool same = d_A == h_A && d_B == h_B;
 
-  // the second: with UVA, the host's
-  const auto second = [&] {
-    sumArraysZeroCopy<<<blocks_for(nElem), block>>>(h_A, h_B, d_C, nElem);
-  };
-  if (same) require_right({"sum by host pointers", second, equals(d_C, sum)});
+  // the second: with UVA, the host's own
+  const auto second = [=] { sumArraysZeroCopy<<<blocks, 256>>>(h_A, h_B, d_C, nElem); };
+  if (same) require_right({"sum by host pointers", second, equals(d_C, Sum{})});
   CUDA_CHECK(cudaFreeHost(h_A));
   CUDA_CHECK(cudaFreeHost(h_B));
   return same;
@@ -70,93 +72,118 @@ constexpr unsigned promised[] = {cudaHostAllocDefault, cudaHostAllocPortable, cu
 
 // ---- the text's program, with copies and without ----
 
-/// The arrays of C = A + B: pageable, pinned, and on the device.
-struct Sum {
-  size_t n;
-  std::vector<float> a = std::vector<float>(n), b = a, c = a;
-  PinnedBuffer<float> pinned_a{n}, pinned_b{n}, pinned_c{n};
-  DeviceBuffer<float> d_A{n}, d_B{n};
-  GuardedBuffer<float> d_C{n};
+using HostArray = std::shared_ptr<float[]>;
 
-  explicit Sum(size_t elements) : n(elements) {
-    for (float* h_A : {a.data(), pinned_a.data()}) initialData(h_A, n, a_at);
-    for (float* h_B : {b.data(), pinned_b.data()}) initialData(h_B, n, b_at);
-  }
-  size_t bytes() const { return n * sizeof(float); }
-  void add(float* A, float* B, float* C) const {
-    sumArraysZeroCopy<<<blocks_for(n), block>>>(A, B, C, n);
-  }
-  void add_copies(const float* h_A, const float* h_B) const {
-    CUDA_CHECK(cudaMemcpy(d_A, h_A, bytes(), cudaMemcpyHostToDevice));
-    CUDA_CHECK(cudaMemcpy(d_B, h_B, bytes(), cudaMemcpyHostToDevice));
-    add(d_A, d_B, d_C);
-  }
-  void fetch(float* h_C) const {
-    CUDA_CHECK(cudaMemcpy(h_C, d_C, bytes(), cudaMemcpyDeviceToHost));
-  }
-};
+HostArray pageable(size_t n) { return HostArray(new float[n]()); }
 
-using SumHandle = std::shared_ptr<Sum>;
-
-/// A program that leaves the sum in d_C or, if there is one, in the host's h_C.
-Benchmark adding(const char* name, const SumHandle& s, float* h_C,
-                 const std::function<void()>& add) {
-  const auto work = [add] {
-    add();
-    CUDA_CHECK(cudaDeviceSynchronize());  // only then may the host look at what a kernel wrote
-  };
-  const auto poison = [=] {
-    if (h_C) std::memset(h_C, 0xff, s->bytes());
-    CUDA_CHECK(cudaMemset(s->d_A, 0xff, s->bytes()));
-    CUDA_CHECK(cudaMemset(s->d_B, 0xff, s->bytes()));
-    s->d_C.poison();
-  };
-  const auto find_error = [=] {
-    if (h_C) CUDA_CHECK(cudaMemcpy(s->d_C, h_C, s->bytes(), cudaMemcpyHostToDevice));
-    return find_mismatch(s->d_C, [] __device__(size_t i) { return a_at(i) + b_at(i); });
-  };
-  return {name, work, {poison, find_error}, true};
+template <unsigned flags>
+HostArray pinned(size_t n) {
+  float* data = nullptr;
+  CUDA_CHECK(cudaHostAlloc(&data, n * sizeof(float), flags));
+  return {data, cudaFreeHost};
 }
 
-/// The first three bring A and B and add them; the others leave C with the host, too.
-std::vector<Benchmark> programs(const SumHandle& s) {
-  float *const h_A = s->pinned_a, *const h_B = s->pinned_b, *const h_C = s->pinned_c;
-  const auto pageable = [=] { s->add_copies(s->a.data(), s->b.data()); };
-  const auto pinned = [=] { s->add_copies(h_A, h_B); };
-  const auto zero_copy = [=] { s->add(h_A, h_B, s->d_C); };
-  const auto all_zero_copy = [=] { s->add(h_A, h_B, h_C); };
-  const auto and_fetched = [=](const std::function<void()>& add, float* to) {
-    return [=] {
-      add();
-      s->fetch(to);
-    };
+/// The arrays of C = A + B, in one kind of the host's memory.
+struct HostArrays {
+  HostArray A, B, C;
+};
+HostArrays host_arrays(HostArray (*take)(size_t n), size_t n) {
+  const HostArrays h{take(n), take(n), take(n)};
+  initialData(h.A.get(), n, a_at);
+  initialData(h.B.get(), n, b_at);
+  return h;
+}
+
+struct Memory {
+  HostArrays ordinary, locked;
+  DeviceBuffer<float> d_A, d_B;
+  GuardedBuffer<float> d_C;
+};
+Memory memory(size_t n) {
+  return {host_arrays(pageable, n), host_arrays(pinned<cudaHostAllocDefault>, n),
+          DeviceBuffer<float>(n), DeviceBuffer<float>(n), GuardedBuffer<float>(n)};
+}
+
+/// The sum is in d_C or, if the host gets it, in its h_C.
+Check added(const Memory& m, const HostArray& h_C) {
+  const auto poison = [=] {
+    if (h_C) std::memset(h_C.get(), 0xff, m.d_C.bytes());
+    CUDA_CHECK(cudaMemset(m.d_A, 0xff, m.d_A.bytes()));
+    CUDA_CHECK(cudaMemset(m.d_B, 0xff, m.d_B.bytes()));
+    m.d_C.poison();
   };
-  float* const c = s->c.data();
-  return {adding("one way, pageable copies", s, nullptr, pageable),
-          adding("one way, pinned copies", s, nullptr, pinned),
-          adding("one way, in place", s, nullptr, zero_copy),
-          adding("pageable copies", s, c, and_fetched(pageable, c)),
-          adding("pinned copies", s, h_C, and_fetched(pinned, h_C)),
-          adding("A and B in place", s, c, and_fetched(zero_copy, c)),
-          adding("all in place", s, h_C, all_zero_copy)};
+  const auto find_error = [=] {
+    if (h_C) CUDA_CHECK(cudaMemcpy(m.d_C, h_C.get(), m.d_C.bytes(), cudaMemcpyHostToDevice));
+    return find_mismatch(m.d_C, Sum{});
+  };
+  return {poison, find_error};
+}
+
+// ---- the launches: add yours here ----
+
+struct Program {
+  const char* name;
+  std::function<void()> add;
+  HostArray fetched_to = {};  ///< the host's C, if d_C is copied to it
+  HostArray written = {};     ///< the host's C, if the kernel itself writes it
+  size_t crossing;            ///< arrays that cross the bus
+};
+
+std::vector<Program> programs(const Memory& m) {
+  const auto sum = [n = m.d_C.size()](float* A, float* B, float* C) {
+    sumArraysZeroCopy<<<unsigned(ceil_div(n, 256)), 256>>>(A, B, C, n);
+  };
+  const auto copy_and_sum = [=](const HostArrays& h) {
+    CUDA_CHECK(cudaMemcpy(m.d_A, h.A.get(), m.d_A.bytes(), cudaMemcpyHostToDevice));
+    CUDA_CHECK(cudaMemcpy(m.d_B, h.B.get(), m.d_B.bytes(), cudaMemcpyHostToDevice));
+    sum(m.d_A, m.d_B, m.d_C);
+  };
+  const auto of_pageable = [=] { copy_and_sum(m.ordinary); };
+  const auto of_pinned = [=] { copy_and_sum(m.locked); };
+  const auto in_place = [=] { sum(m.locked.A.get(), m.locked.B.get(), m.d_C); };
+  const auto all_in_place = [=] { sum(m.locked.A.get(), m.locked.B.get(), m.locked.C.get()); };
+  return {
+      {.name = "one way, pageable copies", .add = of_pageable, .crossing = 2},
+      {.name = "one way, pinned copies", .add = of_pinned, .crossing = 2},
+      {.name = "one way, in place", .add = in_place, .crossing = 2},
+      {.name = "pageable copies", .add = of_pageable, .fetched_to = m.ordinary.C, .crossing = 3},
+      {.name = "pinned copies", .add = of_pinned, .fetched_to = m.locked.C, .crossing = 3},
+      {.name = "A and B in place", .add = in_place, .fetched_to = m.ordinary.C, .crossing = 3},
+      {.name = "all in place", .add = all_in_place, .written = m.locked.C, .crossing = 3},
+  };
+}
+
+std::vector<Benchmark> benchmarks(const Memory& m) {
+  std::vector<Benchmark> all;
+  for (const Program& program : programs(m)) {
+    const auto work = [=] {
+      program.add();
+      if (float* const h_C = program.fetched_to.get())
+        CUDA_CHECK(cudaMemcpy(h_C, m.d_C, m.d_C.bytes(), cudaMemcpyDeviceToHost));
+      CUDA_CHECK(cudaDeviceSynchronize());  // only then may the host look at what a kernel wrote
+    };
+    all.push_back({.name = program.name,
+                   .work = work,
+                   .check = added(m, program.written ? program.written : program.fetched_to),
+                   .on_host = true});
+  }
+  return all;
 }
 
 }  // namespace
 
 void zero_copy(Run& run) {
   run.title("the sum of two arrays of the host: copied, and where they are");
-  const size_t n = run.fitting_on_host(run.fitting((run.quick ? 1 : 2) * MiB, 12), 24);
-  const auto allocated = [n] { return programs(std::make_shared<Sum>(n)); };
-  const Timings timed = run.timer.with_fresh_memory(allocated, 2);
-  const double bytes = 4.0 * double(n);
+  const size_t n = run.fitting_on_host(run.fitting((run.quick ? 1 : 2) * MiB, 3 * sizeof(float)),
+                                       6 * sizeof(float));
+  const Timings timed = run.timer.with_fresh_memory([n] { return benchmarks(memory(n)); }, 2);
+  const double bytes = double(n * sizeof(float));
   Table table("C = A + B, " + bytes_text(bytes) + " each", {"ms", "GB/s over the bus", "spread"});
-  const auto add_rows = [&](double moved, std::initializer_list<const char*> names) {
-    for (const char* name : names)
-      table.row(name, {timed[name].ms_interval(), timed[name].gbs_interval(moved),
-                       percent(timed[name].spread())});
-  };
-  add_rows(2 * bytes, {"one way, pageable copies", "one way, pinned copies", "one way, in place"});
-  add_rows(3 * bytes, {"pageable copies", "pinned copies", "A and B in place", "all in place"});
+  for (const Program& row : programs({})) {  // no memory: they are only named
+    const Times& times = timed[row.name];
+    table.row(row.name, {times.ms_interval(), times.gbs_interval(double(row.crossing) * bytes),
+                         percent(times.spread())});
+  }
   run.print(table);
   run.note("one way: C stays on the device. A and B in place: C is copied to pageable memory");
   run.note("time of pinned copies / in place: one way " +
@@ -169,29 +196,34 @@ void zero_copy(Run& run) {
   run.claim({"02.13b", "and that of the text's program, copies and kernel",
              "improving PCIe transfer rates, the wiki"},
             timed.speedup({.of = "A and B in place", .over = "pageable copies"}), faster());
-  int same = 0;
+  size_t same = 0;
   for (const unsigned flags : promised) same += add_by_both_listings(100003, flags);
   run.observed({"02.6", "with UVA the device pointer need not be fetched",
                 "the same code without it, the wiki"},
-               same == 3, std::to_string(same) + " of 3 kinds of memory have one pointer");
+               same == std::size(promised),
+               std::to_string(same) + " of " + std::to_string(std::size(promised)) +
+                   " kinds of memory have one pointer");
 }
 SAMPLE(5, zero_copy, "a sum of arrays in the host's memory");
 
 TEST_CASE("zero_copy: both listings add right at awkward sizes") {
   if (skip_without_gpu()) return;
   for (const size_t n : {1, 255, 257, 100003})
-    for (const unsigned flags : promised) CHECK_NOTHROW(add_by_both_listings(n, flags));
+    for (const unsigned flags : promised) {
+      CAPTURE(n);
+      CAPTURE(flags);
+      CHECK_NOTHROW(add_by_both_listings(n, flags));
+    }
 }
 
 TEST_CASE("zero_copy: all programs add right at awkward sizes") {
   if (skip_without_gpu()) return;
-  for (const size_t n : {1, 1009, 65537}) {
-    for (const Benchmark& program : programs(std::make_shared<Sum>(n))) {
+  for (const size_t n : {1, 1009, 65537})
+    for (const Benchmark& program : benchmarks(memory(n))) {
       CAPTURE(n);
       CAPTURE(program.name);
       program.check.poison();
       CHECK(program.check.find_error() != "");
       CHECK_NOTHROW(require_right(program));
     }
-  }
 }
