@@ -11,6 +11,7 @@
 //
 //   1  read_words   a warp reads words of 4, 8 or 16 bytes that lie a stride apart
 //   2  read_column  a warp reads a column of a tile: plain, padded, swizzled
+#include <map>
 #include <numeric>
 
 #include "../common/arrays.cuh"
@@ -73,6 +74,34 @@ __global__ void read_column(unsigned* out, long long* cycles, const unsigned* in
   if (tx == 0 && ty == 0) *cycles = clock64() - start;
 }
 
+// ---- what must come out ----
+
+/// What a block of so many threads reads and writes.
+struct Memory {
+  DeviceBuffer<unsigned> in;
+  GuardedBuffer<unsigned> out;
+  DeviceBuffer<long long> cycles;
+};
+Memory memory(size_t threads) {
+  const auto word = [] __device__(size_t i) { return hash(i); };
+  return {filled<unsigned>(word_count * sizeof(uint4) / sizeof(unsigned), word),
+          GuardedBuffer<unsigned>(threads), DeviceBuffer<long long>(1)};
+}
+
+/// What a lane adds up in a turn: eight words of `parts` times 4 bytes, from its first one on.
+__host__ __device__ unsigned sum_of_turn(unsigned lane, unsigned stride, unsigned parts) {
+  unsigned sum = 0;
+  for (unsigned part = 0; part < loads_per_turn * parts; ++part)
+    sum += hash(lane * stride * parts + part);
+  return sum;
+}
+
+// ---- the prediction: a wavefront takes a cycle, in which each bank gives a word of 4 bytes ----
+
+int wavefronts_at(unsigned bytes, unsigned stride) {
+  return wavefronts(bytes, [=](unsigned lane) { return lane * stride; });
+}
+
 struct Tile {
   const char* name;
   void (*kernel)(unsigned* out, long long* cycles, const unsigned* in, unsigned turns);
@@ -83,20 +112,11 @@ template <unsigned row_words, bool swizzled>
 Tile tile(const char* name) {
   return {name, read_column<row_words, swizzled>, row_words, swizzled};
 }
-const Tile tiles[] = {tile<32, false>("plain"), tile<33, false>("padded"),
-                      tile<32, true>("swizzled")};
-
-// ---- prediction: a wavefront takes a cycle, in which each bank gives a word of 4 bytes ----
-
-int wavefronts_at(unsigned bytes, unsigned stride) {
-  return wavefronts(bytes, [=](unsigned lane) { return lane * stride; });
-}
-
 unsigned place_of(const Tile& tile, unsigned row, unsigned column) {
   return row * tile.row_words + (tile.swizzled ? column ^ row : column);
 }
 int column_wavefronts(const Tile& tile, unsigned column) {
-  return wavefronts(4, [&](unsigned lane) { return place_of(tile, lane, column); });
+  return wavefronts(4, [=](unsigned lane) { return place_of(tile, lane, column); });
 }
 
 Step step(Order order, unsigned k, unsigned threads) {
@@ -112,125 +132,46 @@ Step all_steps(Order order, unsigned threads) {
   return all;
 }
 
-// ---- measuring ----
+// ---- the launches: add yours here ----
 
-/// What launches use.
-struct Memory {
-  const DeviceBuffer<unsigned> in;
-  const GuardedBuffer<unsigned> out;
-  const DeviceBuffer<long long> cycles{1};
+const Tile tiles[] = {tile<32, false>("plain"), tile<33, false>("padded"),
+                      tile<32, true>("swizzled")};
+
+constexpr unsigned warps = 32;  // of a timed block: there is always one whose load is due
+
+struct Kernel {
+  Benchmark benchmark;  ///< name, launch, what must come out
+  unsigned loads;       ///< of each warp, while the clock runs
+  int wavefronts;       ///< predicted, of such a load
+  int stores;           ///< wavefronts of the stores that fill shared memory
 };
-/// For a block of so many threads.
-Memory memory_for(unsigned threads) {
-  auto in = filled<unsigned>(4 * word_count, [] __device__(size_t i) { return hash(i); });
-  return {std::move(in), GuardedBuffer<unsigned>(threads)};
-}
-
-/// What a lane adds up in a turn: eight words of `parts` times 4 bytes, from its first one on.
-__host__ __device__ unsigned sum_of_turn(unsigned lane, unsigned stride, unsigned parts) {
-  unsigned sum = 0;
-  for (unsigned part = 0; part < loads_per_turn * parts; ++part)
-    sum += hash(lane * stride * parts + part);
-  return sum;
-}
 
 template <class Word>
-Benchmark reading(std::string name, const Memory& memory, unsigned stride, unsigned turns) {
+Kernel kernel(const Memory& m, unsigned stride, unsigned turns) {
+  constexpr unsigned bytes = sizeof(Word);
+  const auto in = m.in.as<Word>();
   const auto work = [=] {
-    const auto* words = reinterpret_cast<const Word*>(memory.in.data());
-    read_words<<<1, unsigned(memory.out.size())>>>(memory.out.data(), memory.cycles.data(), words,
-                                                   stride, turns);
+    read_words<Word><<<1, unsigned(m.out.size())>>>(m.out, m.cycles, in, stride, turns);
   };
-  const auto value = [stride, turns] __device__(size_t thread) {
-    return turns * sum_of_turn(unsigned(thread % 32), stride, sizeof(Word) / 4);
+  const auto sum = [stride, turns] __device__(size_t thread) {
+    return turns * sum_of_turn(unsigned(thread % 32), stride, bytes / sizeof(unsigned));
   };
-  return {std::move(name), work, equals(memory.out, value)};
+  const std::string name = std::to_string(stride) + ", " + std::to_string(bytes) + " bytes";
+  return {.benchmark = {name, work, equals(m.out, sum)},
+          .loads = turns * loads_per_turn,
+          .wavefronts = wavefronts_at(bytes, stride),
+          .stores = int(word_count / 32) * wavefronts_at(bytes, 1)};
 }
 
-/// Warp w must have column w, so many times.
-Benchmark reading(const Tile& tile, const Memory& memory, unsigned turns) {
-  const auto work = [=, kernel = tile.kernel] {
-    kernel<<<1, dim3(32, 32)>>>(memory.out, memory.cycles, memory.in, turns);
-  };
-  const auto value = [turns] __device__(size_t thread) {
+Kernel kernel(const Memory& m, const Tile& tile, unsigned turns) {
+  const auto work = [=] { tile.kernel<<<1, dim3(32, 32)>>>(m.out, m.cycles, m.in, turns); };
+  const auto sum = [turns] __device__(size_t thread) {  // warp w adds up column w
     return turns * hash(thread % 32 * 32 + thread / 32);
   };
-  return {tile.name, work, equals(memory.out, value)};
-}
-
-/// Cycles of one of `loads` loads, by the multiprocessor's own clock. It does not matter how fast
-/// that runs, so six launches are enough.
-Interval cycles_per_load(const Benchmark& benchmark, const Memory& memory, double loads) {
-  require_right(benchmark);
-  std::vector<double> of_launches;
-  for (int launch = 0; launch < 6; ++launch) {
-    benchmark.work();
-    CUDA_CHECK_LAUNCH();
-    of_launches.push_back(double(memory.cycles.to_host()[0]) / loads);
-  }
-  return interval_of_median(of_launches, run_to_run_device);
-}
-
-constexpr unsigned warps = 32;  // there is always one whose load is due
-
-/// Cycles of a warp's load. `counts` gets the wavefronts of each launch, for tools/profile.py.
-void measure_strides(Run& run, const Memory& memory, Table& counts) {
-  constexpr unsigned turns = 64;  // 16384 loads, beside which start and end hardly count
-  constexpr double loads = warps * turns * loads_per_turn;
-  Table table("stride, words", {"predicted for 4", "4 bytes", "predicted for 8", "8 bytes",
-                                "predicted for 16", "16 bytes"});
-  for (const unsigned stride : {1, 2, 4, 8, 16, 31, 32, 33}) {
-    const auto measured = [&]<class Word>(Word) {  // a word to load: only its type counts
-      const unsigned bytes = sizeof(Word);
-      const int predicted = wavefronts_at(bytes, stride);
-      const auto read = reading<Word>(
-          std::to_string(stride) + ", " + std::to_string(bytes) + " bytes", memory, stride, turns);
-      counts.row(read.name, {loads * predicted + word_count / 32 * wavefronts_at(bytes, 1)});
-      return std::pair(predicted, cycles_per_load(read, memory, loads));
-    };
-    const auto of_4 = measured(0u), of_8 = measured(uint2{}), of_16 = measured(uint4{});
-    table.row(std::to_string(stride),
-              {of_4.first, of_4.second, of_8.first, of_8.second, of_16.first, of_16.second});
-  }
-  run.print(table);
-  run.note("cycles of a warp's load, while 32 warps load; predicted: its wavefronts");
-  run.note(
-      "words of 8 and 16 bytes: at stride 1 each wavefront gives 128 bytes, so none conflicts");
-}
-
-void measure_tiles(Run& run, const Memory& memory, Table& counts) {
-  constexpr unsigned turns = 512;  // 16384 loads
-  Table table("a tile of 32 x 32 words", {"bytes", "predicted", "cycles per load of a column"});
-  for (const Tile& tile : tiles) {
-    counts.row(tile.name, {warps * (turns * column_wavefronts(tile, 0) + 1)});
-    table.row(tile.name,
-              {4 * 32 * tile.row_words, column_wavefronts(tile, 0),
-               cycles_per_load(reading(tile, memory, turns), memory, double(warps) * turns)});
-  }
-  run.print(table);
-}
-
-void judge(Run& run, const Memory& memory) {
-  constexpr unsigned turns = 1024;  // 0.13 ms at stride 1: a launch and the filling hardly count
-  const auto name = [](unsigned stride) { return "all reads at stride " + std::to_string(stride); };
-  std::vector<Benchmark> benchmarks;
-  for (const unsigned stride : {1, 2, 4, 8, 16})
-    benchmarks.push_back(reading<unsigned>(name(stride), memory, stride, turns));
-  const Timings timed = run.timer.interleaved(benchmarks);
-  std::vector<Interval> shares;
-  for (const unsigned stride : {2, 4, 8, 16}) {
-    shares.push_back(ratio(timed[name(stride)], timed[name(1)]) / stride);
-  }
-  run.claim_each({"06.3a", "reads at strides 2, 4, 8 and 16 take 2, 4, 8 and 16 times as long",
-                  "the guide: 2-, 4-, 8- and 16-way conflicts"},
-                 shares, "of 2, 4, 8, 16 times that of stride 1", about(1));
-
-  const int of_256 = all_steps(Order::strided, 256).degree;
-  run.computed({"06.3b", "the reduction of 256 threads reaches 16-way conflicts",
-                "the guide: 2-, 4-, 8- and 16-way"},
-               of_256 >= 16,
-               std::to_string(of_256) + "-way by the guide's own rule; 512 threads: " +
-                   std::to_string(all_steps(Order::strided, 512).degree) + "-way");
+  return {.benchmark = {tile.name, work, equals(m.out, sum)},
+          .loads = turns,
+          .wavefronts = column_wavefronts(tile, 0),
+          .stores = warps};
 }
 
 }  // namespace
@@ -256,22 +197,77 @@ void banks_steps(Run& run) {
   run.note("modulo has no conflict, but all warps add: as many wavefronts as strided");
 
   Table walk("strided, step 2, thread", {"left word", "its bank", "right word", "in the text"});
-  const char* const in_the_text[] = {"2", "34", "68", "100"};
-  for (const unsigned i : {0, 1, 2, 3}) {
-    const Addition a = addition(Order::strided, 2, 8 * i, 256);
-    walk.row(std::to_string(8 * i), {a.left, a.left % 32, a.right, in_the_text[i]});
+  const std::map<unsigned, const char*> text = {{0, "2"}, {8, "34"}, {16, "68"}, {24, "100"}};
+  for (const auto& [thread, right_word] : text) {
+    const Addition a = addition(Order::strided, 2, thread, 256);
+    walk.row(std::to_string(thread), {a.left, a.left % 32, a.right, right_word});
   }
   run.print(walk);
 }
 
 void banks(Run& run) {
-  const Memory memory = memory_for(32 * warps);
+  const Memory m = memory(32 * warps);
   run.title("32 warps of a block read shared memory");
-  Table counts("of a block, loads and stores", {"wavefronts"});
-  measure_strides(run, memory, counts);
-  measure_tiles(run, memory, counts);
+  Table counts("of a block, loads and stores", {"wavefronts"});  // for tools/profile.py
+  // Cycles of a warp's load, by the multiprocessor's own clock. It does not matter how fast that
+  // runs, so six launches are enough.
+  const auto measured = [&](const Kernel& kernel) {
+    counts.row(kernel.benchmark.name, {warps * kernel.loads * kernel.wavefronts + kernel.stores});
+    require_right(kernel.benchmark);
+    std::vector<double> of_launches;
+    for (int launch = 0; launch < 6; ++launch) {
+      kernel.benchmark.work();
+      CUDA_CHECK_LAUNCH();
+      of_launches.push_back(double(m.cycles.to_host()[0]) / (warps * kernel.loads));
+    }
+    return interval_of_median(of_launches, run_to_run_device);
+  };
+  constexpr unsigned loads = 512;  // of each warp, beside which start and end hardly count
+
+  Table strides("stride, words", {"predicted for 4", "4 bytes", "predicted for 8", "8 bytes",
+                                  "predicted for 16", "16 bytes"});
+  for (const unsigned stride : {1, 2, 4, 8, 16, 31, 32, 33}) {
+    constexpr unsigned turns = loads / loads_per_turn;
+    const Kernel of_4 = kernel<unsigned>(m, stride, turns), of_8 = kernel<uint2>(m, stride, turns),
+                 of_16 = kernel<uint4>(m, stride, turns);
+    strides.row(std::to_string(stride), {of_4.wavefronts, measured(of_4), of_8.wavefronts,
+                                         measured(of_8), of_16.wavefronts, measured(of_16)});
+  }
+  run.print(strides);
+  run.note("cycles of a warp's load, while 32 warps load; predicted: its wavefronts");
+  run.note(
+      "words of 8 and 16 bytes: at stride 1 each wavefront gives 128 bytes, so none conflicts");
+
+  Table columns("a tile of 32 x 32 words", {"bytes", "predicted", "cycles per load of a column"});
+  for (const Tile& tile : tiles) {
+    const Kernel column = kernel(m, tile, loads);
+    columns.row(tile.name,
+                {32 * tile.row_words * sizeof(unsigned), column.wavefronts, measured(column)});
+  }
+  run.print(columns);
   run.save(counts);
-  judge(run, memory);
+
+  const auto name = [](unsigned stride) { return "all reads at stride " + std::to_string(stride); };
+  std::vector<Benchmark> benchmarks;
+  for (const unsigned stride : {1, 2, 4, 8, 16}) {
+    // 1024 turns take 0.13 ms at stride 1: a launch and the stores hardly count
+    benchmarks.push_back(kernel<unsigned>(m, stride, 1024).benchmark);
+    benchmarks.back().name = name(stride);
+  }
+  const Timings timed = run.timer.interleaved(benchmarks);
+  std::vector<Interval> shares;
+  for (const unsigned stride : {2, 4, 8, 16})
+    shares.push_back(ratio(timed[name(stride)], timed[name(1)]) / stride);
+  run.claim_each({"06.3a", "reads at strides 2, 4, 8 and 16 take 2, 4, 8 and 16 times as long",
+                  "the guide: 2-, 4-, 8- and 16-way conflicts"},
+                 shares, "of 2, 4, 8, 16 times that of stride 1", about(1));
+
+  const int of_256 = all_steps(Order::strided, 256).degree;
+  run.computed({"06.3b", "the reduction of 256 threads reaches 16-way conflicts",
+                "the guide: 2-, 4-, 8- and 16-way"},
+               of_256 >= 16,
+               std::to_string(of_256) + "-way by the guide's own rule; 512 threads: " +
+                   std::to_string(all_steps(Order::strided, 512).degree) + "-way");
 }
 SAMPLE(6, banks, "bank conflicts: of a sum's steps, of strides, of a tile", banks_steps);
 
@@ -329,7 +325,8 @@ TEST_CASE("banks: a step uses a word once, and all steps add up every word") {
           const Addition a = addition(order, stride_of(order, k, n), tid, n);
           if (!a.active) continue;
           REQUIRE(std::max(a.left, a.right) < n);
-          REQUIRE((used.insert(a.left).second && used.insert(a.right).second));
+          REQUIRE(used.insert(a.left).second);
+          REQUIRE(used.insert(a.right).second);
           word[a.left] += word[a.right];
         }
       }
@@ -344,10 +341,13 @@ TEST_CASE("banks: each tile holds every word once, and two of them cure the colu
     for (unsigned i = 0; i < 32 * 32; ++i) places.insert(place_of(tile, i / 32, i % 32));
     CHECK(places.size() == 32 * 32);
     CHECK(*places.rbegin() < 32 * tile.row_words);
-    for (unsigned i = 0; i < 32; ++i) {
-      CHECK(wavefronts(4, [&](unsigned lane) { return place_of(tile, i, lane); }) == 1);  // a row
-      CHECK(column_wavefronts(tile, i) == (std::string(tile.name) == "plain" ? 32 : 1));
-    }
+    for (unsigned row = 0; row < 32; ++row)
+      CHECK(wavefronts(4, [&](unsigned lane) { return place_of(tile, row, lane); }) == 1);
+  }
+  for (unsigned column = 0; column < 32; ++column) {
+    CHECK(column_wavefronts(tile<32, false>("plain"), column) == 32);
+    CHECK(column_wavefronts(tile<33, false>("padded"), column) == 1);
+    CHECK(column_wavefronts(tile<32, true>("swizzled"), column) == 1);
   }
 }
 
@@ -356,26 +356,24 @@ TEST_CASE("banks: each thread has the sum of its words, by blocks of any size") 
   for (unsigned i = 12; i < 28; ++i) by_hand += hash(i);  // words 6 to 13, of 8 bytes each
   CHECK(sum_of_turn(2, 3, 2) == by_hand);
   if (skip_without_gpu()) return;
-  const auto check = [](const Benchmark& read, const Benchmark& other) {
-    read.check.poison();
-    read.work();
-    CHECK(read.check.find_error() == "");
-    CHECK(other.check.find_error() != "");
+  const auto check = [](const Kernel& read, const Kernel& other) {
+    CAPTURE(read.benchmark.name);
+    CHECK_NOTHROW(require_right(read.benchmark));
+    CHECK(other.benchmark.check.find_error() != "");
   };
-  for (const unsigned threads : {1, 33, 97, 1024}) {
-    const Memory memory = memory_for(threads);
+  for (const size_t threads : {1, 33, 97, 1024}) {
+    CAPTURE(threads);
+    const Memory m = memory(threads);
     for (const unsigned turns : {1, 7, 130})
       for (const unsigned stride : {1u, 2u, 7u, 16u, max_stride}) {
-        CAPTURE(threads);
-        CAPTURE(stride);
-        const auto read4 = reading<unsigned>("", memory, stride, turns);
-        check(read4, reading<unsigned>("", memory, stride, turns + 1));
-        check(reading<uint2>("", memory, stride, turns), read4);
-        check(reading<uint4>("", memory, stride, turns), read4);
+        const Kernel of_4 = kernel<unsigned>(m, stride, turns);
+        check(of_4, kernel<unsigned>(m, stride, turns + 1));
+        check(kernel<uint2>(m, stride, turns), of_4);
+        check(kernel<uint4>(m, stride, turns), of_4);
       }
   }
-  const Memory memory = memory_for(32 * 32);
+  const Memory m = memory(32 * 32);
   for (const Tile& tile : tiles)
     for (const unsigned turns : {1, 7, 130})
-      check(reading(tile, memory, turns), reading(tile, memory, turns + 1));
+      check(kernel(m, tile, turns), kernel(m, tile, turns + 1));
 }
