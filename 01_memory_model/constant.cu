@@ -1,10 +1,11 @@
-// constant: what does a warp's load from constant memory cost? The lectures say: one request if all
-// threads want the same word, and one for each different word; a hit is "very fast", a miss "very
-// slow"; a #define should stay one [PR: constant memory]. The wiki reads a formula's coefficients
-// from there, but not words that each thread reads for itself, and only once [LC 1].
+// constant: what does a warp's load from constant memory cost? The lectures count one request if all
+// threads want the same word, and otherwise one for each different word. They call a hit "very fast"
+// and a miss "very slow", and advise keeping a #define [PR: constant memory]. The wiki reads a
+// formula's coefficients from there, but not words that each thread reads for itself, and only once
+// [LC 1].
 //
 // Look at how the time follows the number of different words, and at global memory, where it does
-// not. Then look at coefficients: their addresses are known to the compiler.
+// not. Then look at the coefficients, whose addresses are known to the compiler.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o constant constant.cu ../common/*.cpp
 //
@@ -29,8 +30,8 @@ constexpr unsigned TPB = 256;  // threads per block
 __constant__ int my_const[16];
 
 namespace by_block {
-// The index follows from the block: all lanes of a warp want one word. Then all go on to the next:
-// the same word again the compiler would not load.
+// The index depends on the block alone, so that all lanes of a warp want one word. After each load
+// they go on to the next word, since the compiler would not load the same one again.
 __global__ void constant_test(unsigned* sums, unsigned turns) {
   unsigned i = blockIdx.x;
   unsigned sum = 0;
@@ -44,7 +45,7 @@ __global__ void constant_test(unsigned* sums, unsigned turns) {
 }  // namespace by_block
 
 namespace by_thread {
-// The index follows from the thread: the lanes of a warp want all 16 words.
+// The index depends on the thread, so that the lanes of a warp want all 16 words.
 __global__ void constant_test(unsigned* sums, unsigned turns) {
   unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   unsigned sum = 0;
@@ -57,14 +58,14 @@ __global__ void constant_test(unsigned* sums, unsigned turns) {
 }
 }  // namespace by_thread
 
-// ---- 2, 3, 4: `at` reads constant memory, or global memory ----
+// ---- 2, 3, 4: `at` loads from constant memory, or from global memory ----
 
-constexpr unsigned words = 32;  // among which the lanes of a warp choose at one load
-constexpr unsigned loads = 8;   // per turn, each from 32 words of its own: 1 KiB in all
-__constant__ unsigned table[loads][words];
+constexpr unsigned words_per_load = 32;  // among which the lanes of a warp choose
+constexpr unsigned loads_per_turn = 8;   // each from words of its own: 1 KiB in all
+__constant__ unsigned constant_words[loads_per_turn][words_per_load];
 
-// Lane i wants word i % distinct. After each turn all lanes go on to the next word: as many words
-// stay different.
+// Lane i wants word i % distinct of a line. The constant cache delivers a word at a time, and L1 the
+// whole line. After each turn all lanes go on to the next word, so that as many stay different.
 template <class At>
 __global__ void read_words(unsigned* sums, unsigned distinct, unsigned turns, At at) {
   unsigned word = threadIdx.x % 32 % distinct;
@@ -72,8 +73,8 @@ __global__ void read_words(unsigned* sums, unsigned distinct, unsigned turns, At
 #pragma unroll 1
   for (unsigned turn = 0; turn < turns; ++turn) {
 #pragma unroll
-    for (unsigned load = 0; load < loads; ++load) sum += at(load, word);
-    word = (word + 1) % words;
+    for (unsigned load = 0; load < loads_per_turn; ++load) sum += at(load, word);
+    word = (word + 1) % words_per_load;
   }
   sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
@@ -81,13 +82,13 @@ __global__ void read_words(unsigned* sums, unsigned distinct, unsigned turns, At
 constexpr unsigned ring_words = 8192;  // 32 KiB; all constants of a file together have 64 KiB
 __constant__ unsigned ring[ring_words];
 
-// The word at an offset in bytes: an index would cost each step a multiplication.
-__device__ const unsigned* word(const void* words, unsigned offset) {
-  return reinterpret_cast<const unsigned*>(static_cast<const char*>(words) + offset);
+// The word at an offset in bytes, since an index would cost each step a multiplication.
+__device__ const unsigned* word_in(const void* memory, unsigned offset) {
+  return reinterpret_cast<const unsigned*>(static_cast<const char*>(memory) + offset);
 }
 
-// Each word is the offset of the next, so that no loads overlap. The second pass is timed: its code
-// has been fetched. threadIdx.x is 0, but the compiler does not know that all lanes read one word.
+// Each word is the offset of the next, so that no loads overlap. The second pass is timed, after its
+// code was fetched. threadIdx.x is 0, but the compiler does not know that all lanes read one word.
 template <class At>
 __global__ void walk(Answer* answer, unsigned first, unsigned untimed, unsigned timed, At at) {
   unsigned offset = first + threadIdx.x;
@@ -106,15 +107,15 @@ __global__ void walk(Answer* answer, unsigned first, unsigned untimed, unsigned 
 
 __constant__ float coefficient[16];
 
-// Sums of floats may not be reordered: every coefficient is needed in each turn. Nobody writes
-// constants while a kernel runs: the compiler may read them before the loop.
+// Sums of floats may not be reordered, so that every coefficient is needed in each turn. Nobody
+// writes constants while a kernel runs, and so the compiler may read them before the loop.
 template <class At>
 __global__ void add_coefficients(unsigned* sums, unsigned turns, At at) {
   const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
   float sum = float(tid);
 #pragma unroll 1
   for (unsigned turn = 0; turn < turns; ++turn) {
-    __syncwarp();  // another lane could have stored: words of global memory are loaded again
+    __syncwarp();  // another lane could have stored, so global memory is read again
 #pragma unroll
     for (unsigned c = 0; c < 16; ++c) sum += at(c);
   }
@@ -124,12 +125,13 @@ __global__ void add_coefficients(unsigned* sums, unsigned turns, At at) {
 // ---- 5: the same arithmetic. The shift keeps the compiler from folding rounds into one ----
 
 #define MY_CONST 1234u  // the lectures' name and value
+#define MY_FACTOR 2654435769u
 __constant__ unsigned constants[2];
 
 __global__ void mix_literals(unsigned* out, unsigned rounds) {
   const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
   unsigned x = threadIdx.x;
-  for (unsigned round = 0; round < rounds; ++round) x = (x ^ x >> 15) * 2654435769u + MY_CONST;
+  for (unsigned round = 0; round < rounds; ++round) x = (x ^ x >> 15) * MY_FACTOR + MY_CONST;
   out[tid] = x + tid;
 }
 __global__ void mix_constants(unsigned* out, unsigned rounds) {
@@ -139,88 +141,47 @@ __global__ void mix_constants(unsigned* out, unsigned rounds) {
   out[tid] = x + tid;
 }
 
-// ---- what is right ----
+// ---- what must come out ----
 
-/// Word i of my_const, and of the table. It is positive as an int, too.
+/// Word i of my_const, and of constant_words. It is positive as an int, too.
 __host__ __device__ unsigned value_at(size_t i) { return hash(i) >> 1; }
 
-/// What a thread finds that begins at word `first` of `n`, and loads from each of `pieces` of them.
-__host__ __device__ unsigned sum_from(size_t first, unsigned turns, unsigned n = words,
-                                      unsigned pieces = loads) {
+/// What a thread adds up that begins at word `first` of n, and goes on to the next one after each
+/// turn. In a turn it makes `loads` loads, from words that lie n apart.
+__host__ __device__ unsigned sum_from(size_t first, unsigned turns, unsigned n, unsigned loads) {
   unsigned sum = 0;
   for (unsigned turn = 0; turn < turns; ++turn)
-    for (size_t i = (first + turn) % n; i < n * pieces; i += n) sum += value_at(i);
+    for (size_t i = (first + turn) % n; i < n * loads; i += n) sum += value_at(i);
   return sum;
 }
 
 __host__ __device__ unsigned mixed(unsigned x, unsigned rounds) {
-  for (; rounds != 0; --rounds) x = (x ^ x >> 15) * 2654435769u + 1234;
+  for (; rounds != 0; --rounds) x = (x ^ x >> 15) * MY_FACTOR + MY_CONST;
   return x;
 }
 
-// ---- the work ----
-
-/// What the threads of so many blocks leave, and what the constants hold, in global memory.
-struct Reads {
+/// The contents of the constants, in global memory, and a sum for each thread.
+struct Memory {
   unsigned blocks, turns;
   DeviceBuffer<unsigned> words;
   DeviceBuffer<float> coefficients;
   GuardedBuffer<unsigned> sums{size_t(blocks) * TPB};
 };
 
-Reads reads(unsigned blocks, unsigned turns) {
-  std::vector<int> mine;
-  std::vector<float> whole;  // numbers: their sums below 2^24 are exact
-  for (int k = 0; k < 16; ++k) mine.push_back(int(value_at(k)));
-  for (int k = 0; k < 16; ++k) whole.push_back(float(3 * k + 1));  // 1, 4 ... 46: 376 together
-  const unsigned numbers[] = {MY_CONST, 2654435769u};
-  auto hashes = filled<unsigned>(loads * words, [] __device__(size_t i) { return value_at(i); });
-  CUDA_CHECK(cudaMemcpyToSymbol(my_const, mine.data(), sizeof my_const));
-  CUDA_CHECK(cudaMemcpyToSymbol(table, hashes.to_host().data(), sizeof table));
-  CUDA_CHECK(cudaMemcpyToSymbol(coefficient, whole.data(), sizeof coefficient));
-  CUDA_CHECK(cudaMemcpyToSymbol(constants, numbers, sizeof numbers));
-  return {blocks, turns, std::move(hashes), DeviceBuffer<float>(whole)};
+Memory memory(unsigned blocks, unsigned turns) {
+  const auto words = filled<unsigned>(loads_per_turn * words_per_load,
+                                      [] __device__(size_t i) { return value_at(i); });
+  const std::vector<unsigned> values = words.to_host(), numbers = {MY_CONST, MY_FACTOR};
+  std::vector<float> coefficients;  // whole numbers, whose sums below 2^24 are exact
+  for (int c = 0; c < 16; ++c) coefficients.push_back(float(3 * c + 1));  // 376 together
+  CUDA_CHECK(cudaMemcpyToSymbol(my_const, values.data(), sizeof my_const));
+  CUDA_CHECK(cudaMemcpyToSymbol(constant_words, values.data(), sizeof constant_words));
+  CUDA_CHECK(cudaMemcpyToSymbol(coefficient, coefficients.data(), sizeof coefficient));
+  CUDA_CHECK(cudaMemcpyToSymbol(constants, numbers.data(), sizeof constants));
+  return {blocks, turns, words, DeviceBuffer<float>(coefficients)};
 }
 
-/// "constant, 16" and "global, 16". The words of a load lie in one line, which L1 delivers at once.
-std::vector<Benchmark> word_reads(const Reads& r, unsigned n) {
-  const unsigned turns = r.turns, *in = r.words;
-  const auto in_const = [] __device__(unsigned k, unsigned i) { return table[k][i]; };
-  const auto in_global = [in] __device__(unsigned k, unsigned i) { return in[k * words + i]; };
-  const auto constant = [=, &r] { read_words<<<r.blocks, TPB>>>(r.sums, n, turns, in_const); };
-  const auto global = [=, &r] { read_words<<<r.blocks, TPB>>>(r.sums, n, turns, in_global); };
-  const auto sum = [n, turns] __device__(size_t t) { return sum_from(t % 32 % n, turns); };
-  return {{"constant, " + std::to_string(n), constant, equals(r.sums, sum)},
-          {"global, " + std::to_string(n), global, equals(r.sums, sum)}};
-}
-
-/// All of 1, 4 and 5.
-std::vector<Benchmark> other_work(const Reads& r) {
-  const unsigned turns = r.turns, tests = loads * turns;  // as many loads as in 2
-  const auto by_b = [=, &r] { by_block::constant_test<<<r.blocks, TPB>>>(r.sums, tests); };
-  const auto by_t = [=, &r] { by_thread::constant_test<<<r.blocks, TPB>>>(r.sums, tests); };
-  const auto of_block = [tests] __device__(size_t t) { return sum_from(t / TPB, tests, 16, 1); };
-  const auto of_thread = [tests] __device__(size_t t) { return sum_from(t, tests, 16, 1); };
-
-  const float* in = r.coefficients;
-  const auto in_const = [] __device__(unsigned c) { return coefficient[c]; };
-  const auto in_global = [in] __device__(unsigned c) { return in[c]; };
-  const auto constant = [=, &r] { add_coefficients<<<r.blocks, TPB>>>(r.sums, turns, in_const); };
-  const auto global = [=, &r] { add_coefficients<<<r.blocks, TPB>>>(r.sums, turns, in_global); };
-  const auto sum = [turns] __device__(size_t t) { return unsigned(t) + turns * 376; };
-
-  const auto define = [=, &r] { mix_literals<<<r.blocks, TPB>>>(r.sums, tests); };
-  const auto variable = [=, &r] { mix_constants<<<r.blocks, TPB>>>(r.sums, tests); };
-  const auto mix = [tests] __device__(size_t t) { return mixed(t % TPB, tests) + unsigned(t); };
-  return {{"by block", by_b, equals(r.sums, of_block)},
-          {"by thread", by_t, equals(r.sums, of_thread)},
-          {"16 coefficients, constant", constant, equals(r.sums, sum)},
-          {"16 coefficients, global", global, equals(r.sums, sum)},
-          {"two numbers, #define", define, equals(r.sums, mix)},
-          {"two numbers, __constant__", variable, equals(r.sums, mix)}};
-}
-
-/// A ring of words, `stride` bytes apart: each holds the offset of the next.
+/// The contents of `ring`: words that lie `stride` bytes apart, each the offset of the next.
 std::vector<unsigned> ring_content(unsigned slots, unsigned stride) {
   std::vector<unsigned> content(ring_words, 4);  // what lies between leads astray
   for (unsigned k = 0; k < slots; ++k)
@@ -228,21 +189,81 @@ std::vector<unsigned> ring_content(unsigned slots, unsigned stride) {
   return content;
 }
 
-/// Cycles of a load that goes round and round; or, if there is a `filler` of twice the L2, of one
-/// whose line no cache has: writing the ring empties the constant caches.
+/// Cycles of a load that goes round and round; or, with a `filler` of twice the L2, of one whose line
+/// no cache has. Writing the ring empties the constant caches, and writing the filler the L2.
 template <class At>
-Interval cycles(unsigned slots, unsigned stride, At at, DeviceBuffer<char>* filler = nullptr) {
-  const unsigned untimed = filler ? 4 : 2 * slots;  // 4 fetch the code, and the page's translation
-  const unsigned timed = filler ? slots - untimed : std::max(512u, slots);
+Interval cycles(unsigned slots, unsigned stride, At at, const DeviceBuffer<char>& filler = {}) {
+  const bool first_touch = filler.size() > 0;
+  const unsigned untimed = first_touch ? 4 : 2 * slots;  // 4 fetch code and page translation
+  const unsigned timed = first_touch ? slots - untimed : std::max(512u, slots);
   const auto launch = [&](Answer* answer) {
     CUDA_CHECK(cudaMemcpyToSymbol(ring, ring_content(slots, stride).data(), sizeof ring));
-    if (filler) CUDA_CHECK(cudaMemset(*filler, 0x5a, filler->bytes()));
+    if (first_touch) CUDA_CHECK(cudaMemset(filler, 0x5a, filler.bytes()));
     walk<<<1, 1>>>(answer, stride * slot_at(0, slots), untimed, timed, at);
   };
   return cycles_per_load("walk", launch, timed, stride * slot_at(untimed + timed, slots));
 }
 
-constexpr unsigned swept[] = {1, 2, 4, 8, 16, 32};  // different words per warp
+// ---- the launches: add yours here ----
+
+std::vector<Benchmark> my_const_reads(const Memory& m) {
+  const unsigned turns = loads_per_turn * m.turns;  // as many loads as read_words makes
+  const Check block_sum =
+      equals(m.sums, [turns] __device__(size_t t) { return sum_from(t / TPB, turns, 16, 1); });
+  const Check thread_sum =
+      equals(m.sums, [turns] __device__(size_t t) { return sum_from(t, turns, 16, 1); });
+  return {
+      {"by block", [=] { by_block::constant_test<<<m.blocks, TPB>>>(m.sums, turns); }, block_sum},
+      {"by thread", [=] { by_thread::constant_test<<<m.blocks, TPB>>>(m.sums, turns); },
+       thread_sum},
+  };
+}
+
+std::vector<Benchmark> word_reads(const Memory& m, unsigned distinct) {
+  const auto constant_word = [] __device__(unsigned k, unsigned i) { return constant_words[k][i]; };
+  const auto global_word = [words = m.words.data()] __device__(unsigned k, unsigned i) {
+    return words[k * words_per_load + i];
+  };
+  const Check sum = equals(m.sums, [distinct, turns = m.turns] __device__(size_t t) {
+    return sum_from(t % 32 % distinct, turns, words_per_load, loads_per_turn);
+  });
+  return {{"constant, " + std::to_string(distinct),
+           [=] { read_words<<<m.blocks, TPB>>>(m.sums, distinct, m.turns, constant_word); }, sum},
+          {"global, " + std::to_string(distinct),
+           [=] { read_words<<<m.blocks, TPB>>>(m.sums, distinct, m.turns, global_word); }, sum}};
+}
+
+std::vector<Benchmark> other_uses(const Memory& m) {
+  const unsigned rounds = loads_per_turn * m.turns;
+  const auto constant_coefficient = [] __device__(unsigned c) { return coefficient[c]; };
+  const auto global_coefficient = [in = m.coefficients.data()] __device__(unsigned c) {
+    return in[c];
+  };
+  const Check sum =
+      equals(m.sums, [turns = m.turns] __device__(size_t t) { return unsigned(t) + turns * 376; });
+  const Check mix = equals(
+      m.sums, [rounds] __device__(size_t t) { return mixed(t % TPB, rounds) + unsigned(t); });
+  return {
+      {"16 coefficients, constant",
+       [=] { add_coefficients<<<m.blocks, TPB>>>(m.sums, m.turns, constant_coefficient); }, sum},
+      {"16 coefficients, global",
+       [=] { add_coefficients<<<m.blocks, TPB>>>(m.sums, m.turns, global_coefficient); }, sum},
+      {"two numbers, #define", [=] { mix_literals<<<m.blocks, TPB>>>(m.sums, rounds); }, mix},
+      {"two numbers, __constant__", [=] { mix_constants<<<m.blocks, TPB>>>(m.sums, rounds); }, mix},
+  };
+}
+
+std::vector<Benchmark> kernels(const Memory& m, const std::vector<unsigned>& distinct_words) {
+  std::vector<Benchmark> all = my_const_reads(m);
+  for (const Benchmark& benchmark : other_uses(m)) all.push_back(benchmark);
+  for (const unsigned distinct : distinct_words)
+    for (const Benchmark& benchmark : word_reads(m, distinct)) all.push_back(benchmark);
+  return all;
+}
+
+// ---- the experiment ----
+
+const std::vector<unsigned> swept = {1, 2, 4, 8, 16, 32};  // different words per warp
 
 void different_words(Run& run, const Timings& timed) {
   Table table("different words per warp", {"requests", "predicted ms", "ms", "ms, global memory"});
@@ -250,20 +271,19 @@ void different_words(Run& run, const Timings& timed) {
   for (const unsigned distinct : swept) {
     const std::string n = std::to_string(distinct);
     const Times &times = timed["constant, " + n], &one = timed["constant, 1"];
-    const Interval longer = ratio(times, one);
-    if (distinct > 1) per_word.push_back(longer / distinct);
+    if (distinct > 1) per_word.push_back(ratio(times, one) / distinct);
     table.row(n, {distinct, distinct > 1 ? Cell(distinct * one.median()) : Cell(""), times.median(),
                   timed["global, " + n].median()});
   }
-  const auto word_of = [](size_t lane) { return lane % 16; };
-  const size_t by_thread = segments_touched(sizeof(int), sizeof(int), word_of);
+  const auto word_by_thread = [](size_t lane) { return lane % 16; };
+  const size_t requests = segments_touched(sizeof(int), sizeof(int), word_by_thread);
   const double best = timed["by block"].median(), worst = timed["by thread"].median();
   table.row("my_const by block", {1, "", best, ""});
-  table.row("my_const by thread", {by_thread, double(by_thread) * best, worst, ""});
+  table.row("my_const by thread", {requests, double(requests) * best, worst, ""});
   run.print(table);
   run.note("predicted: requests, times the time of one");
-  const Interval to_l1 = ratio(timed["constant, 1"], timed["global, 1"]);
-  run.note("one word by an index, over the same from L1: " + factor_text(to_l1));
+  run.note("one word by an index, over the same from L1: " +
+           factor_text(ratio(timed["constant, 1"], timed["global, 1"])));
 
   run.claim_each({"01.6a", "a uniform constant read is one request, different words serialise",
                   "each access will be serialised, the lectures"},
@@ -277,57 +297,54 @@ void different_words(Run& run, const Timings& timed) {
             timed.speedup({.of = "by block", .over = "by thread"}), faster_by(16));
   run.computed({"01.11c", "by thread, the block's other threads will likely miss the cache",
                 "likely cache misses, the lectures"},
-               segments_touched(64, sizeof(int), word_of) > 1,
+               segments_touched(64, sizeof(int), word_by_thread) > 1,
                "16 words are 64 bytes: one miss brings all of them");
 }
 
 void hits_and_misses(Run& run) {
   void* address = nullptr;  // constant memory is a part of global memory
   CUDA_CHECK(cudaGetSymbolAddress(&address, ring));
-  const auto constant = [] __device__(unsigned at) { return *word(ring, at); };
-  const auto past_l1 = [address] __device__(unsigned at) { return __ldcg(word(address, at)); };
-  const auto ldg = [address] __device__(unsigned at) { return __ldg(word(address, at)); };
-  DeviceBuffer<char> filler(2 * size_t(run.gpu.l2CacheSize));
+  const auto constant = [] __device__(unsigned at) { return *word_in(ring, at); };
+  const auto past_l1 = [address] __device__(unsigned at) { return __ldcg(word_in(address, at)); };
+  const auto ldg = [address] __device__(unsigned at) { return __ldg(word_in(address, at)); };
+  const DeviceBuffer<char> filler(2 * size_t(run.gpu.l2CacheSize));
   Table table("one thread, each load waits for the one before", {"cycles"});
   const auto row = [&table](const std::string& name, const Interval& measured) {
     table.row(name, {measured});
     return measured;
   };
-  const Interval hit = row("constant, ring of 1 KiB", cycles(16, 64, constant));
+  const Interval hit =
+      row("constant, ring of 1 KiB", cycles(KiB / slot_bytes, slot_bytes, constant));
   for (const unsigned kib : {2, 4, 32})
-    row("constant, ring of " + std::to_string(kib) + " KiB", cycles(16 * kib, 64, constant));
-  const unsigned stride = 256, slots = 4 * ring_words / stride;  // a line of any cache for each
-  const Interval miss = row("constant, first touch", cycles(slots, stride, constant, &filler));
-  const Interval global = row("global, first touch", cycles(slots, stride, past_l1, &filler));
-  const Interval read_only = row("read-only, first touch", cycles(slots, stride, ldg, &filler));
+    row("constant, ring of " + std::to_string(kib) + " KiB",
+        cycles(kib * KiB / slot_bytes, slot_bytes, constant));
+  const unsigned stride = 256, slots = sizeof ring / stride;  // a line of any cache for each
+  const Interval miss = row("constant, first touch", cycles(slots, stride, constant, filler));
+  const Interval global = row("global, first touch", cycles(slots, stride, past_l1, filler));
+  const Interval read_only = row("read-only, first touch", cycles(slots, stride, ldg, filler));
   run.print(table);
   run.note("where the cycles of rings rise, they no longer fit the first of two constant caches");
   run.claim({"01.6b", "a constant read that misses is far slower than one that hits",
              "very slow against very fast, the lectures"},
-            {times_as_long(miss, hit), "times a hit's cycles"}, much_more());
+            {miss / hit, "times a hit's cycles"}, much_more());
   run.claim({"01.6c", "a read-only load that misses costs what a global one does",
              "same as global if not cached, the lectures"},
-            {times_as_long(read_only, global), "times the cycles of a global load"}, as_much());
+            {read_only / global, "times the cycles of a global load"}, as_much());
 }
 
 }  // namespace
 
 void constant(Run& run) {
   run.title("constant memory: a warp's loads, hits and misses, coefficients, literals");
-  const Reads r = reads(4 * unsigned(run.gpu.multiProcessorCount), run.quick ? 64 : 256);
-  std::vector<Benchmark> benchmarks = other_work(r);
-  for (const unsigned distinct : swept)
-    for (const Benchmark& benchmark : word_reads(r, distinct)) benchmarks.push_back(benchmark);
-  const Timings timed = run.timer.interleaved(benchmarks);
+  const Memory m = memory(4 * unsigned(run.gpu.multiProcessorCount), run.quick ? 64 : 256);
+  const Timings timed = run.timer.interleaved(kernels(m, swept));
   different_words(run, timed);
   hits_and_misses(run);
 
-  const Reads once = reads(1 << 14, 1);
+  const Memory once = memory(1 << 14, 1);
   const Timings own = run.timer.interleaved(word_reads(once, 32));
   Table table("other uses", {"ms"});
-  for (const char* name : {"16 coefficients, constant", "16 coefficients, global",
-                           "two numbers, #define", "two numbers, __constant__"})
-    table.row(name, {timed[name].median()});
+  for (const Benchmark& row : other_uses(m)) table.row(row.name, {timed[row.name].median()});
   table.row("8 words of each thread's own, once, constant", {own["constant, 32"].median()});
   table.row("8 words of each thread's own, once, global", {own["global, 32"].median()});
   run.print(table);
@@ -366,12 +383,12 @@ TEST_CASE("constant: a ring leads from word to word, once to each, and back") {
 TEST_CASE("constant: every thread finds what it should, and writes nothing behind") {
   if (skip_without_gpu()) return;
   for (const unsigned blocks : {1u, 17u, 1009u})
-    for (const unsigned turns : {1u, 37u}) {
-      const Reads r = reads(blocks, turns);
-      for (const Benchmark& work : other_work(r)) CHECK_NOTHROW(require_right(work));
-      for (const unsigned distinct : {1, 3, 31, 32})
-        for (const Benchmark& work : word_reads(r, distinct)) CHECK_NOTHROW(require_right(work));
-    }
-  const auto constant = [] __device__(unsigned at) { return *word(ring, at); };
-  for (const unsigned slots : {1, 3, 97}) CHECK(cycles(slots, 64, constant).value > 0);
+    for (const unsigned turns : {1u, 37u})
+      for (const Benchmark& benchmark : kernels(memory(blocks, turns), {1, 3, 31, 32})) {
+        CAPTURE(blocks);
+        CAPTURE(turns);
+        CHECK_NOTHROW(require_right(benchmark));  // says its name
+      }
+  const auto constant = [] __device__(unsigned at) { return *word_in(ring, at); };
+  for (const unsigned slots : {1, 3, 97}) CHECK(cycles(slots, slot_bytes, constant).value > 0);
 }
