@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What kernels were compiled to: loads by kind, and how many instructions. Asks cuobjdump of the CUDA toolkit.
+"""What kernels were compiled to: loads by kind, atomics, and how many instructions. Asks cuobjdump of the CUDA toolkit.
 
     tools/machine_code.py FILE [KERNEL ...]         of an object or a program: these kernels ("ldg::copyKernel"), or all
     tools/machine_code.py FILE --stated PROGRAM     compares with what PROGRAM's self-checks state: lines "compiled: KERNEL: LOADS"
@@ -15,7 +15,7 @@ import sys
 
 # the first whose pattern an instruction's name begins with. CI: before Volta
 LOADS = [("read-only", r"LDG\.\S*(CONSTANT|CI)\b"), ("plain", r"LDG\b"), ("fetches", r"TLD|TEX"), ("shared", r"LDS"), ("local", r"LDL\b"),
-         ("generic", r"LD\b")]
+         ("generic", r"LD\b"), ("atomics", r"(ATOM|RED)[GS]?\b")]  # REDUX is none
 INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ +)?([A-Z]\S*?);?(?:\s|$)", re.M)
 
 
@@ -34,8 +34,8 @@ def name_of(symbol):
 
 
 def loads_in(instructions):
-    """"1 plain, 1 read-only"; no load of global memory is "none"."""
-    counts = dict.fromkeys(("plain", "read-only", "fetches", "shared", "local", "generic"), 0)
+    """"1 plain, 1 read-only"; no load and no atomic is "none"."""
+    counts = dict.fromkeys(("plain", "read-only", "fetches", "shared", "local", "generic", "atomics"), 0)
     for instruction in instructions:
         for kind, pattern in LOADS:
             if re.match(pattern, instruction):

@@ -329,6 +329,7 @@ class MachineCode(unittest.TestCase):
         self.assertEqual([(name, len(code)) for name, code in kernels], [("plain::copyKernel", 4), ("read_ldg", 4)])
         self.assertEqual([machine_code.loads_in(code) for _, code in kernels], ["1 plain, 1 read-only", "1 fetches, 1 shared, 1 local"])
         self.assertEqual(machine_code.loads_in(["LDG.E.CI", "LDG.E.SYS", "LD.E"]), "1 plain, 1 read-only, 1 generic")
+        self.assertEqual(machine_code.loads_in(["ATOMS.ADD", "RED.E.ADD", "REDG.E.ADD", "REDUX.SUM"]), "3 atomics")
         self.assertEqual(machine_code.name_of("main"), "main")
 
     def test_what_is_stated(self):
