@@ -271,7 +271,7 @@ TEST_CASE("verdicts: of several sizes, each of which has a vote") {
   CHECK(verdict(sizes(2, 0, 3)) == Verdict::too_close);
   CHECK(verdict(sizes(0, 0, 2)) == Verdict::too_close);
   CHECK(verdict({}) == Verdict::not_judged);
-  const Votes votes = judge_each(more(), sizes(4, 12, 2));
+  const Ballot votes = judge_each(more(), sizes(4, 12, 2));
   CHECK(votes.in_favour == 4);
   CHECK(votes.decided == 16);
   CHECK(votes.all == 18);

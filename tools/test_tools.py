@@ -249,12 +249,17 @@ void one() { read(nullptr); }
 
     def test_output_by_experiment_and_words(self):
         self.file("results/nvidia-h100-80gb-hbm3.txt", "x on H200, y\n\n== a: t\n  one  1\n  two\n\n  three\n\n== b: u\n  four\n\nclaims: z\n")
-        self.assertEqual(pages.output(self.folder, "a", ""), "  one  1\n  two\n\n  three")
-        self.assertEqual(pages.output(self.folder, "a", "two"), "  two")
-        self.assertEqual(pages.output(self.folder, "b", "four"), "  four")
-        for experiment, words in (("a", "four"), ("c", "")):
+        self.assertEqual(pages.output(self.folder, "a", ""), "== a: t\n  one  1\n  two\n\n  three")
+        self.assertEqual(pages.output(self.folder, "a", "two"), "== a: t\n  two")
+        self.assertEqual(pages.output(self.folder, "b", "four"), "== b: u\n  four")
+        self.assertEqual(pages.output(self.folder, "a", "one", rows=["two"]), "== a: t\n  one  1\n  two")
+        for experiment, words, rows in (("a", "four", ()), ("c", "", ()), ("a", "one", ["three"])):
             with self.assertRaises(pages.Stale):
-                pages.output(self.folder, experiment, words)
+                pages.output(self.folder, experiment, words, rows=rows)
+
+    def test_a_long_block_is_folded(self):
+        self.assertEqual(pages.block_of("== a: t\n  1"), "```text\n== a: t\n  1\n```\n")
+        self.assertIn("<details><summary>The numbers: a: &lt;t&gt;</summary>", pages.block_of("== a: <t>" + "\n  1" * 8))
 
     def test_blocks_are_filled_and_stale_ones_seen(self):
         self.file("x.cu", self.CODE)
@@ -265,8 +270,20 @@ void one() { read(nullptr); }
         self.assertEqual(pages.filled(page), text)
 
     def test_claims_of_a_run(self):
-        path = self.file("x.txt", "  05.1a  holds, weaker: it is so\n         here: 1.5x\n         source: the wiki\n")
-        self.assertEqual(pages.claims(path), {"05.1a": ["holds, weaker", "it is so", "1.5x", "the wiki"]})
+        text = "a on b\n\n== x: t\n  05.1a  holds, weaker: it is so\n         here: 1.5x\n         source: [LC 1] 2 times\n"
+        path = self.file("x.txt", text)
+        self.assertEqual(pages.claims(path), {"05.1a": ("holds, weaker", "it is so", "1.5x", "[LC 1] 2 times", "x")})
+        with self.assertRaises(pages.Stale):
+            pages.claims(self.file("x.txt", text + text[text.index("  05"):]))
+
+    def test_what_a_line_of_the_verdicts_says(self):
+        self.assertEqual(pages.of_source("[LC 1], [PR 2] 77 times"), ("[LC 1], [PR 2]", "77 times"))
+        self.assertEqual(pages.of_source("[KP]"), ("[KP]", "-"))
+        self.assertEqual(pages.brief("1.94x [1.93, 1.96] as fast: 'a' over 'b'; at its ends holds, and holds, weaker"), "1.94x as fast: 'a' over 'b'")
+        self.assertEqual(pages.whys("| [01.2](x#y) | a | - | b | **holds** | The cause. |\n| [01.3a](x#y) | a | - | b | **holds** |  |\n"),
+                         {"01.2": "The cause.", "01.3a": ""})
+        of = {"1": ("holds",), "2": ("computed, holds",), "3": ("no longer",), "4": ("counted, holds, weaker",), "5": ("holds, weaker",)}
+        self.assertEqual(pages.sums(of), "3 are measured: 1 hold, 1 hold, but weaker, 1 hold no longer; 1 are computed: 1 hold; 1 are counted: 1 hold, but weaker")
 
     def test_dead_links(self):
         self.file("b.md", "## What `is` it?\n")
@@ -291,7 +308,7 @@ void one() { read(nullptr); }
         self.assertEqual(wrong(right, "| a | b | c |\n"), ["line 4 has 3 cells, not 4"])
 
     def test_numbers_of_gpus(self):
-        head = "# 04_bandwidth on NVIDIA %s, compute capability 9.0\nexperiment,table,row,column,value,low,high\n"
+        head = "# 04_bandwidth on NVIDIA %s, compute capability 9.0, CUDA 13.0, 2026-11-28\nexperiment,table,row,column,value,low,high\n"
         self.file("04_bandwidth/results/h.csv", head % "H" + "peak,1 GiB,read,GB/s,3000,2,4\npeak,4 GiB,read,GB/s,3218.4,2,4\n")
         self.file("04_bandwidth/results/x.csv", head % "X" + "peak,1 GiB,write,GB/s,54.64,2,4\n")
         page = self.file("GPUS.md", "a\n<!-- measured -->\nold\n<!-- end -->\nb\n")
@@ -300,7 +317,7 @@ void one() { read(nullptr); }
             lines = pages.gpus(page).splitlines()
         finally:
             pages.ROOT = root
-        self.assertEqual((lines[0], lines[2], lines[-1]), ("a", "| | NVIDIA X | NVIDIA H |", "b"))
+        self.assertEqual((lines[0], lines[2], lines[-1]), ("a", "| | NVIDIA X, 2026-11-28 | NVIDIA H, 2026-11-28 |", "b"))
         cells = {line.split(" ([")[0]: line.rsplit(") ", 1)[1] for line in lines if "](" in line}
         self.assertEqual(cells["| GB/s, a kernel reads"], "| - | 3218 |")
         self.assertEqual(cells["| GB/s, a kernel writes"], "| 54.6 | - |")

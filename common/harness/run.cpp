@@ -177,7 +177,7 @@ void Run::claim_each(const Claim& claim, const std::vector<Interval>& numbers,
   if (numbers.empty()) return claim_skipped(claim, "nothing was measured");
   const auto by_value = [](const Interval& a, const Interval& b) { return a.value < b.value; };
   const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end(), by_value);
-  const Votes votes = judge_each(rule, numbers);
+  const Ballot votes = judge_each(rule, numbers);
   std::string count = std::to_string(votes.in_favour) + " of " + std::to_string(votes.decided);
   if (votes.decided < votes.all)
     count += " (" + std::to_string(votes.all - votes.decided) + " too close)";
