@@ -42,7 +42,7 @@ summary { cursor: pointer; }
 
 
 def css_class(verdict):
-    verdict = verdict.removeprefix("computed, ")
+    verdict = verdict.removeprefix("computed, ").removeprefix("counted, ")
     if verdict.startswith("holds"):
         return "holds"
     return "no" if verdict in ("does not hold", "no longer") else "open"
@@ -118,12 +118,21 @@ def theory(files, topic):
     return known[0] if known and known[0] > 0 and topic != "01_memory_model" else None
 
 
+# why a number can be outside, by its topic: what to look at first
+REASONS = {
+    "02_memory_management": "a slot with fewer lanes or of an older generation (nvidia-smi -q shows the link), another NUMA node, a virtual machine",
+    "04_bandwidth": "another process on the GPU, a lower clock (nvidia-smi -q -d CLOCK), a part of a GPU (MIG), memory that is nearly full",
+    "06_shared_reduce": "another process on the GPU, or a lower clock",
+    "01_memory_model": "code for another architecture than this GPU's, or a profiler that watches",
+}
+
+
 def normal(run, records):
     """The table "is my number normal?"; run: {topic: (heading, rows)}, records: {topic: [(heading, rows)]}"""
     others = list(dict.fromkeys(results.gpu_of(heading) for topic in sorted(records) for heading, _ in records[topic]))
     by_gpu = {gpu: {topic: record for topic in records for record in records[topic] if results.gpu_of(record[0]) == gpu} for gpu in others}
     head = "".join("<th><small>recorded:<br>%s</small></th>" % html.escape(gpu) for gpu in others)
-    body, off = "", []
+    body, off, reasons = "", [], {}
     for what, topic, experiment, row, column in pages.NUMBERS:
         mine = cell_of(run, topic, experiment, row, column)
         if not mine:
@@ -133,6 +142,8 @@ def normal(run, records):
         ratio = mine[0] / same[0] if same and same[0] > 0 else None
         outside = ratio is not None and not 0.85 <= ratio <= 1.15
         off += [what] * outside
+        if outside:
+            reasons[topic] = REASONS[topic]
         body += '<tr><td><a href="#%s">%s</a></td><td><b>%s</b></td><td>%s</td><td%s>%s</td><td>%s</td>%s</tr>' % (
             anchor(topic, experiment), html.escape(what), digits(mine[0]), "%.0f%%" % (100 * mine[0] / limit) if limit else "",
             ' class="off"' if outside else "", "" if ratio is None else "%s%.0f%%" % ("!\N{NO-BREAK SPACE}" if outside else "", 100 * ratio),
@@ -140,7 +151,8 @@ def normal(run, records):
             "".join("<td>%s</td>" % digits((cell_of(by_gpu[other], topic, experiment, row, column) or (None,))[0]) for other in others))
     if not body:
         return "<p>This run has none of the numbers.</p>"
-    said = "%d outside 85 to 115%% of the same GPU's record: %s." % (len(off), html.escape("; ".join(off))) if off else \
+    said = "%d outside 85 to 115%% of the same GPU's record: %s. The usual reasons: %s." % (
+        len(off), html.escape("; ".join(off)), html.escape("; ".join(reasons.values()))) if off else \
         "No number is outside 85 to 115% of the same GPU's record." if any(results.gpu_of(run[topic][0]) in others for topic in run) else \
         "This GPU has no record yet: compare with the nearest, and send yours."
     return '<p>%s</p><div class="wide"><table class="normal"><tr><th></th><th>this run</th><th>of theory</th><th>of its record</th><th><small>50 to 150%%</small>' \
@@ -161,6 +173,8 @@ def verdicts(run, nearest):
                 differ += "<tr><td>%s</td><td>%s</td><td>%s<br><small>%s</small></td></tr>" % (
                     html.escape(id + ": " + claim[0]), found(claim), found(then), html.escape(gpus[-1]))
     text = "<p>%d verdicts: %s</p>" % (sum(counts.values()), " &nbsp; ".join("%s %d" % (badge(kind), n) for kind, n in counts.most_common()))
+    if any(results.is_quick(run[topic][0]) for topic in run):
+        return text + "<p>A run of --quick has smaller sizes than the record: it is not compared.</p>"
     if not compared:
         return text
     if all(nearest.get(topic) in (None, run[topic]) for topic in run):
@@ -176,12 +190,17 @@ def drawn(topic, experiment, cells, record, gpu):
     try:
         import plot
         title, *panels = plot.FIGURES.get(topic, {}).get(experiment, ("",))
+        try:
+            title = plot.titled(title, panels, record or cells) if panels else ""
+        except KeyError:  # its numbers are not in this run
+            title = ""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             svg = panels and plot.figure("", panels, cells, gpu, record, experiment)
     except Exception:  # no matplotlib, or numbers that nobody can draw: then the table is open
         return ""
-    return '<div class="picture">%s</div><p><small>Recorded on an H100: %s.</small></p>' % (svg, html.escape(title)) if svg else ""
+    said = "<p><small>%s: %s.</small></p>" % ("Recorded" if record else "In short", html.escape(title)) if title else ""
+    return '<div class="picture">%s</div>%s' % (svg, said) if svg else ""
 
 
 def section(topic, experiment, lines, record, gpus, footer):
@@ -189,7 +208,7 @@ def section(topic, experiment, lines, record, gpus, footer):
     tables, claims, cells = {}, "", []
     for gpu, rows in zip(gpus, (lines, record)):
         for _, table, row, column, value, _, _ in rows:
-            if table != "claim" and value is not None and column:
+            if table not in results.NO_NUMBERS and value is not None and column:
                 tables.setdefault(table, {})[row, column, gpu] = value
     for id, claim in results.claims(lines).items():
         of = found(claim).partition("</span>")
@@ -201,6 +220,8 @@ def section(topic, experiment, lines, record, gpus, footer):
         pass
     picture = drawn(topic, experiment, *cells, footer) if cells else ""
     body = "".join(number_table([g for g in gpus if g], name, of) for name, of in tables.items())
+    for why in results.failed(lines).values():
+        claims = '<li><span class="v no">failed</span> %s</li>' % html.escape(why) + claims
     return '<section id="%s"><h3>%s</h3>%s%s%s</section>' % (
         anchor(topic, experiment), html.escape(experiment), picture, '<ul class="claims">%s</ul>' % claims if claims else "",
         "<details%s><summary>numbers</summary>%s</details>" % ("" if picture else " open", body) if body else "")
@@ -224,8 +245,11 @@ def page(files, records):
             body += section(topic, name, [row for row in rows if row[0] == name],
                             [row for row in record[1] if row[0] == name] if gpus[1] else [], gpus, heading.partition(" on ")[2].split(",")[0])
     if 'class="picture"' not in body:
-        contents += "<div>No figures: they need matplotlib (pip install matplotlib).</div>"
+        contents += "<div>No figures: they need matplotlib (apt install python3-matplotlib, or pip install matplotlib).</div>"
     machines = dict.fromkeys(heading.split(" on ", 1)[1] for heading, _ in files)
+    failed = ["%s %s" % (results.topic_of(heading)[:2], name) for heading, rows in files for name in results.failed(rows)]
+    if failed:
+        machines["These failed, and the others ran: " + ", ".join(failed)] = None
     return ('<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
             "<title>CUDA memory, measured</title><style>%s</style></head><body><h1>CUDA memory, measured</h1>%s<h2>Is my number normal?</h2>%s"
             "<h2>Verdicts</h2>%s<h2>Contents</h2><nav>%s</nav>%s</body></html>\n" % (

@@ -86,10 +86,20 @@ class Report(InAFolder):
         run, record = self.read(peak % ("X", 800)), self.read(peak % ("X", 1000))
         text = report.normal({"04_bandwidth": run}, {"04_bandwidth": [record]})
         self.assertIn("1 outside 85 to 115%", text)
+        self.assertIn("another process on the GPU", text)
         self.assertIn("<td>50%</td>", text)
         self.assertIn('class="off">!\N{NO-BREAK SPACE}80%', text)
         other = self.read(peak % ("Y", 1000))
         self.assertIn("This GPU has no record yet", report.normal({"04_bandwidth": run}, {"04_bandwidth": [other]}))
+
+    def test_what_failed_is_said_and_escaped(self):
+        text = report.page([self.read(SAVED + "stride,failed,a <wrong> result,,,,\n")], {})
+        self.assertIn("These failed, and the others ran: 03 stride", text)
+        self.assertIn('<span class="v no">failed</span> a &lt;wrong&gt; result', text)
+
+    def test_digits(self):
+        self.assertEqual([report.digits(value) for value in (None, 4499.2, 562.44, 36, 1.5004, 0.23962, 1e20)],
+                         ["", "4499", "562.4", "36", "1.5", "0.24", "1e+20"])
 
     def test_the_command_line(self):
         done = subprocess.run([TOOLS / "report.py", "--output", self.folder / "no" / "x.html", self.file("x.csv", SAVED)],
