@@ -8,7 +8,7 @@ import results
 
 TOPIC = results.ROOT / "01_memory_model"
 WHO = ["thread", "block", "grid", "host"]
-CHIP, DEVICE, HOST = "#d8ead5", "#fee8c8", "#e3dcf0"
+CHIP, DEVICE, HOST, BOTH = "#d8ead5", "#fee8c8", "#e3dcf0", "#d3e6f5"
 LEFT, CELL, LIVES, SIZE, FIRST, LAST = 130, 46, 328, 424, 530, 662  # columns; FIRST to LAST: 1 to 1000 cycles
 TOP, ROW = 112, 40
 
@@ -37,6 +37,7 @@ def memories(rows):
         ("texture", "an object", DEVICE, ["r", "r", "r", "rw"], "until destroyed", ("in device memory", ""), {numbers["texture, hit"]: "hit in L1"}),
         ("global", "cudaMalloc, __device__", DEVICE, ["rw", "rw", "rw", "rw"], "until freed", ("%.0f GiB" % sizes["device memory, GiB"], "%.0f MiB in the L2" % (sizes["L2, KiB"] / 1024)),
          {numbers["global, in L1"]: "L1", l2: "L2", memory: "memory"}),
+        ("managed", "cudaMallocManaged", BOTH, ["rw", "rw", "rw", "rw"], "until freed", ("moves by pages", "when touched"), {}),
         ("pinned", "cudaMallocHost", HOST, ["rw", "rw", "rw", "rw"], "until freed", ("host memory", "over the link"), {}),
         ("pageable", "malloc, new", HOST, ["", "", "", "rw"], "until freed", ("host memory", ""), {}),
     ]
@@ -82,7 +83,8 @@ def drawing(heading, rows):
             out.append(text(at(cycles) - 6 * (what == "memory"), y + 31, what, 'class="small"', "start" if what == "memory" else "middle"))
     y = TOP + ROW * len(of)
     out.append('<path d="M12 %dH688" stroke="#d8d8d8"/>' % y)
-    for x, colour, words in ((12, CHIP, "on the multiprocessor"), (170, DEVICE, "in device memory, and cached"), (370, HOST, "in the host's memory")):
+    for x, colour, words in ((12, CHIP, "on the multiprocessor"), (165, DEVICE, "in device memory, and cached"), (352, HOST, "in the host's memory"),
+                             (500, BOTH, "in one of both")):
         out.append('<rect x="%d" y="%d" width="12" height="12" fill="%s" stroke="#909090"/>' % (x, y + 12, colour))
         out.append(text(x + 18, y + 22, words))
     out.append(text(12, y + 44, "The host reaches device memory by copies, or by a variable's name; constants and textures it writes before a launch.", 'class="small"'))

@@ -10,7 +10,7 @@ In a page:
     <!-- end -->                                begins so, from that line on, below the title that the run printed; without words all
                                                 of the experiment. A block of more than eight lines is folded
     <!-- output: stride "stride, words" 1; 8 -->    of that table only the rows with these names
-    <!-- output: peer "GB/s" nvidia-h200 -->    the same of another GPU
+    <!-- output: peer "GB/s" nvidia-h200 -->    the same of another GPU; README.md names the topic, 03_access_patterns/stride
     <!-- figure: stride -->                     results/stride.svg, which tools/plot.py draws, with its title, and that of the run
 In docs/VERDICTS.md the last column, why, is written by hand and kept; so is all from "## By cause" on.
 """
@@ -140,7 +140,8 @@ def filled(page):
         words, more = re.fullmatch(r'(?:"(.*?)")? ?(.*)', rest).groups()
         recorded = more + ".txt" if re.fullmatch(r"nvidia-[\w.-]+", more) else RECORDED
         rows = [row.strip() for row in more.split(";")] if more and recorded == RECORDED else []
-        return match.group(1) + block_of(output(page.parent, what, words, recorded, rows)) + match.group(5)
+        topic, _, experiment = what.rpartition("/")
+        return match.group(1) + block_of(output(page.parent / topic, experiment, words, recorded, rows)) + match.group(5)
     return MARK.sub(block, read(page))
 
 
@@ -205,17 +206,20 @@ def counts(of):
     return found
 
 
+VERBS = {"holds": ("holds", "hold"), "holds, stronger": ("holds, and more strongly", "hold, and more strongly"),
+         "holds, weaker": ("holds, but weaker", "hold, but weaker"), "direction only": ("holds in its direction only", "hold in their direction only"),
+         "depends": ("depends on size or shape", "depend on size or shape"), "no longer": ("no longer holds", "no longer hold"),
+         "does not hold": ("does not hold", "do not hold"), "too close to call": ("is too close to call", "are too close to call"),
+         "not seen here": ("was not seen here", "were not seen here"), "not judged": ("could not be judged here", "could not be judged here")}
+
+
 def sums(of):
-    """"115 are measured: 60 hold, ...; 19 are computed: ..." """
-    verbs = {"holds": "hold", "holds, stronger": "hold more strongly than stated", "holds, weaker": "hold, but weaker",
-             "direction only": "hold in their direction only", "depends": "depend on size or shape", "no longer": "hold no longer",
-             "does not hold": "do not hold", "too close to call": "are too close to call", "not seen here": "were not seen here",
-             "not judged": "could not be judged here"}
+    """"115 claims are measured: 60 hold, 1 holds no longer; 19 are computed: 12 hold" """
     parts = []
     for how, found in counts(of).items():
         if found:
-            parts.append("%d are %s: %s" % (sum(found.values()), how or "measured", ", ".join(
-                "%d %s" % (found[word], verb) for word, verb in verbs.items() if found[word])))
+            said = ", ".join("%d %s" % (found[word], verbs[found[word] > 1]) for word, verbs in VERBS.items() if found[word])
+            parts.append("%d %s %s: %s" % (sum(found.values()), "claims are" if not parts else "is" if sum(found.values()) == 1 else "are", how or "measured", said))
     return "; ".join(parts)
 
 
@@ -226,7 +230,7 @@ def verdicts():
     why, of = whys(old), all_claims()
     heading = read(topics()[0] / "results" / RECORDED).partition("\n")[0].partition(" on ")[2]
     gpu = heading.partition(",")[0]
-    text = "# Verdicts\n\nWhat the texts say, what an %s gives, and why: %d claims. %s. [Who wrote the texts](TEXTS.md).\n\n" % (gpu, len(of), sums(of))
+    text = "# Verdicts\n\nWhat the texts say, what an %s gives, and why. Of %d claims %s. [Who wrote the texts](TEXTS.md).\n\n" % (gpu, len(of), sums(of).replace(" claims are", " are"))
     text += "A line names the rows that it compares: \"1.9x as fast: 'a' over 'b'\" says that a takes less time. The intervals are in each " \
             "topic's `results/*.csv`. *then* is the text's own figure or words.\n\n" + words_of_verdicts() + \
             "\n[How we measure and judge](../CONTRIBUTING.md#how-we-measure-and-judge) has the rules behind these words.\n"
@@ -247,7 +251,7 @@ def verdicts():
 def counted_in(page):
     """The page with its counts of claims."""
     of = all_claims()
-    return re.sub(r"(<!-- counts -->).*?(<!-- end -->)", lambda m: "%s\nOf %d claims %s.\n%s" % (m[1], len(of), sums(of), m[2]), read(page), flags=re.S)
+    return re.sub(r"(<!-- counts -->).*?(<!-- end -->)", lambda m: "%s\nOn an H100 %s.\n%s" % (m[1], sums(of), m[2]), filled(page), flags=re.S)
 
 
 def gpus(page):
@@ -306,7 +310,7 @@ def wrong_rows(page, printed):
                 if not re.search(r"(?<!\w)%s(?!\w)" % re.escape(name), text):
                     yield "line %d: no %s in %s" % (number, name, target or "no file")
         verdicts_here = re.findall(r"(\d\d\.\d+[a-z]?) ?([^;]*)", cells[3])
-        if not verdicts_here and not re.match(r"-$|not measured: ", cells[3]):
+        if not verdicts_here and not re.match(r"-$|shown$|not measured: ", cells[3]):
             yield "line %d has no verdict: %s" % (number, cells[3])
         for id, verdict in verdicts_here:
             judged.add(id)
