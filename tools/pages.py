@@ -12,7 +12,7 @@ In a page:
     <!-- output: stride "stride, words" 1; 8 -->    of that table only the rows with these names
     <!-- output: peer "GB/s" nvidia-h200 -->    the same of another GPU; README.md names the topic, 03_access_patterns/stride
     <!-- figure: stride -->                     results/stride.svg, which tools/plot.py draws, with its title, and that of the run
-In docs/VERDICTS.md the last column, why, is written by hand and kept; so is all from "## By cause" on.
+docs/TEXTS.md names ids of claims in its last column, and gets their verdicts and whys. In docs/VERDICTS.md the last column, why, is written by hand and kept; so is all from "## By cause" on.
 """
 import html
 import re
@@ -293,8 +293,22 @@ def dead_links(page):
                 yield "no heading %s" % target
 
 
+ID = re.compile(r"\b\d\d\.\d+[a-z]?\b")
+
+
+def texts(page):
+    """docs/TEXTS.md with each claim's verdict and why; a row's last cell names the ids."""
+    of, why = all_claims(), whys(read(ROOT / "docs" / "VERDICTS.md"))
+
+    def cell(match):
+        ids = [id for id in ID.findall(match[2]) if id in of]
+        said = "<br>".join("%s **%s**%s" % (id, of[id][0], ": " + why[id] if why.get(id) else "") for id in ids)
+        return "%s %s |" % (match[1], said) if said else match[0]
+    return re.sub(r"^(\|.*\|) (\d\d\.\d[^|]*) \|$", cell, read(page), flags=re.M)
+
+
 def wrong_rows(page, printed):
-    """What the rows `words | files and names in them | section | verdicts` get wrong; printed: {id of a claim: verdict}."""
+    """What the rows `words | files and names in them | section | ids` get wrong; printed: the ids of claims."""
     judged = set()
     for number, line in enumerate(read(page).splitlines(), 1):
         if not line.startswith("|") or line.endswith(("| H100 |", "---|")):
@@ -309,13 +323,13 @@ def wrong_rows(page, printed):
             for name in re.findall(r"`([^`]+)`", names):
                 if not re.search(r"(?<!\w)%s(?!\w)" % re.escape(name), text):
                     yield "line %d: no %s in %s" % (number, name, target or "no file")
-        verdicts_here = re.findall(r"(\d\d\.\d+[a-z]?) ?([^;]*)", cells[3])
-        if not verdicts_here and not re.match(r"-$|shown$|not measured: ", cells[3]):
+        ids = ID.findall(cells[3])
+        if not ids and not re.match(r"-$|shown$|not measured: ", cells[3]):
             yield "line %d has no verdict: %s" % (number, cells[3])
-        for id, verdict in verdicts_here:
+        for id in ids:
             judged.add(id)
-            if verdict != printed.get(id):
-                yield "line %d: %s '%s', printed is '%s'" % (number, id, verdict, printed.get(id, "no such claim"))
+            if id not in printed:
+                yield "line %d: %s is no claim" % (number, id)
     for id in sorted(set(printed) - judged):
         yield "no row has %s" % id
 
@@ -342,7 +356,7 @@ def pages_wanted(wrong):
     """{path: its text as it should be}; adds to `wrong` what cannot be made."""
     docs = ROOT / "docs"
     ways = {folder / "README.md": filled for folder in topics()}
-    ways.update({docs / "VERDICTS.md": lambda _: verdicts(), docs / "GPUS.md": gpus, ROOT / "README.md": counted_in})
+    ways.update({docs / "VERDICTS.md": lambda _: verdicts(), docs / "GPUS.md": gpus, docs / "TEXTS.md": texts, ROOT / "README.md": counted_in})
     wanted = {}
     for path, way in ways.items():
         try:
@@ -372,9 +386,9 @@ def main():
         for path in sorted((folder / "results").glob("*.txt")):
             wrong += ["%s: line %d has more than %d columns" % (path.relative_to(ROOT), number, MOST_COLUMNS)
                       for number, line in enumerate(read(path).splitlines(), 1) if len(line) > MOST_COLUMNS]
-    texts = ROOT / "docs" / "TEXTS.md"
+    docs = ROOT / "docs"
     try:
-        wrong += ["%s: %s" % (texts.relative_to(ROOT), row) for row in wrong_rows(texts, {id: claim[0] for id, claim in all_claims().items()})]
+        wrong += ["docs/TEXTS.md: " + row for row in wrong_rows(docs / "TEXTS.md", set(all_claims()))]
         wrong += missing()
     except Stale as error:
         wrong.append(str(error))
