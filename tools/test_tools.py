@@ -177,7 +177,11 @@ class Figures(unittest.TestCase):
     def test_each_panel_finds_its_numbers(self):
         for _, of, cells, _ in self.recorded():
             for experiment, (title, *panels) in of.items():
-                self.assertLess(len(title), 70, title)
+                if experiment not in cells:
+                    continue  # not recorded yet: pages.py says so
+                self.assertLess(len(plot.titled(title, panels, cells[experiment])), 75, title)
+                words = re.sub(r"\{[^}]*\}|\b(2007|G80|32 x 8|8 x 32|32 x 32|int\[8\]|L[12]|1 MiB|128 KiB|16 chunks)\b", "", title)
+                self.assertIsNone(re.search(r"[0-9.]%%|\d (ms|us|cycles|times|GB)", words), title)
                 for panel in panels:
                     of_table = [cells[experiment].get(table) for table in (panel.table if panel.kind == "spans" else [panel.table])]
                     self.assertTrue(all(of_table), (experiment, panel.table))
@@ -187,6 +191,23 @@ class Figures(unittest.TestCase):
                     if panel.kind != "spans":
                         self.assertTrue(plot.series(panel, cells[experiment]), experiment)
                     self.assertEqual(len(list(plot.limits(panel, cells[experiment]))), len(panel.limit), experiment)
+
+    def test_titles_have_their_numbers_from_the_record(self):
+        cells = {"t": {"a": {"ms": (5.3, 5, 6)}, "b": {"ms": (10.6, 10, 11)}}, "u": {"c": {"GB/s": (0.456, 0, 1)}}}
+        panels = [figures.dots("t", "ms", "ms")]
+        titled = lambda title: plot.titled(title, panels, cells)
+        self.assertEqual(titled("{a | ms} and {b | ms}"), "5.3 and 11")
+        self.assertEqual(titled("{b | ms : a | ms} times"), "2 times")
+        self.assertEqual(titled("{a | ms : b | ms !%}% {a | ms : b | ms !-%}% {b | ms : a | ms !+%}%"), "50% 50% 100%")
+        self.assertEqual(titled("{u | c | GB/s}"), "0.46")
+        with self.assertRaises(KeyError):
+            titled("{d | ms}")
+
+    def test_a_figure_knows_its_rows(self):
+        cells = {"t": {"a": {"ms": [5.3, 5, 6]}}, "other": {}}
+        mark = lambda cells: plot.mark_of("x", [figures.dots("t", "ms", "ms")], cells, "X")
+        self.assertEqual(mark(cells), mark({**cells, "other": {"b": 1}}))
+        self.assertNotEqual(mark(cells), mark({"t": {"a": {"ms": [5.31, 5, 6]}}}))
 
     def test_numbers_in_names(self):
         self.assertEqual([plot.number_in(text) for text in ("64 KiB", "2^10", "int[8]", "1 of 16 MiB", "pinned")], [65536, 1024, 8, 1, None])
