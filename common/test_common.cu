@@ -304,7 +304,7 @@ TEST_CASE("verdicts: what was computed or counted before is not counted as measu
   CHECK(run.csv_lines()[0].find("\"computed, holds\"") != std::string::npos);
 }
 
-TEST_CASE("verdicts: an id is used once; votes and the text's own figure are saved") {
+TEST_CASE("verdicts: an id is used once, votes and the text's own figure are saved") {
   Run run;
   run.begin_experiment("x");
   run.claim_each({"0.1", "a", "b"}, sizes(4, 12, 2), "c", more_by(2, 3));
