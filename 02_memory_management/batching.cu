@@ -185,8 +185,7 @@ void batching(Run& run) {
            " us for each further one, as of a queued copy of 4 bytes");
   run.note("packed: a thread of the host brings the arrays together, then one copy takes them");
   if (!there_are_lists()) run.note("a list: needs CUDA 12.8, of the toolkit and of the driver");
-  if (double(total) * 1e-6 / one_ms > 1.01 * link_gbs(run.gpu))
-    throw WrongResult("a copy was not waited for: faster than the link");
+  require_below_link("one copy", double(total) * 1e-6 / one_ms, run.gpu);
   run.claim({"02.4", "one transfer beats many small ones", "combine, no figure, the guide"},
             timed.speedup({.of = name_of(1, one_by_one), .over = name_of(most, one_by_one)}),
             faster());

@@ -278,8 +278,10 @@ void overlap(Run& run) {
   run.note("not in it: some microseconds that each chunk costs, which show where there are many");
   run.note("pageable: the host carries the bytes to and from a pinned buffer of the driver");
   show_time_line(run, trip, best);
-  if (bytes * 1e-6 / timed[name_of(best, 4)].median() > 1.01 * link_gbs(run.gpu))
-    throw WrongResult("a stream was not waited for: faster than the link");
+  const double best_ms = timed[name_of(best, 4)].median();
+  require_below_link("a pipeline", bytes * 1e-6 / best_ms, run.gpu);
+  if (best_ms > 0.95 * (cost.up + cost.kernel + cost.down))
+    run.note("nothing overlaps here: the pipeline takes as long as its parts one after the other");
 }
 SAMPLE(8, overlap, "copies and kernels at the same time, in streams");
 

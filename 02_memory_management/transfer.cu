@@ -211,8 +211,9 @@ void compare_kinds(Run& run, size_t largest) {
                 {t["up"].gbs_interval(bytes),
                  !kind.predicted || calibrates ? Cell("") : Cell(bytes * 1e-6 / cost.ms(bytes)),
                  t["down"].gbs_interval(bytes), t["both"].gbs_interval(2 * bytes)});
-      if (std::max(t["up"].gbs(bytes), t["down"].gbs(bytes)) > 1.01 * link)
-        throw WrongResult("a copy was not waited for: faster than the link");
+      require_below_link("up", t["up"].gbs(bytes), run.gpu);
+      require_below_link("down", t["down"].gbs(bytes), run.gpu);
+      require_below_link("both ways", t["both"].gbs(2 * bytes), run.gpu, 2);
     }
   }
   table.row("the link, at most", {link, "", link, 2 * link});
@@ -312,6 +313,17 @@ TEST_CASE("transfer: a copy takes its call and its bytes") {
   const Cost cost = calibrated(0.01, 1.01, 10e6);  // 10 us, and 10 MB in a further millisecond
   CHECK(cost.gbs == doctest::Approx(10));
   CHECK(cost.ms(20e6) == doctest::Approx(2.01));
+}
+
+TEST_CASE("transfer: more than the link carries, by a tenth, is a wrong result") {
+  if (skip_without_gpu()) return;
+  const cudaDeviceProp gpu = current_gpu();
+  const double link = link_gbs(gpu);
+  if (!(link > 0)) return skip("this host does not tell the link");
+  CHECK_NOTHROW(require_below_link("up", 1.09 * link, gpu));
+  CHECK_THROWS_AS(require_below_link("up", 1.11 * link, gpu), WrongResult);
+  CHECK_NOTHROW(require_below_link("both", 2.18 * link, gpu, 2));
+  CHECK_THROWS_AS(require_below_link("both", 2.22 * link, gpu, 2), WrongResult);
 }
 
 TEST_CASE("transfer: what a link carries, by hand") {
