@@ -153,7 +153,8 @@ void judge_reuse(Run& run) {
         {.name = "reuse", .work = [kept] { use(kept, MiB); }, .on_host = true}};
   };
   const Timings timed = run.timer.with_fresh_memory(uses);
-  run.claim({"02.1", "allocation is expensive: reuse", "expensive, no figure, the wiki"},
+  run.claim({"02.1", "allocating and freeing device memory is expensive: reuse it",
+             "[LC 2] \"expensive operations\""},
             timed.speedup({.of = "reuse", .over = "cudaMalloc and cudaFree"}), faster());
 }
 

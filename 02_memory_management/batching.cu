@@ -186,7 +186,8 @@ void batching(Run& run) {
   run.note("packed: a thread of the host brings the arrays together, then one copy takes them");
   if (!there_are_lists()) run.note("a list: needs CUDA 12.8, of the toolkit and of the driver");
   require_below_link("one copy", double(total) * 1e-6 / one_ms, run.gpu);
-  run.claim({"02.4", "one transfer beats many small ones", "combine, no figure, the guide"},
+  run.claim({"02.4", "multiple transfers to the device are better combined into one",
+             "[KP] \"Combine multiple transfers into one\""},
             timed.speedup({.of = name_of(1, one_by_one), .over = name_of(most, one_by_one)}),
             faster());
 }

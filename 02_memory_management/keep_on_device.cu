@@ -186,12 +186,10 @@ void judge_step(Run& run) {
   run.note("host and back: the words are fetched, a core of the host steps, they are sent back");
   run.note("host's step: that core's part alone; -: the first word of each chain stays as it is");
   const size_t up_to = faster_up_to(sizes, factors);
-  run.claim_each(
-      {"02.8", "a step with little parallelism is better left on the GPU than fetched",
-       "better, no figure, the guide"},
-      factors,
-      "host / one block; faster " + (up_to ? "up to " + bytes_text(double(up_to)) : "at no size"),
-      faster());
+  run.note("one block is faster " + (up_to ? "up to " + bytes_text(double(up_to)) : "at no size"));
+  run.claim_each({"02.8", "low-parallelism tasks that would need transfers belong on the GPU",
+                  "[KP] \"Place low-parallelism tasks ... on the GPU\""},
+                 factors, "time of host and back / one block", faster());
 }
 
 // ---- one operation per word, carried there and back ----
@@ -291,10 +289,10 @@ void judge_carried(Run& run) {
   const std::vector<double>& host_ms = timed["host, all cores"].ms;
   const auto [fastest, slowest] = std::minmax_element(host_ms.begin(), host_ms.end());
   const double ms = timed["carried there and back"].median();
-  run.claim({"02.10", "work of one operation per word is not worth carrying to the card",
-             "not much sense, no figure, the study"},
+  run.claim({"02.10", "with few operations per word the transfers eat the card's gain",
+             "[BW, reply 2] \"the transfer of data there and back will eat all the gain\""},
             {{ms / timed["host, all cores"].median(), ms / *slowest, ms / *fastest},
-             "times as long as all cores of the host, in any round"},
+             "times 'host, all cores': 'carried there and back', in any round"},
             more());
 }
 

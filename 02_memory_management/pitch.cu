@@ -163,10 +163,10 @@ void compare_rows(Run& run) {
   run.save(counted);
   run.note("sectors: of 32 bytes, per request of a warp, predicted. GB/s: of the rows' own bytes");
   run.note("packed / pitched: the ratio of their times; above 1 the pitch gains");
-  const Claim claim{"02.7", "pitched rows beat rows whose starts are not aligned",
-                    "no figure, the guide"};
+  const Claim claim{"02.7", "rows that cudaMallocPitch aligns are faster than misaligned rows",
+                    "[KP] \"you are advised to use cudaMallocPitch()\""};
   if (run.beyond_l2(2.0 * double(bytes)))
-    run.claim_each(claim, gains, "rows that begin off a sector", faster());
+    run.claim_each(claim, gains, "packed / pitched, width % 32 != 0", faster());
   else
     run.claim_skipped(claim, "the rows are less than four times the L2");
 }
@@ -249,11 +249,12 @@ void judge_pitch(Run& run) {
     step = std::gcd(step, rows.pitch);
     alignment = std::gcd(alignment, rows.alignment());
   }
-  run.observed({"02.12", "a pitch is a multiple of 256 bytes", "256 bytes, the guide"},
+  run.observed({"02.12", "cudaMallocPitch pads each row to a multiple of 256 bytes",
+                "[KP] \"a multiple of 256\""},
                step % 256 == 0,
-               "multiples of " + std::to_string(step) + " bytes; rows begin on multiples of " +
-                   std::to_string(alignment) + "; textures need " +
-                   std::to_string(run.gpu.texturePitchAlignment));
+               "pitches are multiples of " + std::to_string(step) +
+                   " bytes; rows begin on multiples of " + std::to_string(alignment) +
+                   "; a texture's rows need " + std::to_string(run.gpu.texturePitchAlignment));
 }
 
 }  // namespace

@@ -194,13 +194,15 @@ void reuse(Run& run) {
     const Interval times = ratio(timed[named(in_place, 8)], timed[named(on_device, 8)]);
     const double more = device_bytes / bytes;
     run.claim(claim,
-              {times * more, "times as long as in device memory, for the same bytes, 8 passes"},
+              {times * more, std::string("times as long per byte: ") + in_place + " / " +
+                                 on_device + ", 8 passes"},
               much_more());
   };
-  judge({"02.5a", "zero-copy is significantly slower for frequent reads",
-         "significantly, no figure, the wiki"},
+  judge({"02.5a", "zero-copy memory is significantly slower for frequent reads",
+         "[LC 2] \"will significantly slow performance\""},
         "read in place", "read on device");
-  judge({"02.5b", "and for frequent writes", "significantly, no figure, the wiki"},
+  judge({"02.5b", "zero-copy memory is significantly slower for frequent writes",
+         "[LC 2] \"will significantly slow performance\""},
         "write in place", "write on device");
 }
 SAMPLE(6, reuse, "the host's memory read and written again and again");

@@ -255,22 +255,24 @@ void judge_pinned(Run& run, size_t n) {
   if (refusal(registered).empty())
     measure_registering(run, n,
                         timed["pageable to device"].median() - timed["pinned to device"].median());
-  run.claim({"02.2a", "pinned memory is copied to the device much faster than pageable",
-             "much higher bandwidth, the wiki"},
+  run.claim({"02.2a", "pinned memory has much higher bandwidth than pageable: to the GPU",
+             "[LC 2] \"much higher bandwidth\""},
             timed.speedup({.of = "pinned to device", .over = "pageable to device"}), much_faster());
-  run.claim({"02.2b", "and back from the device", "much higher bandwidth, the wiki"},
+  run.claim({"02.2b", "pinned memory has much higher bandwidth than pageable: to the host",
+             "[LC 2] \"much higher bandwidth\""},
             timed.speedup({.of = "device to pinned", .over = "device to pageable"}), much_faster());
   // The study names no memory: what a program has anyway is pageable.
-  run.claim(
-      {"02.9", "a card is read back at about 1 GB/s", "about 1 GB/s, the 8800 GTX", Hardware::g80},
-      {timed["device to pageable"].gbs_interval(double(n)), "GB/s, device to pageable"}, about(1));
+  run.claim({"02.9", "results are read back from the card at about one GB/s",
+             "[BW, reply 2] \"about a gigabyte per second\", 8800 GTX", Hardware::g80},
+            {timed["device to pageable"].gbs_interval(double(n)), "GB/s, 'device to pageable'"},
+            about(1));
 }
 
 void judge_write_combined(Run& run, size_t n) {
-  const Claim copied{"02.3a", "write-combined memory can be copied faster",
-                     "on some systems, the wiki"};
-  const Claim read{"02.3b", "the host reads write-combined memory slowly",
-                   "on most hosts, the wiki"};
+  const Claim copied{"02.3a", "write-combined memory is transferred faster on some systems",
+                     "[LC 2] \"more quickly on some system configurations\""};
+  const Claim read{"02.3b", "most hosts cannot read write-combined memory efficiently",
+                   "[LC 2] \"cannot be read efficiently by most hosts\""};
   if (const std::string why = refusal(write_combined); !why.empty()) {
     run.claim_skipped(copied, why);
     run.claim_skipped(read, why);

@@ -189,20 +189,20 @@ void zero_copy(Run& run) {
   run.note("time of pinned copies / in place: one way " +
            factor_text(ratio(timed["one way, pinned copies"], timed["one way, in place"])) +
            ", all " + factor_text(ratio(timed["pinned copies"], timed["all in place"])));
-  run.claim({"02.13a", "zero-copy improves the transfer rate, one way",
-             "improving PCIe transfer rates, the wiki"},
+  run.claim({"02.13a", "zero-copy improves PCIe rates, over pageable copies: inputs alone",
+             "[LC 2] \"Improving PCIe transfer rates\""},
             timed.speedup({.of = "one way, in place", .over = "one way, pageable copies"}),
             faster());
-  run.claim({"02.13b", "and that of the text's program, copies and kernel",
-             "improving PCIe transfer rates, the wiki"},
+  run.claim({"02.13b", "zero-copy improves PCIe rates, over pageable copies: whole sum",
+             "[LC 2] \"Improving PCIe transfer rates\""},
             timed.speedup({.of = "A and B in place", .over = "pageable copies"}), faster());
   size_t same = 0;
   for (const unsigned flags : promised) same += add_by_both_listings(100003, flags);
-  run.observed({"02.6", "with UVA the device pointer need not be fetched",
-                "the same code without it, the wiki"},
+  run.observed({"02.6", "with UVA zero-copy memory needs no device pointer of its own",
+                "[LC 2] \"no need to acquire the device pointer\""},
                same == std::size(promised),
                std::to_string(same) + " of " + std::to_string(std::size(promised)) +
-                   " kinds of memory have one pointer");
+                   " kinds of pinned memory have one pointer for host and device");
 }
 SAMPLE(5, zero_copy, "a sum of arrays in the host's memory");
 
