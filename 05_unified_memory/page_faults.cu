@@ -257,46 +257,54 @@ void print_counts(Run& run, const Version& version, const Runs& runs) {
   run.print(table);
 }
 
-const Claim fewer_groups{"05.1a",
-                         "a warp per page cuts the groups of page faults to a large degree",
-                         "24 to 3 on a GTX 1080 Ti"};
-const Claim less_time{"05.1b", "a warp per page cuts the time spent on page faults",
-                      "2.32 to 1.11 ms on a GTX 1080 Ti"};
-const Claim none_on_gpu{"05.2a", "prefetching leaves no page fault of the GPU",
-                        "none on a GTX 1080 Ti"};
-const Claim whole_blocks{"05.2b", "prefetching moves pieces of 2 MiB", "2 MiB on a GTX 1080 Ti",
-                         Hardware::pascal};
-const Claim none_on_host{"05.3", "prefetching to the host as well leaves no page fault of the host",
-                         "the wiki, no table"};
-const Claim once{"05.6", "duplicate faults are filtered: each page moves once", "the wiki"};
+const Claim fewer_groups{"05.1a", "a warp per page cuts GPU page fault groups to a large degree",
+                         "[LC A] \"to a large degree\": 24 to 3, GTX 1080 Ti"};
+const Claim less_time{"05.1b", "a warp per page cuts the time spent on GPU page faults",
+                      "[LC A] 2.32 to 1.11 ms, GTX 1080 Ti"};
+const Claim none_on_gpu{"05.2a", "prefetching to the GPU leaves no GPU page fault",
+                        "[LC A] 24 groups to none, GTX 1080 Ti"};
+const Claim whole_blocks{"05.2b",
+                         "prefetching moves data to the GPU in pieces of 2 MB, not of 4 KB",
+                         "[LC A] \"from 4KB to 2MB\", GTX 1080 Ti", Hardware::pascal};
+const Claim none_on_host{"05.3", "prefetching to the host as well leaves no CPU page fault",
+                         "[LC A] \"no CPU page fault either\""};
+const Claim once{"05.6", "the driver filters duplicate faults and moves each page just once",
+                 "[LC A] \"transfer each page just once\""};
 
 void judge(Run& run, const std::map<std::string, Runs>& runs) {
   const Runs& threads = runs.at("stream_thread");
   const Lines of_threads = lines(threads, fault_groups);
   const Lines of_warps = lines(runs.at("stream_warp"), fault_groups);
   run.claim(fewer_groups,
-            {times_as_much(of_threads.count, of_warps.count), "times as many without"},
+            {times_as_much(of_threads.count, of_warps.count),
+             "times as many groups: stream_thread / stream_warp"},
             much_more());
-  run.claim(less_time, {times_as_much(of_threads.ms, of_warps.ms), "times as long without"},
+  run.claim(less_time,
+            {times_as_much(of_threads.ms, of_warps.ms),
+             "times as long on faults: stream_thread / stream_warp"},
             more());
 
   const Runs& prefetched = runs.at("prefetched");
   const double groups = most(lines(prefetched, fault_groups).count);
-  run.observed(none_on_gpu, groups == 0, "at most " + digits(groups) + " groups");
+  run.observed(none_on_gpu, groups == 0,
+               "at most " + digits(groups) + " groups of GPU faults in a run of 'prefetched'");
   const Lines moved = lines(prefetched, to_device);
   const double smallest = least(moved.least), largest = most(moved.most);
-  run.observed(whole_blocks, smallest == 2 * MiB && largest == 2 * MiB,
-               bytes_text(smallest) + " to " + bytes_text(largest));
+  run.observed(
+      whole_blocks, smallest == 2 * MiB && largest == 2 * MiB,
+      "pieces of " + bytes_text(smallest) + " to " + bytes_text(largest) + " in 'prefetched'");
 
   const double on_host = most(lines(runs.at("both ways"), cpu_faults).count);
   if (least(lines(threads, cpu_faults).count) > 0)
-    run.observed(none_on_host, on_host == 0, "at most " + digits(on_host) + " faults");
+    run.observed(none_on_host, on_host == 0,
+                 "at most " + digits(on_host) + " CPU faults in a run of 'both ways'");
   else
     run.claim_skipped(none_on_host,
                       "CUPTI counted no fault of the host, not even without prefetches");
   const double by_threads = most(lines(threads, to_device).bytes);
   run.observed(once, by_threads == array_bytes,
-               "at most " + bytes_text(by_threads) + " of 4 MiB moved");
+               "at most " + bytes_text(by_threads) +
+                   " moved to the device by stream_thread, of an array of 4 MiB");
 }
 
 }  // namespace

@@ -184,8 +184,8 @@ double overlapped_ms(double transfer_ms, double kernel_ms) {
 }
 
 const Claim never_beats{.id = "05.4",
-                        .statement = "pages on demand never beat bulk copies or prefetches",
-                        .source = "large contiguous regions (the wiki)"};
+                        .statement = "on-demand migration never beats bulk copies or prefetches",
+                        .source = "[LC A] \"never beat ... for large contiguous memory regions\""};
 
 }  // namespace
 
@@ -227,7 +227,8 @@ void prefetch_overlap(Run& run) {
   for (const char* bulk :
        {"prefetch, then kernel", "pageable copy, then kernel", "pinned copy, then kernel"})
     over_on_demand.push_back(ratio(timed[bulk], timed["on demand"]));
-  run.claim_each(never_beats, over_on_demand, "the time of each over on demand's", no_more(0.15));
+  run.claim_each(never_beats, over_on_demand, "time of '..., then kernel' / on demand",
+                 no_more(0.15));
 }
 SAMPLE(4, prefetch_overlap, "on demand, by prefetch, by copy: do transfers overlap the kernel?");
 
