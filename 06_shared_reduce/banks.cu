@@ -258,15 +258,15 @@ void banks(Run& run) {
   std::vector<Interval> shares;
   for (const unsigned stride : {2, 4, 8, 16})
     shares.push_back(ratio(timed[name(stride)], timed[name(1)]) / stride);
-  run.claim_each({"06.3a", "reads at strides 2, 4, 8 and 16 take 2, 4, 8 and 16 times as long",
-                  "the guide: 2-, 4-, 8- and 16-way conflicts"},
-                 shares, "of 2, 4, 8, 16 times that of stride 1", about(1));
+  run.claim_each({"06.3a", "strides of 2, 4, 8, 16 words make 2-, 4-, 8-, 16-way conflicts",
+                  "[KP] two-way, four-way, \"8-way and 16-way bank conflicts\""},
+                 shares, "time at stride k / k times stride 1", about(1));
 
   const int of_256 = all_steps(Order::strided, 256).degree;
-  run.computed({"06.3b", "the reduction of 256 threads reaches 16-way conflicts",
-                "the guide: 2-, 4-, 8- and 16-way"},
+  run.computed({"06.3b", "as reduce1 goes on, 16-way conflicts occur with 256 threads",
+                "[KP] \"8-way and 16-way bank conflicts will occur\""},
                of_256 >= 16,
-               std::to_string(of_256) + "-way by the guide's own rule; 512 threads: " +
+               std::to_string(of_256) + "-way at most, 256 words in 32 banks; with 512 threads: " +
                    std::to_string(all_steps(Order::strided, 512).degree) + "-way");
 }
 SAMPLE(6, banks, "bank conflicts: of a sum's steps, of strides, of a tile", banks_steps);

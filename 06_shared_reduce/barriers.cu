@@ -213,9 +213,9 @@ void barriers(Run& run) {
       "a step is a multiplication and an addition; `blocks` fill the SM, `one` is alone on it");
   run.note("8 and 32: in each round one warp, the next every time, has 32 steps, the others 8");
 
-  run.claim_each({"06.5", "barriers may affect performance by forcing the SM to idle frequently",
-                  "no figure, the wiki"},
-                 of_full, "full SMs, rounds of 4 to 256 steps", can_be_faster());
+  run.claim_each({"06.5", "__syncthreads may slow a kernel by often forcing the SM to idle",
+                  "[LC 1] \"forcing the SM to idle frequently\""},
+                 of_full, "time of together / apart, full SMs", can_be_faster());
 }
 SAMPLE(5, barriers, "what __syncthreads() protects, and what it costs");
 

@@ -177,13 +177,13 @@ void branches(Run& run) {
     of_aligned.push_back(ratio(in_a_warp, timed[Row{paths, true}.name()]));
   }
   run.claim_each({.id = "06.4a",
-                  .statement = "a warp executes all branches: k paths take k times as long",
-                  .source = "the guide, no figure"},
-                 of_one, "time of k paths / k times that of one", about(1));
+                  .statement = "if branches exist, the threads of a warp execute all of them",
+                  .source = "[KP] \"threads execute all branches\""},
+                 of_one, "time of k paths / k times one path", about(1));
   run.claim_each({.id = "06.4b",
-                  .statement = "it is faster if all threads of a warp go to the same branch",
-                  .source = "the guide, no figure"},
-                 of_aligned, "2 to 32 paths in a warp / by warp", faster());
+                  .statement = "it is faster if all threads of a warp can go to the same branch",
+                  .source = "[KP] \"the efficiency should be improved\""},
+                 of_aligned, "time of k paths in a warp / by warp", faster());
 }
 SAMPLE(4, branches, "1 to 32 long paths, in a warp and by warp");
 

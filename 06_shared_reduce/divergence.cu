@@ -163,9 +163,11 @@ void divergence(Run& run) {
          warps_of(voted[1][without]).divergent == 0)
     ++without;
   run.observed({.id = "06.7",
-                .statement = "strided indices remove divergence from the first three steps",
-                .source = "the guide, from the threads' numbers"},
-               without >= 3, "from the first " + std::to_string(without) + ", as warps voted");
+                .statement = "reduce1 eliminates warp divergence in the first three iterations",
+                .source = "[KP] \"in the first three iterations\""},
+               without >= 3,
+               "steps 1 to " + std::to_string(without) +
+                   ": warps of reduce diverge, none of reduce1, as they voted");
 }
 SAMPLE(3, divergence, "which lanes add in each step");
 

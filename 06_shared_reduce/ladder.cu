@@ -282,16 +282,22 @@ void ladder(Run& run) {
   causes.row("of reduce1: its index, padded", {"reduce_strided_padded / reduce2", index});
   run.print(causes);
 
-  const std::string guide = "the guide, no figure";
-  run.claim({"06.1a", "strided indices, without divergence, beat the divergent version", guide},
+  const std::string biggest = "[KP] \"The biggest problem\"";
+  run.claim({"06.1a", "reduce1, strided and without divergence, is faster than reduce",
+             "[KP] \"After optimization\""},
             timed.speedup({.of = "reduce1", .over = "reduce"}), faster());
-  run.claim({"06.1b", "divergence is the biggest problem of the first version", guide},
-            {divergence / division, "the factor of divergence, over that of the division"}, more());
-  run.claim_each({"06.2a", "descending strides, without bank conflicts, beat both", guide},
+  run.claim(
+      {"06.1b", "the biggest problem of reduce is warp divergence", biggest},
+      {divergence / division, "factor 'of reduce: divergence' / factor 'of reduce: the division'"},
+      more());
+  run.claim_each({"06.2a", "reduce2, without bank conflicts, is faster than reduce and reduce1",
+                  "[KP] \"To solve bank conflicts, reverse the for loop\""},
                  {times_of("reduce", "reduce2"), times_of("reduce1", "reduce2")},
-                 "reduce1, reduce / reduce2", faster());
-  run.claim({"06.2b", "bank conflicts are the biggest problem of the second version", guide},
-            {conflicts / index, "the factor of bank conflicts, over that of the index"}, more());
+                 "time of reduce, reduce1 / reduce2", faster());
+  run.claim(
+      {"06.2b", "the biggest problem of reduce1 is bank conflicts", biggest},
+      {conflicts / index, "factor 'of reduce1: bank conflicts' / 'of reduce1: its index, padded'"},
+      more());
 }
 SAMPLE(1, ladder, "the guide's three sums, what each loses by, and what comes after them");
 

@@ -130,7 +130,8 @@ void shared_size(Run& run) {
            bytes_text(double(run.gpu.reservedSharedMemPerBlock)) + " more than it asks for");
   if (!run.beyond_l2(bytes)) run.note("less than four times the L2: part of this is its rate");
   const auto text = [](unsigned count) { return std::to_string(count) + " warps"; };
-  run.observed({"06.6", "over-used shared memory limits the active warps", "the wiki, no figure"},
+  run.observed({"06.6", "over-utilising shared memory limits the number of active warps",
+                "[LC 1] \"will limit the number of active warps\""},
                warps.back() < warps.front(),
                text(warps.front()) + " if blocks ask for nothing, " + text(warps.back()) +
                    " if each asks for " + bytes_text(double(most)) + ", counted");
