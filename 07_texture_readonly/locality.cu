@@ -124,19 +124,22 @@ void judge_all(Run& run, const Timings& timed) {
                      "4 x 8",  "overlapping 8 x 4",    "overlapping 4 x 8"};
   const Words loads{", loads", ", odd rows"}, textures{", array", ", pitched"};
 
-  run.claim_each({"07.3a", "2D data are read best through textures", "the wiki, no figure"},
-                 ratios(planes, loads, {", array"}), "columns and patches, even and odd rows",
+  run.claim_each({"07.3a", "threads that read 2D data do best through texture memory",
+                  "[LC 1] \"will achieve the best performance\""},
+                 ratios(planes, loads, {", array"}), "time by loads, odd rows / by array",
                  faster());
-  run.claim_each({"07.3b", "columns are read far faster through textures",
-                  "the study of 2007, no figure: it did not try"},
-                 ratios(columns, loads, {", array"}), "even and odd rows", much_faster());
-  run.claim_each(
-      {"07.6c", "a texture can outperform the read-only path: 2D reads", "the lectures, no figure"},
-      ratios(planes, {", __ldg"}, textures), "both textures", can_be_faster());
-  run.claim_each({"07.6e", "the read-only path can outperform textures: reads of 4 bytes",
-                  "the lectures, no figure"},
-                 ratios({"row", "8 x 4", "4 x 8"}, textures, {", __ldg"}), "both textures",
+  run.claim_each({"07.3b", "columns should be read much faster through textures",
+                  "[BW] \"should in principle be much faster\", not tried there"},
+                 ratios(columns, loads, {", array"}), "time by loads, odd rows / by array",
+                 much_faster());
+  run.claim_each({"07.6c", "textures can outperform the read-only cache: 2D loads",
+                  "[PR 3] \"2D and 3D loads\""},
+                 ratios(planes, {", __ldg"}, textures), "time by __ldg / by array, pitched",
                  can_be_faster());
+  run.claim_each({"07.6e", "the read-only cache can outperform textures: loads of 4 bytes",
+                  "[PR 3] \"Loads of 4 byte values\""},
+                 ratios({"row", "8 x 4", "4 x 8"}, textures, {", __ldg"}),
+                 "time by array, pitched / by __ldg", can_be_faster());
 }
 
 }  // namespace

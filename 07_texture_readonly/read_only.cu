@@ -244,8 +244,10 @@ void read_only(Run& run) {
 
   Table table("kernel", {"compiled to", "in order, ms", "scattered, ms"});
   std::map<std::string, std::string> compiled_to;
-  for (const auto& [loads, kernel] : texts)
+  for (const auto& [loads, kernel] : texts) {
+    compiled_to[kernel.name] = loads;
     table.row(kernel.name, {loads, copies[kernel.name].ms_interval(), ""});
+  }
   for (const auto& [loads, kernel] : ours) {
     compiled_to[kernel.name] = loads;
     table.row(kernel.name,
@@ -257,19 +259,23 @@ void read_only(Run& run) {
   run.note("`kernel`, the lectures', reads buffer[i], and then the same word by __ldg. Its first");
   run.note("read is a plain load in spite of const __restrict__");
 
-  const Claim better{"07.1", "scattered reads do better through the read-only path",
-                     "no figure, the wiki", Hardware::kepler};
+  const Claim better{"07.1", "scattered reads do better through the read-only cache than L1",
+                     "[LC 3] \"better for scattered reads than the L1 cache\", of Kepler",
+                     Hardware::kepler};
   if (run.beyond_l2(4.0 * double(n)))
     run.claim(better, far.speedup({.of = "read_ldg", .over = "read_plain"}), faster());
   else
     run.claim_skipped(better, "the words are less than four times the L2");
-  run.computed({"07.2a", "__ldg surely uses the read-only path", "no figure, the lectures"},
+  run.computed({"07.2a", "__ldg definitely reads through the read-only cache",
+                "[PR 3] \"Definitely read through read only cache\""},
                compiled_to.at("read_ldg") == "16 read-only",
-               "compiled to " + compiled_to.at("read_ldg"));
-  run.computed({"07.2b", "const __restrict__ probably uses it", "no figure, the lectures"},
+               "read_ldg compiled to " + compiled_to.at("read_ldg"));
+  run.computed({"07.2b", "const __restrict__ data is probably read by the read-only cache",
+                "[PR 3] \"Probably read through read only cache\""},
                compiled_to.at("read_const_restrict") == "16 read-only",
-               "compiled to " + compiled_to.at("read_const_restrict") + "; in a struct to " +
-                   compiled_to.at("read_in_struct"));
+               "compiled to " + compiled_to.at("read_const_restrict") + "; in a struct " +
+                   compiled_to.at("read_in_struct") + "; lectures' kernel " +
+                   compiled_to.at("kernel"));
 }
 SAMPLE(1, read_only, "three ways to say that memory is only read");
 

@@ -280,16 +280,18 @@ void sampling(Run& run) {
   run.note("wrap and mirror need widths: if texels are counted, CUDA takes clamp for them");
 
   const auto text = [](size_t wrong, size_t modes) {
-    return std::to_string(wrong) + " of " + std::to_string(modes * readings_of_a_mode) + " are not";
+    return std::to_string(wrong) + " of " + std::to_string(modes * readings_of_a_mode) +
+           " readings deviate";
   };
   const size_t values = values_from_centre_to_centre();
-  run.observed({"07.4a", "linear filtering interpolates, with 8 bits of fraction",
-                "the lectures, no figure; the guide has the bits"},
+  run.observed({"07.4a", "cudaFilterModeLinear interpolates linearly between points",
+                "[PR 3] \"Linearly interpolates between points\""},
                linear_wrong == 0 && values == 257,
-               text(linear_wrong, 4) + "; " + std::to_string(values) + " values from 0 to 1");
-  run.observed(
-      {"07.4b", "clamp and wrap treat what lies outside as documented", "the lectures, no figure"},
-      outside_wrong == 0, text(outside_wrong, 2));
+               text(linear_wrong, 4) + " from weights of 8 bits; " + std::to_string(values) +
+                   " values from 0 to 1");
+  run.observed({"07.4b", "clamp clamps addresses out of bounds to the range, wrap wraps them",
+                "[PR 3] \"will be clamped to range\", \"will wrap\""},
+               outside_wrong == 0, text(outside_wrong, 2) + " from the rules of clamp and wrap");
 }
 SAMPLE(3, sampling, "every address mode with every filter, against a reference");
 

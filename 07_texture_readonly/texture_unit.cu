@@ -223,15 +223,17 @@ void texture_unit(Run& run) {
   run.note("of rows has no third dimension. array gain: over __ldg");
   run.note("in L2: images of " + std::to_string(n_in_l2) + " rows and columns");
 
-  const auto claim = [&](const char* id, const std::string& kind, const std::string& begins,
-                         const std::string& what) {
+  const auto claim = [&](const char* id, const std::string& kind, const std::string& words,
+                         const std::string& begins, const std::string& what) {
     run.claim_each(
-        {id, "a texture can outperform the read-only path: " + kind, "the lectures, no figure"},
+        {id, "textures can outperform the read-only cache: " + kind, "[PR 3] \"" + words + "\""},
         gains(timed, rows, begins), what, can_be_faster());
   };
-  claim("07.6a", "interpolation", "interpolation", "both textures");
-  claim("07.6b", "normalisation", "normalisation", "both textures");
-  claim("07.6d", "3D reads", "volume", "a texture of an array");
+  claim("07.6a", "interpolation", "Normalisation/interpolation", "interpolation",
+        "time by __ldg / by array, pitched");
+  claim("07.6b", "normalisation", "Normalisation/interpolation", "normalisation",
+        "time by __ldg / by array, pitched");
+  claim("07.6d", "3D loads", "2D and 3D loads", "volume", "time by __ldg / by array");
 }
 SAMPLE(5, texture_unit, "interpolation, fractions of bytes, 3D: fetches and loads");
 
