@@ -5,7 +5,7 @@
 //
 // Look at the time that one thread took then: Windows stopped a kernel after about 5 s if its GPU
 // also drew the display. Then look at a thread per position: all threads read the text together,
-// once, and a table of the words' first letters says which words can begin there.
+// once, and lists by the words' first four letters say which words can begin there.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o dictionary dictionary.cu ../common/*.cpp
 //   ./dictionary --file TEXT
@@ -19,11 +19,10 @@
 #include <memory>
 #include <random>
 #include <unordered_set>
+#include <utility>
 
 #include "../common/arrays.cuh"
 #include "../common/sample.hpp"
-
-void check_dictionary(const Run& run);
 
 namespace {
 
@@ -47,7 +46,8 @@ __device__ void BF(char* x, int m, char* y, int n, int* r) {
   }
 }
 
-// Behind each word stand two characters, the end of its line. An offset of 0 means: no word.
+// Each lane searches for a word of its own. Behind a word stand two characters, the end of its line;
+// an offset of 0 says that there is no word.
 __global__ void BFWrap(char* dict, int* offsets, char* y, int n, int* r) {
   const int tid = threadIdx.x;
   const int bid = blockIdx.x;
@@ -58,8 +58,8 @@ __global__ void BFWrap(char* dict, int* offsets, char* y, int n, int* r) {
   }
 }
 
-// For all that the compiler knows, `to` and `from` overlap: so each byte is stored before the next
-// is loaded, and a byte takes as long as a load.
+// For all the compiler knows, `to` and `from` overlap. So each byte is stored before the next one is
+// loaded, and a byte takes as long as a load.
 __global__ void Copy(char* from, char* to, int n) {
   for (int i = 0; i < n; i++) to[i] = from[i];
   to[0] = '1';
@@ -78,15 +78,15 @@ __host__ __device__ unsigned list_of(const char* letters) {
   return four * 2654435761u >> 16;
 }
 
-// A warp reads 32 neighbouring letters. Each lane goes through the list of its four letters, from
-// word heads[list] to word next[w], until -1. `first` begins as -1, the largest unsigned number.
+// A warp reads 32 neighbouring letters. Each lane goes through the list of its own four, from word
+// heads[list] to word next[w] and on, until -1. `first` begins as -1, the largest unsigned number.
 __global__ void thread_per_position(const char* dict, const int* offsets, const int* heads,
                                     const int* next, const char* text, unsigned n,
                                     unsigned* first) {
   const unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
   if (at + shortest > n) return;
   for (int w = heads[list_of(text + at)]; w >= 0; w = next[w]) {
-    if (first[w] < at) continue;  // L1 may hold an old value, which is too large: no harm
+    if (first[w] < at) continue;  // an old value in L1 is too large, which does no harm
     const char* word = dict + offsets[w];
     const unsigned length = offsets[w + 1] - offsets[w] - 2;
     if (at + length > n) continue;
@@ -108,7 +108,6 @@ std::string made_text(size_t n) {
     word += ' ';
   }
   std::string text;
-  text.reserve(n + 16);
   while (text.size() < n) {
     const unsigned drawn = random();
     text += vocabulary[(drawn & 65535) >> (drawn >> 16) % 16];
@@ -140,37 +139,8 @@ std::vector<std::string> words_of(const std::string& text, size_t most) {
   return words;
 }
 
-/// The words as BFWrap wants them, and the lists.
-struct Dictionary {
-  std::vector<char> letters;
-  std::vector<int> offsets{0}, heads = std::vector<int>(lists, -1), next;
-
-  explicit Dictionary(const std::vector<std::string>& words) {
-    for (const std::string& word : words) {
-      letters.insert(letters.end(), word.begin(), word.end());
-      letters.insert(letters.end(), {'\r', '\n'});
-      offsets.push_back(int(letters.size()));
-      int& head = heads[list_of(word.data())];
-      next.push_back(std::exchange(head, int(next.size())));
-    }
-    while (offsets.size() % NUM_THREADS != 1) offsets.push_back(0);
-  }
-};
-
-/// Where each word first occurs in the first n bytes, or -1.
-std::vector<int> right_answer(const std::string& text, size_t n,
-                              const std::vector<std::string>& words, const Dictionary& d) {
-  std::vector<int> first(words.size(), -1);
-  for (size_t at = 0; at + shortest <= n; ++at)
-    for (int w = d.heads[list_of(&text[at])]; w >= 0; w = d.next[w])
-      if (first[w] < 0 && at + words[w].size() <= n &&
-          text.compare(at, words[w].size(), words[w]) == 0)
-        first[w] = int(at);
-  return first;
-}
-
 std::string typed_text(const std::string& path) {
-  constexpr size_t most = size_t(256) << 20;  // the host searches it, too: in some seconds
+  constexpr size_t most = 256 * MiB;  // the host searches it, too: in some seconds
   const auto fail = [&](const char* why) {
     throw UsageError("--file '" + path + "': " + why + "; it takes a text of at most 256 MiB");
   };
@@ -184,98 +154,149 @@ std::string typed_text(const std::string& path) {
   return text;
 }
 
-// ---- the work ----
-
-/// Text and dictionary on the device, and room for the answer.
-struct Search {
-  std::string host_text;
-  std::vector<std::string> words;
-  Dictionary on_host{words};
-  DeviceBuffer<char> text{std::vector<char>(host_text.begin(), host_text.end())};
-  DeviceBuffer<char> dict{on_host.letters};
-  DeviceBuffer<int> offsets{on_host.offsets}, heads{on_host.heads}, next{on_host.next};
-  GuardedBuffer<int> first{words.size()};
-};
-constexpr int unanswered = 0x5a5a5a5a;  // poison: -1 is an answer
-
-/// Must not outlive the search. `threads`: whose words are searched for.
-Benchmark searching(const char* name, const Search& s, size_t n, size_t threads,
-                    std::function<void()> work) {
-  std::vector<int> right = right_answer(s.host_text, n, s.words, s.on_host);
-  std::fill(right.begin() + std::min(threads, right.size()), right.end(), unanswered);
-  const auto answer = std::make_shared<DeviceBuffer<int>>(right);
-  const auto poison = [&s] {
-    s.first.poison();  // and the guard
-    CUDA_CHECK(cudaMemset(s.first, 0x5a, s.first.bytes()));
-  };
-  const auto find_error = [&s, answer] {
-    return find_mismatch(s.first,
-                         [right = answer->data()] __device__(size_t w) { return right[w]; });
-  };
-  return {name, work, {poison, find_error}};
-}
-
-Benchmark by_word(const Search& s, int n, bool alone = false) {
-  const unsigned blocks = alone ? 1 : unsigned(s.offsets.size() / NUM_THREADS);
-  const int threads = alone ? 1 : NUM_THREADS;
-  const auto work = [&s, n, blocks, threads] {
-    BFWrap<<<blocks, threads>>>(s.dict, s.offsets, s.text, n, s.first);
-  };
-  return searching(alone ? "BFWrap, one thread" : "BFWrap, a thread per word", s, n,
-                   alone ? 1 : s.words.size(), work);
-}
-Benchmark by_position(const Search& s, int n) {
-  const auto work = [&s, n] {
-    CUDA_CHECK(cudaMemsetAsync(s.first, 0xff, s.first.bytes()));
-    thread_per_position<<<n / 256 + 1, 256>>>(s.dict, s.offsets, s.heads, s.next, s.text, n,
-                                              reinterpret_cast<unsigned*>(s.first.data()));
-  };
-  return searching("thread_per_position", s, n, s.words.size(), work);
-}
-Benchmark copying(const DeviceBuffer<char>& from, const GuardedBuffer<char>& to) {
-  const auto work = [&from, &to] { Copy<<<1, 1>>>(from, to, int(to.size())); };
-  const auto value = [in = from.data(), n = to.size()] __device__(size_t i) {
-    return i == n - 1 ? '2' : i == 0 ? '1' : in[i];
-  };
-  return {"Copy, one thread", work, equals(to, value)};
-}
-
-/// Loads one after the other on the 8800 GTX: 200 to 300 cycles each [BW], of 1.35 GHz.
-double then_seconds(double loads, double cycles) { return loads * cycles / 1.35e9; }
-
-}  // namespace
-
 /// Throws UsageError if the typed file is none that can be searched.
 void check_dictionary(const Run& run) {
   if (run.options.count("file")) typed_text(run.option("file", ""));
 }
 
+// ---- what must come out ----
+
+/// A text and the words to search for: as BFWrap wants them, and in our lists.
+struct Search {
+  std::string text;
+  std::vector<std::string> words;
+  std::vector<char> letters;
+  std::vector<int> offsets{0}, heads = std::vector<int>(lists, -1), next;
+
+  Search(const std::string& in, const std::vector<std::string>& of) : text(in), words(of) {
+    for (const std::string& word : words) {
+      for (const char c : word + "\r\n") letters.push_back(c);
+      offsets.push_back(int(letters.size()));
+      next.push_back(std::exchange(heads[list_of(word.data())], int(next.size())));
+    }
+    while (offsets.size() % NUM_THREADS != 1) offsets.push_back(0);
+  }
+};
+
+/// Where each word first occurs in the first n bytes, or -1.
+std::vector<int> right_answer(const Search& s, size_t n) {
+  std::vector<int> first(s.words.size(), -1);
+  for (size_t at = 0; at + shortest <= n; ++at)
+    for (int w = s.heads[list_of(&s.text[at])]; w >= 0; w = s.next[w]) {
+      const std::string& word = s.words[w];
+      if (first[w] < 0 && at + word.size() <= n && s.text.compare(at, word.size(), word) == 0)
+        first[w] = int(at);
+    }
+  return first;
+}
+
+struct Memory {
+  std::shared_ptr<const Search> host;
+  size_t copied;  ///< bytes of the text
+  DeviceBuffer<char> text{std::vector<char>(host->text.begin(), host->text.end())};
+  DeviceBuffer<char> dict{host->letters};
+  DeviceBuffer<int> offsets{host->offsets}, heads{host->heads}, next{host->next};
+  GuardedBuffer<int> first{host->words.size()};
+  GuardedBuffer<char> copy{copied};
+};
+
+/// The first `words` words are searched for in the first n bytes; the others have no answer.
+Check found(const Memory& m, size_t n, size_t words) {
+  constexpr int unanswered = 0x5a5a5a5a;  // not -1, which is an answer
+  std::vector<int> right = right_answer(*m.host, n);
+  std::fill(right.begin() + std::min(words, right.size()), right.end(), unanswered);
+  const auto poison = [first = m.first] {
+    first.poison();  // and the guards
+    CUDA_CHECK(cudaMemset(first, 0x5a, first.bytes()));
+  };
+  const auto find_error = [first = m.first, answer = DeviceBuffer(right)] {
+    return find_mismatch(first, [right = answer.data()] __device__(size_t w) { return right[w]; });
+  };
+  return {poison, find_error};
+}
+
+// ---- the prediction ----
+
+/// Loads one after the other on the 8800 GTX: 200 to 300 cycles each [BW], of 1.35 GHz.
+double then_seconds(double loads, double cycles) { return loads * cycles / 1.35e9; }
+
+// ---- the launches: add yours here ----
+
+/// A kernel, and its row in the table.
+struct Kernel {
+  const char* name;
+  std::function<void()> work;
+  Check check;
+  struct {
+    int done, all;  ///< what it goes through, and what its time is scaled to
+  } bytes;
+  double loads = 0;  ///< that an 8800 GTX waited for at each byte; 0: no prediction
+
+  Benchmark benchmark() const { return {name, work, check}; }
+};
+
+/// The reader's kernels search the first `part` bytes of the text, ours the first n.
+std::vector<Kernel> kernels(const Memory& m, int part, int n) {
+  const size_t words = m.host->words.size();
+  const unsigned blocks = unsigned(m.offsets.size() / NUM_THREADS);
+  const auto copy_of_text = [in = m.text.data(), end = m.copied - 1] __device__(size_t i) {
+    return i == end ? '2' : i == 0 ? '1' : in[i];
+  };
+  return {
+      {.name = "BFWrap, one thread",
+       .work = [=] { BFWrap<<<1, 1>>>(m.dict, m.offsets, m.text, part, m.first); },
+       .check = found(m, part, 1),
+       .bytes = {.done = part, .all = n},
+       .loads = 2},  // a letter of the text and one of the word
+      {.name = "BFWrap, a thread per word",
+       .work = [=] { BFWrap<<<blocks, NUM_THREADS>>>(m.dict, m.offsets, m.text, part, m.first); },
+       .check = found(m, part, words),
+       .bytes = {.done = part, .all = n},
+       .loads = 2},
+      {.name = "thread_per_position",
+       .work =
+           [=] {
+             CUDA_CHECK(cudaMemsetAsync(m.first, 0xff, m.first.bytes()));
+             thread_per_position<<<n / 256 + 1, 256>>>(m.dict, m.offsets, m.heads, m.next, m.text,
+                                                       n, m.first.as<unsigned>());
+           },
+       .check = found(m, n, words),
+       .bytes = {.done = n, .all = n}},
+      {.name = "Copy, one thread",
+       .work = [=] { Copy<<<1, 1>>>(m.text, m.copy, int(m.copied)); },
+       .check = equals(m.copy, copy_of_text),
+       .bytes = {.done = int(m.copied), .all = 30'000'000},
+       .loads = 1},
+  };
+}
+
+}  // namespace
+
 void dictionary(Run& run) {
   const bool typed = run.options.count("file") > 0;
   const std::string text =
-      typed ? typed_text(run.option("file", "")) : made_text(run.quick ? 5000000 : 50000000);
-  const Search s{text, words_of(text, 16384)};
+      typed ? typed_text(run.option("file", "")) : made_text(run.quick ? 5'000'000 : 50'000'000);
   const int n = int(text.size()), part = std::min(n, run.quick ? 1 << 13 : 1 << 15);
-  const GuardedBuffer<char> copy(size_t(std::min(n, run.quick ? 25000 : 100000)));
-  run.title(std::to_string(s.words.size()) + " words in " + std::to_string(n) + " bytes of text, " +
-            (typed ? "typed" : "made up"));
-  const Timings timed = run.timer.interleaved(
-      {by_word(s, part, true), by_word(s, part), by_position(s, n), copying(s.text, copy)});
+  const Memory m{std::make_shared<Search>(text, words_of(text, 16384)),
+                 size_t(std::min(n, run.quick ? 25'000 : 100'000))};
+  run.title(std::to_string(m.host->words.size()) + " words in " + std::to_string(n) +
+            " bytes of text, " + (typed ? "typed" : "made up"));
+  const std::vector<Kernel> launched = kernels(m, part, n);
+  std::vector<Benchmark> benchmarks;
+  for (const Kernel& kernel : launched) benchmarks.push_back(kernel.benchmark());
+  const Timings timed = run.timer.interleaved(benchmarks);
 
   Table table("who searches, or copies",
               {"bytes", "ms", "spread", "all bytes", "all: ms", "then: s", "to"});
-  const auto row = [&](const char* name, double done, double all, double loads) {
-    const Times& times = timed[name];
-    const auto then = [&](double cycles) {
-      return loads > 0 ? Cell(then_seconds(loads * all, cycles)) : Cell("");
+  for (const Kernel& row : launched) {
+    const Times& times = timed[row.name];
+    const auto [done, all] = row.bytes;
+    const auto then = [&row](double cycles) {
+      return row.loads > 0 ? Cell(then_seconds(row.loads * row.bytes.all, cycles)) : Cell("");
     };
-    table.row(name, {done, times.median(), percent(times.spread()), all,
-                     times.median() * all / done, then(200), then(300)});
-  };
-  row("BFWrap, one thread", part, n, 2);  // a letter of the text and one of the word
-  row("BFWrap, a thread per word", part, n, 2);
-  row("thread_per_position", n, n, 0);
-  row("Copy, one thread", double(copy.size()), 30e6, 1);
+    table.row(row.name, {done, times.median(), percent(times.spread()), all,
+                         times.median() * all / done, then(200), then(300)});
+  }
   run.print(table);
   run.note(
       "all: scaled from the bytes that were searched. One word in 16 does not occur: its thread");
@@ -291,18 +312,6 @@ void dictionary(Run& run) {
 SAMPLE(13, dictionary, "where each of 16384 words first occurs in a text");
 SAMPLE_OPTION("file", "dictionary: a text to search (default: a made-up one)", check_dictionary);
 
-namespace {
-
-/// From the definition, word by word.
-std::vector<int> found_by_string(const std::string& text, const std::vector<std::string>& words) {
-  std::vector<int> first;
-  for (const std::string& word : words) {
-    const size_t at = text.find(word);
-    first.push_back(at == std::string::npos ? -1 : int(at));
-  }
-  return first;
-}
-
 /// Words at both ends, inside of others, with one beginning, of bytes above 127.
 const std::string awkward[] = {"word",
                                "word sword words wordsword",
@@ -311,8 +320,6 @@ const std::string awkward[] = {"word",
                                "aaaa aaaaa " + std::string(63, 'a'),
                                made_text(1009),
                                made_text(65537)};
-
-}  // namespace
 
 TEST_CASE("dictionary: words, and where they are") {
   using Words = std::vector<std::string>;
@@ -325,10 +332,12 @@ TEST_CASE("dictionary: words, and where they are") {
       Words words = words_of(text, most);
       CHECK(!words.empty());
       words.push_back(text.substr(text.size() - shortest));
-      const Dictionary d(words);
-      CHECK(right_answer(text, text.size(), words, d) == found_by_string(text, words));
-      const std::string half = text.substr(0, text.size() / 2);
-      CHECK(right_answer(text, half.size(), words, d) == found_by_string(half, words));
+      const Search s{text, words};
+      for (const std::string& part : {text, text.substr(0, text.size() / 2)}) {
+        std::vector<int> right;  // from the definition, word by word; npos becomes -1
+        for (const std::string& word : words) right.push_back(int(part.find(word)));
+        CHECK(right_answer(s, part.size()) == right);
+      }
     }
 }
 
@@ -353,7 +362,7 @@ TEST_CASE("dictionary: a file that cannot be searched is a wrong command line") 
   std::ofstream(path) << "some words";
   CHECK_NOTHROW(check_dictionary(run));
   CHECK(typed_text(path) == "some words");
-  std::filesystem::resize_file(path, (size_t(256) << 20) + 1);
+  std::filesystem::resize_file(path, 256 * MiB + 1);
   CHECK_THROWS_AS(check_dictionary(run), UsageError);
   std::filesystem::remove(path);
   for (const std::string& wrong : {path, std::string("/"), std::string("")}) {
@@ -366,16 +375,15 @@ TEST_CASE("dictionary: every kernel is right in awkward texts") {
   if (skip_without_gpu()) return;
   for (const std::string& text : awkward)
     for (const size_t most : {1, 257, 1009}) {
-      const Search s{text, words_of(text, most)};
-      const int n = int(text.size());
-      const GuardedBuffer<char> copy(text.size());
-      for (const Benchmark& benchmark : std::initializer_list<Benchmark>{
-               by_word(s, n, true), by_word(s, n), by_word(s, n / 2), by_position(s, n),
-               by_position(s, n / 2), by_position(s, 3), copying(s.text, copy)}) {
-        CAPTURE(benchmark.name);
-        CHECK_NOTHROW(require_right(benchmark));
-        benchmark.check.poison();
-        CHECK(benchmark.check.find_error() != "");
-      }
+      const Memory m{std::make_shared<Search>(text, words_of(text, most)), text.size()};
+      const int size = int(text.size());
+      for (const int n : {size, size / 2, shortest - 1})
+        for (const Kernel& kernel : kernels(m, n, n)) {
+          CAPTURE(kernel.name);
+          CAPTURE(n);
+          CHECK_NOTHROW(require_right(kernel.benchmark()));
+          kernel.check.poison();
+          CHECK(kernel.check.find_error() != "");
+        }
     }
 }
