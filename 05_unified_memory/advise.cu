@@ -83,7 +83,7 @@ struct Memory {
       CUDA_CHECK(cudaMallocHost(&x, bytes));
     } else {
       CUDA_CHECK(cudaMallocManaged(&x, bytes));
-      prefetch(x, bytes, cudaCpuDeviceId);
+      CUDA_CHECK(cudaMemPrefetchAsync(x, bytes, host_memory, 0, nullptr));
     }
     CUDA_CHECK(cudaMemset(sums, 0, sums.bytes()));
     CUDA_CHECK(cudaDeviceSynchronize());

@@ -85,8 +85,10 @@ void fault_times(Run& run) {
   const double us_per_cell = longest_us / cells;
   for (const Benchmark& benchmark : benchmarks) {
     const auto& records = counted.runs.at(benchmark.name).front().records;
-    run.note(benchmark.name + std::string(15 - benchmark.name.size(), ' ') +
-             time_line(records, us_per_cell));
+    run.note(
+        benchmark.name +
+        std::string(std::max<size_t>(15, benchmark.name.size() + 1) - benchmark.name.size(), ' ') +
+        time_line(records, us_per_cell));
     save(run, benchmark.name, records);
   }
   run.note("a sign is " + digits(us_per_cell) +

@@ -113,10 +113,10 @@ void copy_at_once(std::vector<Node>& nodes, const Node* head) {
 
 /// The device follows the host's pointers, and the pages come: on demand, or before.
 void no_copy(const ManagedBuffer<Node>& nodes, Node* head, bool prefetched) {
-  if (prefetched) prefetch(nodes, nodes.bytes(), current_device());
+  if (prefetched) CUDA_CHECK(cudaMemPrefetchAsync(nodes, nodes.bytes(), gpu_memory(), 0, nullptr));
   walk_list<<<1, 1>>>(head);
   CUDA_CHECK_LAUNCH();
-  if (prefetched) prefetch(nodes, nodes.bytes(), cudaCpuDeviceId);
+  if (prefetched) CUDA_CHECK(cudaMemPrefetchAsync(nodes, nodes.bytes(), host_memory, 0, nullptr));
   CUDA_CHECK(cudaDeviceSynchronize());
   read_every_page(nodes, nodes.bytes());
 }

@@ -172,9 +172,10 @@ void add_in_place(const HostArrays& x, const DeviceArrays&) {
 }
 
 void add_prefetched(const HostArrays& x, const DeviceArrays&) {
-  for (const Floats& array : {x.A, x.B, x.C}) prefetch(array.get(), x.bytes(), current_device());
+  for (const Floats& array : {x.A, x.B, x.C})
+    CUDA_CHECK(cudaMemPrefetchAsync(array.get(), x.bytes(), gpu_memory(), 0, nullptr));
   launch(x.A.get(), x.B.get(), x.C.get(), x.n);
-  prefetch(x.C.get(), x.bytes(), cudaCpuDeviceId);
+  CUDA_CHECK(cudaMemPrefetchAsync(x.C.get(), x.bytes(), host_memory, 0, nullptr));
   CUDA_CHECK(cudaDeviceSynchronize());
   read_every_page(x.C.get(), x.bytes());
 }
@@ -214,7 +215,7 @@ Benchmark benchmark(const Way& way, const DeviceArrays& device) {
                    .on_host = true};
   const auto bring_to_host = [=] {
     for (const Floats& array : {host.A, host.B, host.C})
-      prefetch(array.get(), host.bytes(), cudaCpuDeviceId);
+      CUDA_CHECK(cudaMemPrefetchAsync(array.get(), host.bytes(), host_memory, 0, nullptr));
     CUDA_CHECK(cudaDeviceSynchronize());
   };
   if (way.moves) adding.before = bring_to_host;
@@ -267,7 +268,8 @@ void managed(Run& run) {
     run.note("a __managed__ variable: the host wrote 40, a kernel added 2, the host read 42");
   }
 
-  const Claim claim{"05.5", "the host must wait before it touches managed memory", "the wiki"};
+  const Claim claim{"05.5", "the host must synchronise before it touches the kernel's output",
+                    "[LC 2] \"explicitly synchronize on the host side\""};
   if (!run.gpu.concurrentManagedAccess)
     return run.claim_skipped(claim, "here the host may not touch it while a kernel runs");
   const LateWrite read = read_without_waiting();

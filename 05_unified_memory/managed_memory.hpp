@@ -37,27 +37,28 @@ inline std::string nothing_moves_because(const cudaDeviceProp& gpu) {
   return "";
 }
 
-/// The call that moves pages before they are touched: queues in a stream that those of an array move
-/// to a device, or to the host (cudaCpuDeviceId).
-inline void prefetch(const void* array, size_t bytes, int device, cudaStream_t stream = nullptr) {
-#if CUDART_VERSION >= 13000
-  cudaMemLocation place{cudaMemLocationTypeDevice, device};
-  if (device == cudaCpuDeviceId) place = {cudaMemLocationTypeHost, 0};
-  CUDA_CHECK(cudaMemPrefetchAsync(array, bytes, place, 0, stream));
-#else
-  CUDA_CHECK(cudaMemPrefetchAsync(array, bytes, device, stream));
-#endif
-}
-
-/// The host reads a word of each of its pages (4 KiB).
-inline void read_every_page(const void* array, size_t bytes) {
-  const volatile char* page = static_cast<const char*>(array);
-  for (size_t at = 0; at < bytes; at += 4096) static_cast<void>(page[at]);
-}
-
 /// The number of the current GPU.
 inline int current_device() {
   int device = 0;
   CUDA_CHECK(cudaGetDevice(&device));
   return device;
+}
+
+/// Where cudaMemPrefetchAsync can move pages: to the current GPU, or to the host.
+inline cudaMemLocation gpu_memory() { return {cudaMemLocationTypeDevice, current_device()}; }
+#if CUDART_VERSION >= 13000
+constexpr cudaMemLocation host_memory{cudaMemLocationTypeHost, 0};
+#else
+constexpr cudaMemLocation host_memory{cudaMemLocationTypeInvalid, cudaCpuDeviceId};
+/// The call as CUDA 13 has it, by that of CUDA 12.
+inline cudaError_t cudaMemPrefetchAsync(const void* array, size_t bytes, cudaMemLocation to,
+                                        unsigned, cudaStream_t stream) {
+  return cudaMemPrefetchAsync(array, bytes, to.id, stream);
+}
+#endif
+
+/// The host reads a word of each of its pages (4 KiB).
+inline void read_every_page(const void* array, size_t bytes) {
+  const volatile char* page = static_cast<const char*>(array);
+  for (size_t at = 0; at < bytes; at += 4096) static_cast<void>(page[at]);
 }

@@ -169,7 +169,7 @@ inline Counted count_migrations(const std::vector<Benchmark>& benchmarks, int ro
   for (int round = -1; round < rounds; ++round)
     for (const Benchmark& benchmark : benchmarks) {
       const uint64_t begin = now();
-      benchmark.before();
+      if (benchmark.before) benchmark.before();
       benchmark.work();
       CUDA_CHECK(cudaDeviceSynchronize());
       const uint64_t end = now();

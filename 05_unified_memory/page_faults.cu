@@ -130,20 +130,21 @@ struct CopyRun {
   ManagedBuffer<float> in{floats}, out{floats};
 
   explicit CopyRun(const Version& version) : version(version) {
-    if (version.prefetched_back) prefetch(in, in.bytes(), cudaCpuDeviceId);
+    if (version.prefetched_back)
+      CUDA_CHECK(cudaMemPrefetchAsync(in, in.bytes(), host_memory, 0, nullptr));
     CUDA_CHECK(cudaDeviceSynchronize());
     for (size_t i = 0; i < floats; ++i) in[i] = input(i);
   }
   void prefetch_to_device() const {
     if (!version.prefetched) return;
-    prefetch(in, in.bytes(), current_device());
-    prefetch(out, out.bytes(), current_device());
+    CUDA_CHECK(cudaMemPrefetchAsync(in, in.bytes(), gpu_memory(), 0, nullptr));
+    CUDA_CHECK(cudaMemPrefetchAsync(out, out.bytes(), gpu_memory(), 0, nullptr));
   }
   void copy() const { version.copy(in, out, floats); }
   void read_back() const {
     if (version.prefetched_back) {
-      prefetch(in, in.bytes(), cudaCpuDeviceId);
-      prefetch(out, out.bytes(), cudaCpuDeviceId);
+      CUDA_CHECK(cudaMemPrefetchAsync(in, in.bytes(), host_memory, 0, nullptr));
+      CUDA_CHECK(cudaMemPrefetchAsync(out, out.bytes(), host_memory, 0, nullptr));
     }
     CUDA_CHECK(cudaDeviceSynchronize());
     read_every_page(in, in.bytes());

@@ -89,7 +89,9 @@ void compute(const Arrays& a, const float* in, const Piece& p, cudaStream_t stre
 }
 
 void kernel(Arrays& a) { compute(a, a.on_device, {0, a.n}); }
-void one_prefetch(Arrays& a) { prefetch(a.managed, a.bytes, current_device()); }
+void one_prefetch(Arrays& a) {
+  CUDA_CHECK(cudaMemPrefetchAsync(a.managed, a.bytes, gpu_memory(), 0, nullptr));
+}
 void pinned_copy(Arrays& a) {
   CUDA_CHECK(cudaMemcpy(a.on_device, a.pinned, a.bytes, cudaMemcpyHostToDevice));
 }
@@ -130,7 +132,8 @@ void in_pieces(Arrays& a, const float* in, Move move) {
 
 void prefetch_pieces(Arrays& a) {
   in_pieces(a, a.managed, [&](const Piece& p) {
-    prefetch(a.managed + p.first, p.words * sizeof(float), current_device(), a.moving);
+    CUDA_CHECK(cudaMemPrefetchAsync(a.managed + p.first, p.words * sizeof(float), gpu_memory(), 0,
+                                    a.moving));
   });
 }
 void copy_pieces(Arrays& a) {
@@ -150,7 +153,7 @@ std::vector<Benchmark> benchmarks(const std::shared_ptr<Arrays>& arrays) {
     };
   };
   const auto to_host = [arrays, &a] {
-    prefetch(a.managed, a.bytes, cudaCpuDeviceId);
+    CUDA_CHECK(cudaMemPrefetchAsync(a.managed, a.bytes, host_memory, 0, nullptr));
     CUDA_CHECK(cudaDeviceSynchronize());
   };
   const auto poison_copy = [arrays, &a] {

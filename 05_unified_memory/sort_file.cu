@@ -88,9 +88,9 @@ void sortfile(FILE* fp, size_t N) {
 
   require_read(fread(data, 1, N, fp), N);
 
-  prefetch(data, N, current_device());  // page_faults.cu shows the call behind it
+  CUDA_CHECK(cudaMemPrefetchAsync(data, N, gpu_memory(), 0, nullptr));
   gpu_qsort(data, N);
-  prefetch(data, N, cudaCpuDeviceId);
+  CUDA_CHECK(cudaMemPrefetchAsync(data, N, host_memory, 0, nullptr));
   CUDA_CHECK(cudaDeviceSynchronize());
 
   use_data(data, N);

@@ -266,32 +266,38 @@ void sampling(Run& run) {
   run.title("a row of 4 texels, 1 4 2 3; then random ones, 1 to 1000 in a row, in all modes");
   show_row(run);
 
-  size_t linear_wrong = 0, outside_wrong = 0;
+  struct Deviations {
+    size_t wrong = 0, readings = 0;
+    void add(size_t more_wrong) {
+      wrong += more_wrong;
+      readings += readings_of_a_mode;
+    }
+    std::string text() const {
+      return std::to_string(wrong) + " of " + std::to_string(readings) + " readings deviate";
+    }
+  };
+  Deviations of_linear, outside;
   Table table("in texels and in widths", {"readings", "not as documented"});
   for (const Sampling& s : all_modes()) {
     const size_t wrong = count_wrong(s);
     table.row(name_of(s), {readings_of_a_mode, wrong});
     if (s.filter == linear)
-      linear_wrong += wrong;
+      of_linear.add(wrong);
     else if (s.address == clamp || s.address == wrap)
-      outside_wrong += wrong;
+      outside.add(wrong);
   }
   run.print(table);
   run.note("wrap and mirror need widths: if texels are counted, CUDA takes clamp for them");
 
-  const auto text = [](size_t wrong, size_t modes) {
-    return std::to_string(wrong) + " of " + std::to_string(modes * readings_of_a_mode) +
-           " readings deviate";
-  };
   const size_t values = values_from_centre_to_centre();
   run.observed({"07.4a", "cudaFilterModeLinear interpolates linearly between points",
                 "[PR 3] \"Linearly interpolates between points\""},
-               linear_wrong == 0 && values == 257,
-               text(linear_wrong, 4) + " from weights of 8 bits; " + std::to_string(values) +
+               of_linear.wrong == 0 && values == 257,
+               of_linear.text() + " from weights of 8 bits; " + std::to_string(values) +
                    " values from 0 to 1");
   run.observed({"07.4b", "clamp clamps addresses out of bounds to the range, wrap wraps them",
                 "[PR 3] \"will be clamped to range\", \"will wrap\""},
-               outside_wrong == 0, text(outside_wrong, 2) + " from the rules of clamp and wrap");
+               outside.wrong == 0, outside.text() + " from the rules of clamp and wrap");
 }
 SAMPLE(3, sampling, "every address mode with every filter, against a reference");
 
