@@ -121,9 +121,10 @@ void bandwidths(Run& run) {
 
   const double per_byte = shared_bytes / double(bytes);
   const Interval r = ratio(timed["global"], timed["shared"]);
-  run.claim({"01.10b", "global memory is 100-150 times slower than shared, in bandwidth",
-             "100-150 times, Dr. Dobb's"},
-            {per_byte * r, "times the time of a byte"}, more_by(100, 150));
+  run.claim({"01.10b", "global memory is 100 to 150 times slower than shared, in bandwidth",
+             "[DD] \"between 100x-150x slower\""},
+            {per_byte * r, "times as long for a byte of global memory as for one of shared memory"},
+            more_by(100, 150));
 }
 SAMPLE(8, bandwidths, "what all multiprocessors read per second");
 

@@ -285,18 +285,18 @@ void different_words(Run& run, const Timings& timed) {
   run.note("one word by an index, over the same from L1: " +
            factor_text(ratio(timed["constant, 1"], timed["global, 1"])));
 
-  run.claim_each({"01.6a", "a uniform constant read is one request, different words serialise",
-                  "each access will be serialised, the lectures"},
-                 per_word, "times the time of one word / words", about(1));
-  run.computed({"01.6d", "uniform constant reads make 1/16 of the traffic of global loads",
-                "1/16, the lectures, half-warps", Hardware::g80},
+  run.claim_each({"01.6a", "different words of constant memory are read one after the other",
+                  "[PR 2] \"Each access will be serialised\""},
+                 per_word, "times as long per word as one word", about(1));
+  run.computed({"01.6d", "constant memory used correctly makes 1/16 of global loads' traffic",
+                "[PR 2] 1/16, for half warps of 16 threads", Hardware::g80},
                sectors(sizeof(int), [](size_t) { return 0; }) >= 16,
                "a uniform load from global memory is one sector, too");
-  run.claim({"01.11b", "my_const[blockIdx.x % 16] is the best use, an index by thread the worst",
-             "16 requests against 1, the lectures"},
+  run.claim({"01.11b", "constants are best read by block index, and worst by thread index",
+             "[PR 2] 1 request against 16; \"Best possible use\", \"Worst possible use\""},
             timed.speedup({.of = "by block", .over = "by thread"}), faster_by(16));
-  run.computed({"01.11c", "by thread, the block's other threads will likely miss the cache",
-                "likely cache misses, the lectures"},
+  run.computed({"01.11c", "read by thread index, constants likely miss for the other threads",
+                "[PR 2] \"will likely miss the cache\""},
                segments_touched(64, sizeof(int), word_by_thread) > 1,
                "16 words are 64 bytes: one miss brings all of them");
 }
@@ -324,12 +324,12 @@ void hits_and_misses(Run& run) {
   const Interval read_only = row("read-only, first touch", cycles(slots, stride, ldg, filler));
   run.print(table);
   run.note("where the cycles of rings rise, they no longer fit the first of two constant caches");
-  run.claim({"01.6b", "a constant read that misses is far slower than one that hits",
-             "very slow against very fast, the lectures"},
-            {miss / hit, "times a hit's cycles"}, much_more());
-  run.claim({"01.6c", "a read-only load that misses costs what a global one does",
-             "same as global if not cached, the lectures"},
-            {read_only / global, "times the cycles of a global load"}, as_much());
+  run.claim({"01.6b", "constant memory is very fast on a hit, and very slow on a miss",
+             "[PR 2] \"Very fast when cache hit\", \"Very slow when no cache hit\""},
+            {miss / hit, "times as many cycles for a miss as for a hit"}, much_more());
+  run.claim({"01.6c", "a read-only load that misses costs as much as a global load",
+             "[PR 1] \"1 if cached (same as global if not)\""},
+            {read_only / global, "times the cycles of a global load that misses"}, as_much());
 }
 
 }  // namespace
@@ -349,14 +349,16 @@ void constant(Run& run) {
   table.row("8 words of each thread's own, once, global", {own["global, 32"].median()});
   run.print(table);
   run.note("coefficients: the compiler reads constants before the loop, and global memory in it");
-  run.claim({"01.11a", "a formula's coefficients are best read from constant memory", "the wiki"},
+  run.claim({"01.11a", "a formula's coefficients are best read from constant memory",
+             "[LC 1] \"USE when all threads in a warp read from the same memory address\""},
             timed.speedup({.of = "16 coefficients, constant", .over = "16 coefficients, global"}),
             faster());
-  run.claim({"01.7", "replacing a #define by __constant__ gains nothing", "the lectures"},
+  run.claim({"01.7", "turning a #define into a __constant__ gains nothing",
+             "[PR 2] \"Should I convert #define to constants?\" \"No\""},
             timed.speedup({.of = "two numbers, __constant__", .over = "two numbers, #define"}),
             no_faster());
-  run.claim({"01.11d", "do not use it if each thread reads a different address, and only once",
-             "the wiki"},
+  run.claim({"01.11d", "use no constant memory if each thread reads another address, once",
+             "[LC 1] \"DONOT USE\""},
             {ratio(own["constant, 32"], own["global, 32"]),
              "times as long from constant as from global memory"},
             more());

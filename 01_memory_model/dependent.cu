@@ -96,8 +96,8 @@ void dependent(Run& run) {
 
   // more warps hide no less, so that the first count above 192 threads decides; with 32 warps
   // nothing is felt
-  run.claim({"01.14", "beyond 192 threads the delay after a register's write is not felt",
-             "not felt, the study, 8800 GTX", Hardware::g80},
+  run.claim({"01.14", "with over 192 threads per SM a register write's delay is not felt",
+             "[BW, quoting the guide] more than 192 threads, 8800 GTX", Hardware::g80},
             timed.speedup({.of = name(32), .over = name(8)}), as_fast());
 }
 SAMPLE(9, dependent, "how many warps hide a multiply-add's latency");

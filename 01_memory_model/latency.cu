@@ -274,27 +274,28 @@ void latency(Run& run) {
            " ns at the highest clock; 200-300 of an 8800 GTX were 148-222 ns");
   print_curve(run, memory, timed, global.value);
 
-  const char* const lectures = "the lectures' table";
-  run.claim_each(
-      {"01.1a", "shared memory, L1, constant and read-only hits take about a cycle", lectures},
-      {shared, l1, constant, read_only}, "where 1x is one cycle", at_most(2));
-  run.claim({"01.1b", "global memory takes 200-800 cycles", lectures}, {global, "cycles"},
-            between(200, 800));
-  run.claim({"01.1c", "global memory takes 200-300 cycles", "the study, 8800 GTX", Hardware::g80},
-            {global, "cycles"}, between(200, 300));
-  run.claim_each({"01.1d", "on-chip memories have much lower latency than global", lectures},
+  run.claim_each({"01.1a", "shared memory, L1, constant and read-only hits take about a cycle",
+                  "[PR 1] ~1, 1, ~1 and 1 cycles"},
+                 {shared, l1, constant, read_only}, "cycles of each (1x is one cycle)", at_most(2));
+  run.claim({"01.1b", "a load from global memory takes 200 to 800 cycles", "[PR 1] 200-800"},
+            {global, "cycles for a load from beyond the L2"}, between(200, 800));
+  run.claim({"01.1c", "a load from global memory takes 200 to 300 cycles",
+             "[BW, quoting the guide] 200-300 cycles, 8800 GTX", Hardware::g80},
+            {global, "cycles for a load from beyond the L2"}, between(200, 300));
+  run.claim_each({"01.1d", "on-chip caches have much lower latency than global memory",
+                  "[PR 1] \"MUCH lower latency\""},
                  {times_as_long(global, shared), times_as_long(global, l1),
                   times_as_long(global, constant), times_as_long(global, read_only)},
-                 "cycles of global / each", much_more());
+                 "cycles of global memory / of each", much_more());
   // a multiply-add's latency contains a register's; local and global memory at their fastest
   run.claim_each(
       {"01.2", "registers are fastest, then shared memory, then local and global",
-       "the wiki, no figure"},
+       "[LC 1] \"registers > shared memory > local memory ~ global memory\""},
       {times_as_long(shared, reg), times_as_long(local, shared), times_as_long(l1, shared)},
-      "shared / register; local, L1 / shared", more());
-  run.claim({"01.10a", "global memory is 100-150 times slower than shared, in latency",
-             "100-150 times, Dr. Dobb's"},
-            {times_as_long(global, shared), "times the cycles of shared memory"},
+      "cycles: shared/register, local/shared, L1/shared", more());
+  run.claim({"01.10a", "global memory is 100 to 150 times slower than shared, in latency",
+             "[DD] \"between 100x-150x slower\""},
+            {times_as_long(global, shared), "times as many cycles as a load from shared memory"},
             more_by(100, 150));
 }
 SAMPLE(7, latency, "how long a load from each memory takes");

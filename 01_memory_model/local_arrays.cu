@@ -197,8 +197,9 @@ void local_arrays(Run& run) {
   run.note("localMemoryExample: " + std::to_string(compiled(localMemoryExample).localSizeBytes) +
            " local bytes, for nothing uses what it reads");
 
-  const Claim always{"01.5", "arrays indexed by non-constants always live in local memory",
-                     "always, the lectures"};
+  const Claim always{
+      "01.5", "arrays always go in local memory if indexed with non-constants",
+      "[LC 1, PR 1] in registers \"only if the indices ... are constant\"; \"always\""};
   if (compiled(all_arrays[0].kernel[constant_index]).localSizeBytes > 0)
     run.claim_skipped(always, "this build does not optimise");
   else

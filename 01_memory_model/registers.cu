@@ -207,14 +207,15 @@ void registers(Run& run) {
            digits(run.gpu.regsPerMultiprocessor / run.gpu.maxThreadsPerMultiProcessor));
 
   const Compiled first = compiled(hash_bounded), tight = compiled(budgets.back().kernel);
-  run.claim({"01.3", "a register budget too small spills to local memory and slows the kernel",
-             "can, the wiki"},
+  run.claim({"01.3", "registers over a limit spill to local memory, which can cost time",
+             "[LC 1, PR 1] \"can have adverse performance consequences\"; \"Very bad\""},
             timed.speedup({.of = wide, .over = budgets.back().name}), can_be_faster());
   const auto fit = [](const Compiled& c) {
     return std::to_string(c.blocks) + " blocks at " + std::to_string(c.registers) + " registers";
   };
-  run.observed({"01.4", "fewer registers allow more resident blocks", "may, the wiki"},
-               tight.blocks > first.blocks, fit(first) + ", " + fit(tight));
+  run.observed({"01.4", "fewer registers per thread may let more blocks reside on an SM",
+                "[LC 1] \"may allow more thread blocks to reside on an SM\""},
+               tight.blocks > first.blocks, "resident on an SM: " + fit(first) + ", " + fit(tight));
 }
 SAMPLE(4, registers, "a budget of registers, and what spills beyond it");
 

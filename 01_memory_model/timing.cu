@@ -185,12 +185,13 @@ void timing(Run& run) {
 
   std::vector<double> longer;
   for (size_t i = 0; i < ms[events].size(); ++i) longer.push_back(ms[events][i] / ms[host][i]);
-  run.claim({"01.9", "a host timer around a launch measures the launch only", "the lectures"},
+  run.claim({"01.9", "a CPU timer around a launch measures the launch, not the kernel",
+             "[PR 1] \"it will measure only launch time not execution time\""},
             {interval_of_median(longer, run_to_run_host),
              "times as long by events as by the host's timer"},
             much_more());
-  run.claim({"01.12", "waiting after each launch stalls the pipeline",
-             "stalls the entire pipeline, the lectures"},
+  run.claim({"01.12", "cudaDeviceSynchronize after a launch stalls the GPU's pipeline",
+             "[PR 1] \"this will stall the entire GPU pipeline\""},
             timed.speedup({.of = "waited for at the end", .over = "waited for after each"}),
             much_faster());
 }
