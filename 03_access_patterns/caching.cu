@@ -174,16 +174,17 @@ void caching(Run& run) {
   run.print(table);
   run.note("bytes on Fermi: of a warp's request; today: its sectors of 32 bytes, both ways");
 
-  run.computed({"03.11", "the unit of access is 32 bytes whether or not L1 caches the load",
-                "32 bytes from Pascal on, the wiki"},
+  run.computed({"03.11", "the access unit is 32 bytes, whether or not L1 caches loads",
+                "[LC 3] 32 bytes, on Pascal"},
                bytes_moved(reads[2], sector_bytes) == 32 * 32,
                "32 scattered words move 32 times 32 bytes through L1 and past it");
-  const Claim stores{"03.18",
-                     "L1 is not used for stores: a load does not find there what was stored",
-                     "not used, the wiki", Hardware::kepler};
+  const Claim stores{"03.18", "the L1 cache is not used for stores",
+                     "[LC 3] \"not used for store operations on either Fermi or Kepler GPUs\"",
+                     Hardware::kepler};
   if (times_as_long(ca, same_word, nothing).high < 0.75)
     run.claim(stores,
-              {times_as_long(ca, store, same_word), "a load after a store, in loads after a load"},
+              {times_as_long(ca, store, same_word),
+               "times as long for a load after a store as for one after a load"},
               more());
   else
     run.claim_skipped(stores, "L1 does not keep loads here");

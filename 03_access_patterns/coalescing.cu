@@ -115,15 +115,15 @@ bool no_more_on_gt200(const Warp& warp) {
 
 void judge(Run& run, const Timings& timed, bool from_memory) {
   const double used_now = used(today, warp_of(4, one_word));
-  const std::string here = percent(used_now).words + ", one sector; through L1 as well";
-  run.computed({"03.2a", "through L1, one address for all lanes uses 3.125% of the bus",
-                "3.125%, the wiki's count", Hardware::kepler},
+  const std::string here = percent(used_now).words + " of a sector, through L1 and past it";
+  run.computed({"03.2a", "through L1, a warp's load of one address uses 3.125% of the bus",
+                "[LC 3] 3.125%, not from Pascal on", Hardware::kepler},
                used_now == 0.03125, here);
-  run.computed({"03.2b", "past L1, one address for all lanes uses 12.5% of the bus",
-                "12.5%, the wiki's count"},
-               used_now == 0.125, here);
-  const Claim permutation{"03.3", "a permutation within the line costs nothing",
-                          "the wiki's count: 100% is used"};
+  run.computed(
+      {"03.2b", "past L1, a warp's load of one address uses 12.5% of the bus", "[LC 3] 12.5%"},
+      used_now == 0.125, here);
+  const Claim permutation{"03.3", "addresses in random order within 128 bytes cost nothing",
+                          "[LC 3] \"will not inhibit kernel performance\""};
   if (from_memory)
     run.claim(permutation, timed.speedup({.of = "in order", .over = "permuted"}), no_faster());
   else
@@ -136,7 +136,8 @@ void judge(Run& run, const Timings& timed, bool from_memory) {
       ++coalesce;
       there_too += no_more_on_gt200(warp);
     }
-  run.computed({"03.16", "what coalesces on a G80 coalesces on a GT200", "Dr. Dobb's, no figure"},
+  run.computed({"03.16", "what coalesces well on a G80 coalesces well on a GT200",
+                "[DD] \"it will coalesce well on a GT200 device\""},
                there_too == coalesce,
                std::to_string(there_too) + " of the " + std::to_string(coalesce) +
                    " patterns that coalesce on a G80 move no more on a GT200");

@@ -306,11 +306,12 @@ void compare(Run& run) {
   cost("the longest at four rotations", "longest of four, stored", "longest of four");
   run.print(costs);
 
-  run.claim({"03.12", "storing the results dominates a comparison of all pairs",
-             "20 minutes against 1, a letter to the study", Hardware::g80},
+  run.claim({"03.12", "storing the results takes most of a comparison of all pairs",
+             "[BW, letter 2] 20 minutes against 1 without storing", Hardware::g80},
             timed.speedup({.of = "not stored", .over = "scattered words"}), much_faster());
-  const Claim bottleneck{"03.17", "the bottleneck is carrying the results to the host, not writing",
-                         "tens of GB/s against 1, the study's reply"};
+  const Claim bottleneck{"03.17",
+                         "the bottleneck is carrying results to the host, not writing them",
+                         "[BW, reply 2] about 1 GB/s, against tens of GB/s"};
   if (carries)
     run.claim(bottleneck,
               carried.speedup({.of = "words side by side", .over = carried_names[words]}),

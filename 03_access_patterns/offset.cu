@@ -192,13 +192,14 @@ void offset(Run& run) {
   const double used = used_at(1, sector_bytes);
   const std::string today =
       percent(used).words + ", 5 sectors for 4; through L1 as well as past it";
-  run.computed({"03.1a", "a misaligned load through L1 uses 50% of the bus",
-                "50%, the wiki's count", Hardware::kepler},
+  run.computed({"03.1a", "through L1, a misaligned coalesced load uses 50% of the bus",
+                "[LC 3] 50%, not from Pascal on", Hardware::kepler},
                used == 0.5, today);
-  run.computed({"03.1b", "a misaligned load past L1 uses 80% of the bus", "80%, the wiki's count"},
+  run.computed({"03.1b", "past L1, a misaligned coalesced load uses 80% of the bus", "[LC 3] 80%"},
                used == 0.8, today);
   const Claim past{"03.1c", "misaligned coalesced loads are faster past L1 than through it",
-                   "the wiki, no figure", Hardware::kepler};
+                   "[LC 3] \"Performance is improved with uncached loads\", not from Pascal on",
+                   Hardware::kepler};
   if (run.beyond_l2(sizeof(unsigned) * double(m.n)))
     run.claim(past, memory.speedup({.of = name_of(1) + " past L1", .over = name_of(1)}), faster());
   else

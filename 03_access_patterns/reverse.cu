@@ -119,10 +119,12 @@ void reverse(Run& run) {
 
   const char* const global = "reverseArray_multiblock";
   const char* const shared = "reverseArray_multiblock_fast";
-  const Claim g80{"03.6", "reversing through shared memory beats reversing in global memory",
-                  "Dr. Dobb's, no figure (G80)", Hardware::g80};
-  const Claim some{"03.15", "in some cases more operations, through shared memory, take less time",
-                   "the guide, no figure"};
+  const Claim g80{
+      "03.6", "reversing through shared memory beats reversing in global memory",
+      "[DD] \"the shared memory version is faster than the global memory version\", G80",
+      Hardware::g80};
+  const Claim some{"03.15", "in some cases a detour through shared memory takes less time",
+                   "[KP] \"In some cases ... the memory access time decreases\""};
   if (run.beyond_l2(bytes)) {
     run.claim(g80, timed.speedup({.of = shared, .over = global}), faster());
     run.claim(some, timed.speedup({.of = shared, .over = global}), can_be_faster());

@@ -210,19 +210,20 @@ void stores(Run& run) {
 
   bool as_stated = true;
   for (const Store& store : all_stores) as_stated &= sectors_of(store) == store.segments;
-  run.computed(
-      {"03.14a", "one, two or four segments of 32 bytes are stored in one transaction", "the wiki"},
-      as_stated, "one request of a warp, of 1, 2 or 4 sectors");
-  run.computed(
-      {"03.14b", "three segments that lie apart are stored as three of one each", "the wiki"},
-      as_stated, "one request of a warp, of 3 sectors");
-  run.claim({"03.10a", "scattered writes lose against coalesced ones, as reads do",
-             "the study's author, no figure"},
-            {cost_of_scattered(true, timed), "times as long for a word at stride 8 as at stride 1"},
+  run.computed({"03.14a", "a transaction of stores is one, two or four segments of 32 bytes",
+                "[LC 3] \"one, two, or four segments at a time\", Fermi and Kepler"},
+               as_stated, "one request of a warp, of 1, 2 or 4 sectors");
+  run.computed({"03.14b", "three segments apart are stored as three transactions of one",
+                "[LC 3] \"three one-segment transactions\", Fermi and Kepler"},
+               as_stated, "one request of a warp, of 3 sectors");
+  run.claim({"03.10a", "writing to global memory has the same problems as reading",
+             "[BW, reply 2] \"the same problems as with reading\""},
+            {cost_of_scattered(true, timed),
+             "times as long for a word written at stride 8 as at stride 1"},
             more());
-  run.claim({"03.10b", "coalesced writes reach tens of GB/s", "the study's author (8800 GTX)",
-             Hardware::g80},
-            {timed[name_of(true, 1)].gbs_interval(4.0 * double(n)), "GB/s written"},
+  run.claim({"03.10b", "coalesced writes reach tens of gigabytes per second",
+             "[BW, reply 2] tens of GB/s, 8800 GTX", Hardware::g80},
+            {timed[name_of(true, 1)].gbs_interval(4.0 * double(n)), "GB/s written at stride 1"},
             more_by(10, 100));
 }
 SAMPLE(7, stores, "writing one, two or four segments, and words a stride apart");

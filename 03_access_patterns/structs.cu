@@ -269,14 +269,16 @@ void structs(Run& run) {
     return share + " of loads and " + share + " of stores";
   };
   run.computed({"03.4a", "loads and stores of an AoS, both fields used, are 50% efficient",
-                "50%, the wiki's profiler"},
+                "[LC 3] 50%, by a profiler"},
                efficiency(x_of_aos) == 0.5, shares(x_of_aos));
-  run.computed({"03.4b", "those of an SoA are 100% efficient", "100%, the wiki's profiler"},
+  run.computed({"03.4b", "loads and stores of an SoA, both fields used, are 100% efficient",
+                "[LC 3] 100%, by a profiler"},
                efficiency(x_of_soa) == 1, shares(x_of_soa));
-  run.computed({"03.4c", "those of an AoS aligned to 8 bytes are 100% efficient",
-                "100%, the wiki's profiler"},
+  run.computed({"03.4c", "with __align__(8) loads and stores of an AoS are 100% efficient",
+                "[LC 3] 100%, by a profiler"},
                efficiency(whole_pairs) == 1, shares(whole_pairs));
-  run.claim({"03.13", "if only x is needed, an AoS loses half of the bandwidth", "50%, the wiki"},
+  run.claim({"03.13", "if only x is needed, an AoS loses half of the bandwidth",
+             "[LC 3] \"a 50 percent loss of bandwidth\""},
             timed.speedup({.of = "SoA, x only read", .over = "AoS, x only read"}), faster_by(2));
 }
 SAMPLE(3, structs, "an array of structures, and a structure of arrays");

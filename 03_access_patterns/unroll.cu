@@ -144,21 +144,24 @@ void sum_vectors(Run& run) {
   run.print(table);
   run.note("load, store: sectors per request of a warp; GB/s: 12 bytes a sum, 8 bytes a copy");
 
-  const Claim limit{"03.9a", "bandwidth limits the sum: a byte takes as long as in a copy",
-                    "a reply in the wiki, of a GTX 1080 Ti", Hardware::pascal};
-  const Claim gain{"03.9b", "then more words per thread gain nothing", "replies in the wiki"};
+  const Claim limit{"03.9a", "the sum of two vectors is limited by memory bandwidth",
+                    "[LC 3, quoting a reply] \"limited by memory bandwidth\", GTX 1080 Ti",
+                    Hardware::pascal};
+  const Claim gain{
+      "03.9b", "where bandwidth is the limit, more words per thread gain nothing",
+      "[LC 3, quoting a reply] \"does not benefit from any of the above optimizations\""};
   if (!run.beyond_l2(copied)) {
     run.claim_skipped(limit, "the vectors are less than four times the L2");
     return run.claim_skipped(gain, "the vectors are less than four times the L2");
   }
   const Interval per_byte = ratio(one, copy) * (copied / moved);
-  run.claim(limit, {per_byte, "time of a byte with 1 word per thread, in that of a copy"},
+  run.claim(limit, {per_byte, "of a copy's time for a byte, with 1 word per thread"},
             at_most(1.05));
   if (judge(at_most(1.05), per_byte) == Verdict::holds)
     run.claim_each(
         gain,
         {ratio(one, timed["2 words"]), ratio(one, timed["4 words"]), ratio(one, timed["8 words"])},
-        "time of 1 word, in that of 2, 4 and 8", no_faster());
+        "as fast: 2, 4, 8 words over 1 word", no_faster());
   else
     run.claim_skipped(gain, "bandwidth does not limit 1 word per thread: 4 words are " +
                                 factor_text(ratio(one, timed["4 words"])) + " as fast");

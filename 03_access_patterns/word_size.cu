@@ -145,9 +145,9 @@ void word_size(Run& run) {
   for (const Size& size : sizes) {
     const std::string factor = digits(size.then_cost);
     const Claim claim{size.claim,
-                      "uncoalesced words of " + std::to_string(8 * size.bytes) + " bits cost " +
-                          factor + " times as much",
-                      "roughly " + factor + " times, guidelines in Dr. Dobb's", Hardware::g80};
+                      "words of " + std::to_string(8 * size.bytes) +
+                          " bits in segments of their own cost " + factor + " times as much",
+                      "[DD] \"roughly " + factor + "x slower\", G80", Hardware::g80};
     if (run.beyond_l2(double(n * size.bytes)))
       run.claim(claim,
                 timed.speedup({.of = name_of(size.bytes, size.bytes),

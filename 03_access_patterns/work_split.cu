@@ -241,12 +241,12 @@ void work_split(Run& run) {
   run.note("least: 32 banks of L1, a word per cycle each; the lanes of these chunks share one");
   run.note("not explained: the chunks of the whole GPU, which need not share a bank");
 
-  run.claim({"03.7a", "interleaved threads are faster than a chunk per thread, in one block",
-             "15 times, the guide"},
+  run.claim({"03.7a", "interleaved threads are 15 times as fast as threads with chunks",
+             "[KP] \"15 times higher\""},
             timed.speedup({.of = "one block, interleaved", .over = "one block, chunks"}),
             faster_by(15));
-  run.claim({"03.7b", "the gain is that of threads no longer switched: one warp gains nothing",
-             "the guide, no figure"},
+  run.claim({"03.7b", "interleaving ends thread switching, so that one warp gains nothing",
+             "[KP] \"This eliminates GPU thread switching\""},
             timed.speedup({.of = "one warp, interleaved", .over = "one warp, chunks"}),
             no_faster(0.5));
 }
