@@ -149,56 +149,61 @@ void blocks(Run& run) {
   run.note("best up to 2048: " + best + ", " + digits(again[best].gbs(array.bytes())) +
            " GB/s when timed again; two thirds of what fits: " + name_of(two_thirds(p)));
 
-  const std::string figure = ", on the 8800 GTX";
+  const std::string card = ", 8800 GTX", guide = "[BW, quoting the guide] ";
+  const std::string people = "[BW, quoting NVIDIA's people] ";
   run.claim(
-      {"04.7a", "few blocks: from a number to the next the rate jumps down by 15 to 20%",
-       "15 to 20%" + figure, Hardware::g80},
+      {"04.7a", "with few blocks the rate jumps by 15 to 20% from number to number",
+       "[BW] 15-20%" + card, Hardware::g80},
       again.speedup({.of = name_of(found.before_jump), .over = name_of(found.before_jump + 1)}),
       faster_by(1.15, 1.25));  // 15 to 20% of the lower, or of the higher rate
-  const Claim shrink = {"04.7b", "the jumps shrink as the number of blocks grows",
-                        "no figure" + figure, Hardware::g80};
+  const Claim shrink = {"04.7b", "the more blocks, the smaller the jumps of the rate",
+                        "[BW] \"the more blocks, the smaller the jumps\"" + card, Hardware::g80};
   if (found.jump < 0.02)
     run.claim_skipped(shrink, "no jump of few blocks is larger than 2%: nothing can shrink");
   else
     run.observed(shrink, found.later_jump < found.jump,
-                 "at most " + percent(found.jump).words + ", and " +
+                 "jumps of at most " + percent(found.jump).words + ", and of " +
                      percent(found.later_jump).words + " from 8 blocks per multiprocessor on");
   std::vector<Interval> of_peaks, of_small, one_beyond_rounds, one_beyond_multiples;
   for (const unsigned b : peaks)
     of_peaks.push_back(ratio(again[name_of(b)], again[name_of(found.best_few)]));
   for (const Launch l : small_launches) of_small.push_back(ratio(again[name_of(l)], again[best]));
-  for (const unsigned b : {p.at_once, 2 * p.at_once})
+  std::string one_more;  // "1321 / 1320, 2641 / 2640"
+  for (const unsigned b : {p.at_once, 2 * p.at_once}) {
     one_beyond_rounds.push_back(ratio(timed[name_of(b + 1)], timed[name_of(b)]));
+    one_more += (one_more.empty() ? "" : ", ") + std::to_string(b + 1) + " / " + std::to_string(b);
+  }
   for (const unsigned k : {1, 2, 4}) {
     const unsigned b = k * p.multiprocessors;
     one_beyond_multiples.push_back(ratio(timed[name_of(b + 1)], timed[name_of(b)]));
   }
-  run.claim_each({"04.7c", "256, 512, 640 and 768 blocks each reach the best rate up to 1024",
-                  "peaks of the chart" + figure, Hardware::g80},
+  run.claim_each({"04.7c", "256, 512, 640 and 768 blocks are peaks of the rate",
+                  "[BW] \"peaks of maximal performance\"" + card, Hardware::g80},
                  of_peaks, "times as long as " + name_of(found.best_few), as_fast());
-  const Claim no_harm = {"04.7d", "more blocks than the best do no harm", "no figure" + figure,
-                         Hardware::g80};
+  const Claim no_harm = {"04.7d", "more blocks than the best number do no harm",
+                         people + "\"no harm from surplus thread blocks\"", Hardware::g80};
   if (found.best == chart_end)
     run.claim_skipped(no_harm, "2048 blocks, the most of the chart, are best");
   else
     run.claim(no_harm, again.speedup({.of = best, .over = name_of(found.worst)}), no_faster());
-  run.claim_each({"04.12", "32 blocks of 256 threads, or 64 of 128, come near the best rate",
-                  "nearly the highest rate" + figure, Hardware::g80},
+  run.claim_each({"04.12", "32 blocks of 256 threads, or 64 of 128, nearly reach the best rate",
+                  "[BW] \"practically the maximal speed\"" + card, Hardware::g80},
                  of_small, "times as long as " + best, as_fast());
-  const std::string guide = "the vendor's guide in the study, no figure";
-  run.claim({"04.13b", "1000 blocks are better than 100", guide},
+  run.claim({"04.13b", "there should be many blocks: 1000 are better than 100",
+             guide + "\"no fewer than 100\", \"1000 will be enough\""},
             timed.speedup({.of = name_of(1000), .over = name_of(100)}), faster());
   // Several generations: the four after the study's GPU end with Pascal.
-  run.claim(
-      {"04.13c", "1000 blocks are enough for several generations of GPUs", guide, Hardware::pascal},
-      again.speedup({.of = best, .over = name_of(1000)}),
-      at_most(1 / 0.9));  // 90% of the best rate
-  run.claim_each({"04.14", "whole rounds of the blocks that fit are better than one block more",
-                  "the vendor, in private, in the study"},
-                 one_beyond_rounds, "a block more than one round, two", faster());
-  run.claim_each({"04.16", "blocks that are no multiple of the multiprocessors leave some idle",
-                  "no figure" + figure, Hardware::g80},
-                 one_beyond_multiples, "a block more than 1, 2, 4 per SM", faster());
+  run.claim({"04.13c", "1000 blocks will do for several generations of hardware",
+             guide + "\"enough for several generations of hardware\"", Hardware::pascal},
+            again.speedup({.of = best, .over = name_of(1000)}),
+            at_most(1 / 0.9));  // 90% of the best rate
+  run.claim_each({"04.14", "best is a multiple of the blocks that can run at once",
+                  people + "\"a multiple of the CTAs able to run at once\""},
+                 one_beyond_rounds, "time of " + one_more + " blocks", faster());
+  run.claim_each(
+      {"04.16", "a number of blocks that is no multiple of the SMs leaves some idle",
+       "[BW] \"leads to partial idleness of the multiprocessors\"" + card, Hardware::g80},
+      one_beyond_multiples, "time of a block more / 1, 2, 4 per SM", faster());
 }
 SAMPLE(7, blocks, "the same sum with 100 blocks and more");
 

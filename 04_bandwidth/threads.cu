@@ -130,42 +130,48 @@ void threads(Run& run) {
   run.note("best of " + std::to_string(counts.size()) + ": " + name_of(best) + ", " +
            digits(again[name_of(best)].gbs(array.bytes())) + " GB/s when timed again");
 
-  const std::string figure = ", on the 8800 GTX";
-  run.claim_each({"04.5a", "threads that are no multiple of 16 are far slower than the multiple",
-                  "10 GB/s in place of 65 to 70" + figure, Hardware::g80},
-                 ratios(timed, beside_16), "128 to 512 and those beside", much_faster_by(6.5));
-  run.claim(
-      {"04.5b", "16 threads are 3 to 4 times off the best", "3 to 4 times" + figure, Hardware::g80},
-      {ratio(again[name_of(16)], again[name_of(best)]), "times as long as " + name_of(best)},
-      between(3, 4));
-  run.claim({"04.5c", "32 threads are 1.5 to 2 times off the best", "1.5 to 2 times" + figure,
+  const std::string card = ", 8800 GTX";
+  run.claim_each({"04.5a", "thread counts not divisible by 16 give a very bad bandwidth",
+                  "[BW] about 10 GB/s in place of 65-70" + card, Hardware::g80},
+                 ratios(timed, beside_16), "time of a neighbour / multiple of 16",
+                 much_faster_by(6.5));
+  run.claim({"04.5b", "blocks of 16 threads are 3 to 4 times off the best", "[BW] 3-4 times" + card,
              Hardware::g80},
-            {ratio(again[name_of(32)], again[name_of(best)]), "times as long as " + name_of(best)},
+            {ratio(again[name_of(16)], again[name_of(best)]),
+             "times as long with 16 as with " + name_of(best)},
+            between(3, 4));
+  run.claim({"04.5c", "blocks of 32 threads are 1.5 to 2 times off the best",
+             "[BW] 1.5-2 times" + card, Hardware::g80},
+            {ratio(again[name_of(32)], again[name_of(best)]),
+             "times as long with 32 as with " + name_of(best)},
             between(1.5, 2));
-  run.claim_each({"04.5d", "multiples of 4 threads are faster than their neighbours",
-                  "no figure" + figure, Hardware::g80},
-                 ratios(timed, beside_4), "132, 196, 260, 388 and those beside", faster());
+  run.claim_each({"04.5d", "multiples of 4 threads are a little faster than their neighbours",
+                  "[BW] \"grows a little\" at multiples of 4" + card, Hardware::g80},
+                 ratios(timed, beside_4), "time of a neighbour / multiple of 4", faster());
   run.claim_each({"04.5e", "multiples of 8 threads are noticeably faster than their neighbours",
-                  "no figure" + figure, Hardware::g80},
-                 ratios(timed, beside_8), "136, 200, 264, 392 and those beside", much_faster());
-  run.claim_each({"04.5f", "multiples of 32 threads beat the odd multiples of 16 beside them",
-                  "noticeably, no figure" + figure, Hardware::g80},
-                 ratios(timed, beside_32), "112 and 272 against those beside", faster());
-  run.claim_each({"04.6a", "192, 256, 320 and 384 threads each reach the best rate",
-                  "chart" + figure, Hardware::g80},
+                  "[BW] \"grows noticeably\" at multiples of 8" + card, Hardware::g80},
+                 ratios(timed, beside_8), "time of a neighbour / multiple of 8", much_faster());
+  run.claim_each(
+      {"04.5f", "multiples of 32 threads noticeably beat odd multiples of 16",
+       "[BW] \"a noticeable difference, too\": 96-112-128, 256-272-288" + card, Hardware::g80},
+      ratios(timed, beside_32), "time of 112, 272 / 96, 128, 256, 288", faster());
+  run.claim_each({"04.6a", "192, 256, 320 and 384 threads per block perform best",
+                  "[BW] \"the best performance\"" + card, Hardware::g80},
                  ratios(again, as_best), "times as long as " + name_of(best), as_fast());
-  run.claim({"04.6b", "right beyond 384 threads the rate falls", "chart" + figure, Hardware::g80},
+  run.claim({"04.6b", "right beyond 384 threads per block performance falls sharply",
+             "[BW] \"a sharp drop right after 384 thread\"" + card, Hardware::g80},
             timed.speedup({.of = name_of(384), .over = name_of(400)}), faster());
-  const Claim alone = {"04.6c", "it falls where only one block per multiprocessor remains",
-                       "the study's cause" + figure, Hardware::g80};
+  const Claim alone = {"04.6c", "the rate falls where only one block per multiprocessor is left",
+                       "[BW] \"when only one CTA begins to work on a multiprocessor\"" + card,
+                       Hardware::g80};
   if (two_fit)
     run.claim(alone, timed.speedup({.of = name_of(two_fit), .over = name_of(two_fit + 32)}),
               faster());
   else
     run.claim_skipped(alone, "two blocks of 1024 threads fit on a multiprocessor");
   run.claim_each({"04.13a", "192 or 256 threads per block are better than 64",
-                  "the vendor's guide in the study, no figure"},
-                 ratios(timed, {{64, 192}, {64, 256}}), "64 against 192, and 256", faster());
+                  "[BW, quoting the guide] \"64, and better 192 or 256\""},
+                 ratios(timed, {{64, 192}, {64, 256}}), "time of 64 / 192, 256 threads", faster());
 }
 SAMPLE(6, threads, "a sum by rows with 16 to 1024 threads per block");
 

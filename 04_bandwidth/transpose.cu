@@ -299,23 +299,26 @@ void transpose(Run& run) {
   run.note("one word in flight per thread: copy_rows; neither: the copy engine");
   run.note("longer: 32 lines of a load (ColRow), or 32 words of one bank, keep the L1 busy");
 
-  run.claim({"04.8", "column -> row transposes beat row -> column", "no figure, the wiki"},
+  run.claim({"04.8", "a transpose that reads columns beats one that stores columns",
+             "[LC 4] \"kernel 2 better than kernel 1\""},
             timed.speedup({.of = "transposeColRow", .over = "transposeRowCol"}), faster());
   const double by_row = along_row(n), by_column = along_column(n);
-  run.computed({"04.10a", "row -> column uses 100% of what it loads, 12.5% of what it stores",
-                "100 and 12.5%, the wiki's counters"},
+  run.computed({"04.10a", "a transpose that stores columns loads at 100%, stores at 12.5%",
+                "[LC 4] \"efficiency\" 100% and 12.5%"},
                by_row == 4 && by_column == 32,
-               percent(4 / by_row).words + " and " + percent(4 / by_column).words);
-  run.computed({"04.10b", "column -> row uses 100% of what it stores", "100%, the wiki's counters"},
-               by_row == 4, percent(4 / by_row).words);
+               percent(4 / by_row).words + " of what is loaded and " +
+                   percent(4 / by_column).words + " of what is stored is used");
+  run.computed(
+      {"04.10b", "a transpose that reads columns stores at 100% efficiency", "[LC 4] 100%"},
+      by_row == 4, percent(4 / by_row).words + " of what is stored is used");
   // a block of 32 x 8 threads reads 8 neighbours, which are a sector, in each of 32 rows
   const double by_block = 256 * 4.0 / (32 * sectors(32, [n](size_t row) { return row * n / 8; }));
-  run.computed({"04.10c", "the cache lifts what column -> row uses of its loads from 12.5%",
-                "25%, the wiki's counters"},
+  run.computed({"04.10c", "a cache lifts the efficiency of loads by columns above 12.5%",
+                "[LC 4] 25%, \"but why not 12.5 percent here?\""},
                by_block > 0.125, percent(by_block).words + " by a block, whose L1 keeps sectors");
   // twice as many: the words of the tile are also written to shared memory and read from it
-  run.claim({"04.15", "in some cases more memory operations, through shared memory, take less time",
-             "no figure, a vendor's guide"},
+  run.claim({"04.15", "in some cases a detour through shared memory takes less time",
+             "[KP] \"In some cases ... the memory access time decreases\""},
             timed.speedup({.of = "padded_tile", .over = "transposeRowCol"}), can_be_faster());
 }
 SAMPLE(3, transpose, "from one word per thread to a tile of quads");
