@@ -123,15 +123,10 @@ void reverse(Run& run) {
       "03.6", "reversing through shared memory beats reversing in global memory",
       "[DD] \"the shared memory version is faster than the global memory version\", G80",
       Hardware::g80};
-  const Claim some{"03.15", "in some cases a detour through shared memory takes less time",
-                   "[KP] \"In some cases ... the memory access time decreases\""};
-  if (run.beyond_l2(bytes)) {
+  if (run.beyond_l2(bytes))
     run.claim(g80, timed.speedup({.of = shared, .over = global}), faster());
-    run.claim(some, timed.speedup({.of = shared, .over = global}), can_be_faster());
-  } else {
+  else
     run.claim_skipped(g80, "the arrays are less than four times the L2");
-    run.claim_skipped(some, "the arrays are less than four times the L2");
-  }
 }
 SAMPLE(8, reverse, "an array reversed in global memory, and through shared memory");
 
