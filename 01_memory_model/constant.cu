@@ -272,8 +272,8 @@ void different_words(Run& run, const Timings& timed) {
     const std::string n = std::to_string(distinct);
     const Times &times = timed["constant, " + n], &one = timed["constant, 1"];
     if (distinct > 1) per_word.push_back(ratio(times, one) / distinct);
-    table.row(n, {distinct, distinct > 1 ? Cell(distinct * one.median()) : Cell(""), times.median(),
-                  timed["global, " + n].median()});
+    table.row(n, {distinct, distinct > 1 ? Cell(distinct * one.median()) : Cell(""),
+                  times.ms_interval(), timed["global, " + n].ms_interval()});
   }
   const auto word_by_thread = [](size_t lane) { return lane % 16; };
   const size_t requests = segments_touched(sizeof(int), sizeof(int), word_by_thread);
@@ -344,9 +344,9 @@ void constant(Run& run) {
   const Memory once = memory(1 << 14, 1);
   const Timings own = run.timer.interleaved(word_reads(once, 32));
   Table table("other uses", {"ms"});
-  for (const Benchmark& row : other_uses(m)) table.row(row.name, {timed[row.name].median()});
-  table.row("8 words of each thread's own, once, constant", {own["constant, 32"].median()});
-  table.row("8 words of each thread's own, once, global", {own["global, 32"].median()});
+  for (const Benchmark& row : other_uses(m)) table.row(row.name, {timed[row.name].ms_interval()});
+  table.row("8 words of each thread's own, once, constant", {own["constant, 32"].ms_interval()});
+  table.row("8 words of each thread's own, once, global", {own["global, 32"].ms_interval()});
   run.print(table);
   run.note("coefficients: the compiler reads constants before the loop, and global memory in it");
   run.claim({"01.11a", "a formula's coefficients are best read from constant memory",

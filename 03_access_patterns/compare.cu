@@ -278,11 +278,11 @@ void compare(Run& run) {
     const double stored = bytes_per_pair(format) * pairs;
     const auto to_host = [&] { return carried[carried_names[format]]; };
     const bool has_carry = carries && carried_names[format][0];
-    table.row(name, {stored ? Cell(sectors_of(format, ny)) : Cell(""), times.median(),
+    table.row(name, {stored ? Cell(sectors_of(format, ny)) : Cell(""), times.ms_interval(),
                      percent(times.spread()), ratio(times, timed["not stored"]),
-                     stored ? Cell(times.gbs(stored)) : Cell(""),
-                     has_carry ? Cell(to_host().median()) : Cell(""),
-                     has_carry ? Cell(to_host().gbs(stored)) : Cell("")});
+                     stored ? Cell(times.gbs_interval(stored)) : Cell(""),
+                     has_carry ? Cell(to_host().ms_interval()) : Cell(""),
+                     has_carry ? Cell(to_host().gbs_interval(stored)) : Cell("")});
   };
   row("not stored", sums);
   row("scattered words", scattered);
@@ -299,7 +299,8 @@ void compare(Run& run) {
 
   Table costs("comparison", {"not stored: ms", "scattered words: ms", "times as long"});
   const auto cost = [&](const char* name, const std::string& slow, const std::string& fast) {
-    costs.row(name, {timed[fast].median(), timed[slow].median(), ratio(timed[slow], timed[fast])});
+    costs.row(name, {timed[fast].ms_interval(), timed[slow].ms_interval(),
+                     ratio(timed[slow], timed[fast])});
   };
   cost("exclusive or", "exclusive or, stored", "exclusive or");
   cost("longest run of equal bits", "scattered words", "not stored");

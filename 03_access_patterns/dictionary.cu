@@ -294,8 +294,8 @@ void dictionary(Run& run) {
     const auto then = [&row](double cycles) {
       return row.loads > 0 ? Cell(then_seconds(row.loads * row.bytes.all, cycles)) : Cell("");
     };
-    table.row(row.name, {done, times.median(), percent(times.spread()), all,
-                         times.median() * all / done, then(200), then(300)});
+    table.row(row.name, {done, times.ms_interval(), percent(times.spread()), all,
+                         times.ms_interval() * (double(all) / double(done)), then(200), then(300)});
   }
   run.print(table);
   run.note(

@@ -111,7 +111,7 @@ void reverse(Run& run) {
     const Cell predicted = row.reverses ? Cell(timed["copy_words"].median()) : Cell("");
     table.row(row.name, {transactions_on_g80(row.stored_word), sectors(sizeof(unsigned), in_order),
                          sectors(sizeof(unsigned), row.stored_word), predicted, times.ms_interval(),
-                         percent(times.spread()), times.gbs(bytes)});
+                         percent(times.spread()), times.gbs_interval(bytes)});
   }
   run.print(table);
   run.note("store on a G80: transactions of a warp; load, store: sectors per request of a warp");

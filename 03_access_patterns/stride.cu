@@ -135,10 +135,11 @@ void stride(Run& run) {
         run.timer.alone({.name = name, .work = read, .check = adds_up(out, n, stride)});
     const double gbs = times.gbs(4.0 * double(n));
     if (stride == 1) dense_gbs = gbs;
-    table.row(std::to_string(stride), {double(pieces_at(stride, sector_bytes)),
-                                       predicted_gbs(dense_gbs, stride, sector_bytes),
-                                       predicted_gbs(dense_gbs, stride, l2_fetch), gbs,
-                                       percent(times.spread()), bar(gbs / dense_gbs)});
+    table.row(
+        std::to_string(stride),
+        {double(pieces_at(stride, sector_bytes)), predicted_gbs(dense_gbs, stride, sector_bytes),
+         predicted_gbs(dense_gbs, stride, l2_fetch), times.gbs_interval(4.0 * double(n)),
+         percent(times.spread()), bar(gbs / dense_gbs)});
   }
   run.print(table);
   run.note("GB/s of words that are read; predicted from stride 1 and the pieces that move");

@@ -136,11 +136,11 @@ void sum_vectors(Run& run) {
   for (const Sum& sum : sums) {
     const Times& times = timed[sum.name];
     table.row(sum.name, {sum.bytes, sum.bytes, 2 * sum.words * sum.bytes, times.ms_interval(),
-                         percent(times.spread()), times.gbs(moved),
+                         percent(times.spread()), times.gbs_interval(moved),
                          bar(times.gbs(moved) / copy.gbs(copied))});
   }
-  table.row("copy engine",
-            {"", "", "", copy.ms_interval(), percent(copy.spread()), copy.gbs(copied), bar(1)});
+  table.row("copy engine", {"", "", "", copy.ms_interval(), percent(copy.spread()),
+                            copy.gbs_interval(copied), bar(1)});
   run.print(table);
   run.note("load, store: sectors per request of a warp; GB/s: 12 bytes a sum, 8 bytes a copy");
 

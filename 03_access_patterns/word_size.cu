@@ -125,8 +125,9 @@ void word_size(Run& run) {
   const auto row = [&](size_t bytes, size_t room, Cell then, Cell by_sectors, Cell cost) {
     const Times& times = timed[name_of(bytes, room)];
     const double gbs = times.gbs(double(n * bytes));
-    table.row(name_of(bytes, room), {sectors_of(bytes, room), then, by_sectors, cost, gbs,
-                                     percent(times.spread()), bar(gbs / best)});
+    table.row(name_of(bytes, room),
+              {sectors_of(bytes, room), then, by_sectors, cost,
+               times.gbs_interval(double(n * bytes)), percent(times.spread()), bar(gbs / best)});
   };
   for (const Size& size : sizes) row(size.bytes, size.bytes, "", "", "");
   for (const Size& size : sizes) {

@@ -177,8 +177,9 @@ void async_copy(Run& run) {
       continue;
     }
     const Times& times = timed[sum.name];
-    table.row(sum.name, {sum.in_flight() / 1024, times.median(), percent(times.spread()),
-                         times.gbs(bytes), sum.ring ? Cell(ratio(timed[loads], times)) : Cell("")});
+    table.row(sum.name,
+              {sum.in_flight() / 1024, times.ms_interval(), percent(times.spread()),
+               times.gbs_interval(bytes), sum.ring ? Cell(ratio(timed[loads], times)) : Cell("")});
   }
   run.print(table);
   if (!run.beyond_l2(bytes)) run.note("less than four times the L2: its rates, not the memory's");

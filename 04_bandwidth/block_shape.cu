@@ -157,10 +157,12 @@ std::vector<Interval> measure(Run& run, unsigned n) {
   for (const dim3 block : chart) {
     const bool calibrates = block.y == 8 && block.x != 16;  // 32 x 8, 8 x 8
     gains.push_back(ratio(timed[name_of(plain, block)], timed[name_of(diagonal, block)]));
-    table.row(text(block),
-              {store_sectors(block, n),
-               calibrates ? Cell("") : Cell(predicted_ms(block, ms_of_32x8, ms_of_8x8)),
-               ms(plain, block), ms(diagonal, block), gains.back(), ms(columns, block)});
+    table.row(
+        text(block),
+        {store_sectors(block, n),
+         calibrates ? Cell("") : Cell(predicted_ms(block, ms_of_32x8, ms_of_8x8)),
+         timed[name_of(plain, block)].ms_interval(), timed[name_of(diagonal, block)].ms_interval(),
+         gains.back(), timed[name_of(columns, block)].ms_interval()});
   }
   run.print(table);
   if (!run.beyond_l2(8.0 * n * n))
@@ -183,10 +185,10 @@ void measure_as_printed(Run& run) {
   for (const dim3 block : chart) {
     require_right(benchmark_of(printed, block, m));
     const size_t left_out = count_left_out(m);
-    table.row(text(block),
-              {text(grid_of(printed, block, wiki_side, wiki_side)), left_out,
-               percent(double(left_out) / double(m.out.size())),
-               timed[name_of(printed, block)].median(), timed[name_of(diagonal, block)].median()});
+    table.row(text(block), {text(grid_of(printed, block, wiki_side, wiki_side)), left_out,
+                            percent(double(left_out) / double(m.out.size())),
+                            timed[name_of(printed, block)].ms_interval(),
+                            timed[name_of(diagonal, block)].ms_interval()});
   }
   run.print(table);
 }

@@ -232,7 +232,8 @@ void in_flight(Run& run) {
       const double rate = gbs(load, resident);
       const Cell predicted = predicted_gbs(in_flight, latency_ns, most_gbs);
       table.row(name_of(load, resident),
-                {in_flight / 1024, calibrates ? Cell("") : predicted, rate,
+                {in_flight / 1024, calibrates ? Cell("") : predicted,
+                 timed[name_of(load, resident)].gbs_interval(double(bytes_of(load, resident))),
                  percent(timed[name_of(load, resident)].spread()), in_flight / rate,
                  percent(rate / most_gbs), bar(rate / most_gbs)});
     }

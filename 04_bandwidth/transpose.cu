@@ -272,8 +272,8 @@ Timings measure(Run& run, size_t n) {
   const auto add = [&](const char* name, Cell load, Cell store, Cell predicted) {
     const Times& times = timed[name];
     const double of_limit = limits.copy_engine / times.median();
-    table.row(name, {load, store, predicted, times.median(), percent(times.spread()),
-                     times.gbs(8.0 * n * n), percent(of_limit), bar(of_limit)});
+    table.row(name, {load, store, predicted, times.ms_interval(), percent(times.spread()),
+                     times.gbs_interval(8.0 * n * n), percent(of_limit), bar(of_limit)});
   };
   add("copy engine", "", "", "");
   for (const Row& row : rows)

@@ -257,12 +257,14 @@ void add_rows(Run& run, Table& table, unsigned n, unsigned count) {
   const Timings timed = timer.interleaved(benchmarks);
   const double copy_ms = timed["copy"].median(), ms = timed["invert_in_warp"].median();
 #ifdef HAVE_CUBLAS
-  const Cell matinv_ms = timed["matinv"].median(), two_ms = timed["getrf, getri"].median();
+  const Cell matinv_ms = timed["matinv"].ms_interval(),
+             two_ms = timed["getrf, getri"].ms_interval();
 #else
   const Cell matinv_ms = "no cuBLAS", two_ms = "no cuBLAS";
 #endif
   table.row(std::to_string(n) + " x " + std::to_string(n) + ", " + std::to_string(count),
-            {copy_ms, ms, matinv_ms, two_ms, count * 1e-3 / ms, percent(copy_ms / ms)});
+            {timed["copy"].ms_interval(), timed["invert_in_warp"].ms_interval(), matinv_ms, two_ms,
+             count * 1e-3 / ms, percent(copy_ms / ms)});
 }
 
 }  // namespace

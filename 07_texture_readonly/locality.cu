@@ -160,7 +160,7 @@ void locality(Run& run) {
   for (const Walk& walk : walks) {
     if (walk.in_volume()) continue;
     const auto gbs = [&](const std::string& how) {
-      return timed[walk.name + how].gbs(walk.bytes_read(n));
+      return timed[walk.name + how].gbs_interval(walk.bytes_read(n));
     };
     const std::string name = walk.name;
     const double sectors = sectors_per_request(walk, n, work.image.stride);

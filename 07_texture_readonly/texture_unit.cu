@@ -211,7 +211,9 @@ void texture_unit(Run& run) {
 
   Table table("read, GB/s", {"__ldg", "array", "pitched", "array gain"});
   for (const Row& row : rows) {
-    const auto gbs = [&](const std::string& how) { return timed[row.name + how].gbs(row.bytes); };
+    const auto gbs = [&](const std::string& how) {
+      return timed[row.name + how].gbs_interval(row.bytes);
+    };
     const bool has_pitched = row.benchmarks.size() == 3;
     table.row(row.name,
               {gbs(", __ldg"), gbs(", array"), has_pitched ? Cell(gbs(", pitched")) : Cell("-"),
