@@ -2,10 +2,12 @@
 """Counts a topic's launches with Nsight Compute, beside what the program predicts: sectors per request of a warp,
 and wavefronts of shared memory per block.
 
-    tools/profile.py build/release/04_bandwidth/04_bandwidth [experiment ...]
+    tools/profile.py [--counts] build/release/04_bandwidth/04_bandwidth [experiment ...]
 
 Each piece of work that is checked stands in an NVTX range with its name. Where counters are forbidden ncu says so:
 https://developer.nvidia.com/ERR_NVGPUCTRPERM. The exit code is 1 if a count differs by more than 1%, or nothing was counted.
+With --counts it also prints what only a counter can tell, as a sample keeps it in a table of Count: sectors that L1 reads from the
+L2 per load, requests that it writes to the L2 per store, and sectors read from memory.
 """
 import csv
 import os
@@ -18,6 +20,10 @@ import results
 
 COUNTER = "l1tex__t_%s_pipe_lsu_mem_global_op_%s.sum"
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_%s.sum"
+TOLD = {  # what only a counter can tell: its counter, and of which requests it is shown
+    "L2 sectors read per load": ("lts__t_sectors_srcunit_tex_op_read.sum", "ld"),
+    "L2 requests written per store": ("lts__t_requests_srcunit_tex_op_write.sum", "st"),
+    "sectors from memory": ("dram__sectors_read.sum", None)}
 PREDICTED = {"load": "ld", "store": "st", "sectors/request": "ld", "wavefronts": "shared"}  # a table's column: what it predicts
 
 
@@ -44,6 +50,19 @@ def counted(rows):
     return shared | {key: sectors / requests for key, (sectors, requests) in sums.items() if requests}
 
 
+def told(rows):
+    """[(work, what, number)] of each piece of work, of its first launch."""
+    found = {}
+    for row in rows:
+        value = lambda name: float(row[name].replace(",", ""))
+        work = row["Kernel Name"].rpartition("/")[0]
+        for what, (counter, op) in TOLD.items():
+            requests = value(COUNTER % ("requests", op)) if op else 1
+            if requests and counter in row:
+                found.setdefault((work, what), value(counter) / requests)
+    return [(*key, number) for key, number in found.items()]
+
+
 def compared(experiment, saved, counts):
     """[(work, column, predicted, counted)]: a row's work has the row's name, or the experiment's and the row's."""
     pairs = []
@@ -56,11 +75,11 @@ def compared(experiment, saved, counts):
     return pairs
 
 
-def profile(program, experiment, folder):
-    """Prints one experiment's counts; (how many were compared, how many differ)."""
+def profile(program, experiment, folder, tell):
+    """Prints one experiment's counts; (how many were compared, how many differ). tell: also those that nothing predicts."""
     saved = os.path.join(folder, "saved.csv")
     metrics = ",".join([COUNTER % (what, op) for what in ("sectors", "requests") for op in ("ld", "st")] +
-                       [WAVEFRONTS % op for op in ("ld", "st")] + ["launch__grid_size"])
+                       [WAVEFRONTS % op for op in ("ld", "st")] + ["launch__grid_size"] + [counter for counter, _ in TOLD.values()] * tell)
     done = subprocess.run(["ncu", "--csv", "--page", "raw", "--clock-control", "none", "--nvtx", "--nvtx-include", "regex:.*/",
                            "--print-nvtx-rename", "kernel", "--metrics", metrics, program, experiment, "--quick", "--csv", saved],
                           text=True, capture_output=True)
@@ -71,6 +90,8 @@ def profile(program, experiment, folder):
     pairs = compared(experiment, results.read(saved)[1], counted(rows))
     for work, column, value, count in pairs:
         print("%-44s %-16s %8.2f predicted %8.2f counted%s" % (work, column, value, count, "" if same(value, count) else "  DIFFERS"))
+    for work, what, number in told(rows) if tell else ():
+        print("%-44s %-32s %.4g" % (work, what, number))
     return len(pairs), sum(not same(value, count) for _, _, value, count in pairs)
 
 
@@ -79,17 +100,21 @@ def same(predicted, count):
 
 
 def main():
-    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+    arguments = sys.argv[1:]
+    tell = arguments[:1] == ["--counts"]
+    if tell:
+        arguments = arguments[1:]
+    if not arguments or arguments[0].startswith("-"):
         sys.exit(__doc__.split("\n\n")[1].strip())
-    program = sys.argv[1]
+    program = arguments[0]
     if not shutil.which("ncu"):
         sys.exit("profile.py: ncu (Nsight Compute) is not on the PATH")
     listed = subprocess.run([program, "--list"], text=True, capture_output=True) if os.access(program, os.X_OK) else None
     if listed is None or listed.returncode:
         sys.exit("profile.py: '%s' is no program of a topic" % program)
-    experiments = sys.argv[2:] or [line.split()[0] for line in listed.stdout.splitlines() if line]
+    experiments = arguments[1:] or [line.split()[0] for line in listed.stdout.splitlines() if line]
     with tempfile.TemporaryDirectory() as folder:
-        sums = [profile(program, experiment, folder) for experiment in experiments]
+        sums = [profile(program, experiment, folder, tell) for experiment in experiments]
     compared_all, different = map(sum, zip(*sums))
     print("%d counts equal the predictions, %d differ" % (compared_all - different, different))
     sys.exit(0 if compared_all and not different else 1)

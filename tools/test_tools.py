@@ -247,9 +247,12 @@ class Profile(unittest.TestCase):
         self.assertEqual(profile_tool.compared("stride", saved, counts),
                          [("stride 1", "sectors/request", 4.0, 4.0), ("other", "load", 5.0, 3.0)])
         self.assertFalse(profile_tool.same(5.0, 3.0))
+        more = [{"Kernel Name": "tile/x(int)", "lts__t_sectors_srcunit_tex_op_read.sum": "1,024", "dram__sectors_read.sum": "7",
+                 profile_tool.COUNTER % ("requests", "ld"): "64", profile_tool.COUNTER % ("requests", "st"): "0"}]
+        self.assertEqual(profile_tool.told(more), [("tile", "L2 sectors read per load", 16.0), ("tile", "sectors from memory", 7.0)])
 
     def test_bad_command_lines_end_with_one_line(self):
-        for arguments in ([], ["missing"]):
+        for arguments in ([], ["missing"], ["--counts"], ["--counts", "missing"]):
             done = subprocess.run([TOOLS / "profile.py", *arguments], text=True, capture_output=True)
             self.assertEqual(done.returncode, 1)
             self.assertNotIn("Traceback", done.stderr)
