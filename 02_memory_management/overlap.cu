@@ -280,6 +280,8 @@ void overlap(Run& run) {
   show_time_line(run, trip, best);
   const double best_ms = timed[name_of(best, 4)].median();
   require_below_link("a pipeline", bytes * 1e-6 / best_ms, run.gpu);
+  if (best_ms < 0.9 * cost.limit())
+    throw WrongResult("the pipeline is faster than its slowest part");
   if (best_ms > 0.95 * (cost.up + cost.kernel + cost.down))
     run.note("nothing overlaps here: the pipeline takes as long as its parts one after the other");
 }

@@ -131,8 +131,8 @@ class Run {
               Known how = measured);
   void save(const std::string& table, const std::string& row, const std::string& column,
             const Interval& value);
-  /// The text's figure, if it has one: of a factor, or of a level.
-  void save_stated(const Claim& claim, const Rule& rule, const std::string& what);
+  /// What is compared, and the text's figure, if it has one: of a factor, or of a level.
+  void save_compared(const Claim& claim, const Rule& rule, const std::string& what);
 
   std::string experiment_;
   Printed printed_ = nothing;

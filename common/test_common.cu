@@ -310,7 +310,8 @@ TEST_CASE("verdicts: an id is used once, votes and the text's own figure are sav
   run.claim_each({"0.1", "a", "b"}, sizes(4, 12, 2), "c", more_by(2, 3));
   CHECK(run.csv_lines() ==
         std::vector<std::string>{"x,votes,0.1,in favour,4,4,4", "x,votes,0.1,decided,16,16,16",
-                                 "x,stated,0.1,times,3,2,3", "x,claim,0.1: a,depends,1.2,1.1,1.3"});
+                                 "x,compared,0.1,c,,,", "x,stated,0.1,times,3,2,3",
+                                 "x,claim,0.1: a,depends,1.2,1.1,1.3"});
   CHECK_THROWS_WITH_AS(run.observed({"0.1", "d", "e"}, true, "f"), "two claims are called 0.1",
                        std::logic_error);
 }
@@ -412,6 +413,27 @@ TEST_CASE("find_mismatch: one changed element, and one byte behind the end, are 
   CHECK(guard_error(out) == "something was written before the beginning");
   check.poison();
   CHECK(check.find_error() == "1009 of 1009 are wrong, the first at 0");
+}
+
+TEST_CASE("checks: all of the output is poisoned, of elements of any size") {
+  if (skip_without_gpu()) return;
+  const auto is_hash = [] __device__(size_t i) { return hash(i); };
+  const auto write = [=](const GuardedBuffer<unsigned>& out) {
+    for_each_index<<<4, 256>>>(out.size(),
+                               [p = out.data()] __device__(size_t i) { p[i] = hash(i); });
+  };
+  const GuardedBuffer<unsigned> out(1009);
+  for (const Check& check : {equals(out, is_hash), equals_bits(out, is_hash)}) {
+    write(out);
+    CHECK(check.find_error() == "");
+    check.poison();
+    CHECK(check.find_error() == "1009 of 1009 are wrong, the first at 0");
+  }
+  const GuardedBuffer<double> wide(7);
+  CUDA_CHECK(cudaMemset(wide, 0, wide.bytes()));
+  wide.poison();
+  CHECK(find_mismatch(wide, [] __device__(size_t) { return 0.0; }) ==
+        "7 of 7 are wrong, the first at 0");
 }
 
 TEST_CASE("find_mismatch: of an array that the host reads, NaN equals nothing") {

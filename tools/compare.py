@@ -8,6 +8,7 @@ Exit code 1: a verdict differs, a number that the GPU decides does, or a row is 
 --quick has other sizes, and is compared with no record but another such run.
 """
 import argparse
+import re
 import sys
 from collections import Counter
 
@@ -80,9 +81,14 @@ def part(title, lines, most):
     return text + (["  and %d more" % (len(lines) - most)] if len(lines) > most else [])
 
 
+def votes(*said):
+    """Whether two claims differ in their votes alone, as they do from run to run."""
+    return len({re.sub(r"(in favour|decided) \d+", "", text) for text in said}) == 1
+
+
 def compared(pairs):
     """(lines, whether something differs that ought not to); pairs: [((heading, rows) of mine, (heading, rows) of the record)]"""
-    mine, record, verdicts, host, counts, gpus, failed = {}, {}, [], set(), Counter(), {}, []
+    mine, record, verdicts, others, host, counts, gpus, failed = {}, {}, [], [], set(), Counter(), {}, []
     for (heading, rows), (recorded_heading, recorded_rows) in pairs:
         topic = results.topic_of(heading)
         gpus.setdefault((results.gpu_of(heading), results.gpu_of(recorded_heading)), set()).add(results.date_of(recorded_heading))
@@ -97,6 +103,8 @@ def compared(pairs):
             if here[1] != there[1]:
                 verdicts.append("  %s: %s; recorded: %s" % (id, *("%s%s" % (claim[1], " %.4g [%.4g, %.4g]" % tuple(claim[2:]) if claim[2] is not None else "")
                                                                   for claim in (here, there))))
+        what, was = results.compared(rows), results.compared(recorded_rows)
+        others += ["  %s: %s; recorded: %s" % (id, what[id], was[id]) for id in sorted(set(what) & set(was)) if what[id] != was[id] and not votes(what[id], was[id])]
         for into, numbers in ((mine, results.numbers(rows)), (record, results.numbers(recorded_rows))):
             into.update({(topic, *key): number for key, number in numbers.items() if key[0] != NOT_COMPARED and not key[3].endswith("spread")})
     by_row = {}
@@ -109,6 +117,7 @@ def compared(pairs):
     text = ["%s, compared with %s, recorded %s" % (*gpu, " and ".join(sorted(dates))) for gpu, dates in list(gpus.items())[:2]] + part("verdicts that differ", verdicts, MOST["verdicts"])
     if failed:
         text += part("experiments that failed", failed, MOST["failed"])
+    text += part("claims that compare other rows, or have another figure of the text", others, MOST["verdicts"]) if others else []
     shown = lambda lines: ["  %6.3gx  %s" % line for line in lines]
     of_gpu = lines_of([key for key in differ if key[:4] not in host], mine, record)
     of_host = lines_of([key for key in differ if key[:4] in host], mine, record)
@@ -124,7 +133,7 @@ def compared(pairs):
         format(len(keys), ","), 100 * sum(key not in far_off for key in keys) // max(1, len(keys)))
     text.append("%d verdicts: %d as recorded; of the GPU %s" % (counts["verdicts"], counts["as recorded"], share([key for key in both if key[:4] not in host])))
     text += ["of the host, the driver, and launches: " + share([key for key in both if key[:4] in host])] * any(key[:4] in host for key in both)
-    differs = bool(failed or verdicts or of_gpu or counts["missing"])
+    differs = bool(failed or verdicts or others or of_gpu or counts["missing"])
     return [line if len(line) <= 120 else line[:117] + "..." for line in text], differs
 
 

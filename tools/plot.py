@@ -284,7 +284,7 @@ def figure(title, panels, cells, footer, record=None, salt=""):
     head = 0.04 + 0.22 * bool(title) + 0.21 * bool(key)  # inches
     high = tall + 0.68 + head
     picture = pyplot.figure(figsize=(7, high), layout="constrained", facecolor="white")
-    picture.get_layout_engine().set(rect=(0, 0, 1, 1 - head / high))
+    picture.get_layout_engine().set(rect=(0.008, 0, 0.984, 1 - head / high))
     scales, named = {}, []  # panels that show the same columns have the same scale
     for i, (panel, found) in enumerate(drawn):
         axes = picture.add_subplot(1, len(drawn), i + 1, **{"sharey" if panel.kind == "lines" else "sharex": scales.get(str(panel.columns))})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 HEADER = ["experiment", "table", "row", "column", "value", "low", "high"]
 ROOT = Path(__file__).resolve().parent.parent
-NO_NUMBERS = ("claim", "stated", "votes", "failed")  # tables that hold something else
+NO_NUMBERS = ("claim", "compared", "stated", "votes", "failed")  # tables that hold something else
 
 
 def number(text):
@@ -65,6 +65,15 @@ def failed(rows):
 def stated(rows):
     """{"03.1": (least, most)}: the figures that the texts state."""
     return {row: (low, high) for _, table, row, _, _, low, high in rows if table == "stated"}
+
+
+def compared(rows):
+    """{"03.1": "as fast: 'SoA' over 'AoS'; 2 to 2; 14 of 18"}: what a claim compares, the figure that its text states, and the votes."""
+    said = {}
+    for _, table, row, column, *number in rows:
+        if table in ("compared", "stated", "votes"):
+            said.setdefault(row, []).append(column if number[0] is None else "%s %s" % (column, " to ".join("%g" % n for n in dict.fromkeys(number[1:]))))
+    return {id: "; ".join(parts) for id, parts in said.items()}
 
 
 def claims(rows):

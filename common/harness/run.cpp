@@ -168,7 +168,7 @@ void Run::claim(const Claim& claim, const Measured& measured, const Rule& rule) 
   here += " " + measured.what;
   if (const auto [low, high] = judge_ends(rule, n); low != high)
     here += "; at its ends " + text(low) + ", and " + text(high);
-  save_stated(claim, rule, measured.what);
+  save_compared(claim, rule, measured.what);
   judged(claim, judge(rule, n), here, n);
 }
 
@@ -184,7 +184,7 @@ void Run::claim_each(const Claim& claim, const std::vector<Interval>& numbers,
   const auto number = [](size_t n) { return Interval{double(n), double(n), double(n)}; };
   save("votes", claim.id, "in favour", number(votes.in_favour));
   save("votes", claim.id, "decided", number(votes.decided));
-  save_stated(claim, rule, what);
+  save_compared(claim, rule, what);
   judged(claim, votes.verdict,
          count + ": " + factor_text(*least) + " to " + factor_text(*most) + ", " + what, *most);
 }
@@ -203,7 +203,7 @@ void Run::counted(const Claim& claim, const std::vector<Count>& counts, const st
                                  [this](const Count& count) { return count.gpu == gpu.name; });
   if (here == counts.end()) return claim_skipped(claim, "nobody has counted it on this GPU");
   const Interval number{here->value, here->value, here->value};
-  save_stated(claim, rule, what);
+  save_compared(claim, rule, what);
   judged(claim, judge(rule, number), digits(here->value) + " " + what + ", by " + here->when,
          number, counted_before);
 }
@@ -212,7 +212,8 @@ void Run::claim_skipped(const Claim& claim, const std::string& why) {
   judged(claim, Verdict::not_judged, why, {NAN, NAN, NAN});
 }
 
-void Run::save_stated(const Claim& claim, const Rule& rule, const std::string& what) {
+void Run::save_compared(const Claim& claim, const Rule& rule, const std::string& what) {
+  save("compared", claim.id, what, {NAN, NAN, NAN});
   const bool is_factor = rule.kind == Rule::more || what.starts_with("times");
   if (rule.low > 0 || rule.high > 0)
     save("stated", claim.id, is_factor ? "times" : "level",
