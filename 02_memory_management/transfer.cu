@@ -30,7 +30,7 @@ using HostMemory = std::shared_ptr<Byte>;  // the last copy gives it back
 // It writes zeros: every page is there.
 HostMemory pageable(size_t n) { return {new Byte[n](), std::default_delete<Byte[]>()}; }
 
-HostMemory freed_by_cuda(Byte* data) {
+HostMemory freed_by_cudaFreeHost(Byte* data) {
   return {data, [](Byte* p) { cudaFreeHost(p); }};
 }
 
@@ -38,28 +38,28 @@ HostMemory freed_by_cuda(Byte* data) {
 HostMemory pinned(size_t n) {
   Byte* data = nullptr;
   CUDA_CHECK(cudaMallocHost(&data, n));
-  return freed_by_cuda(data);
+  return freed_by_cudaFreeHost(data);
 }
 
 // Pinned for all GPUs.
 HostMemory portable(size_t n) {
   Byte* data = nullptr;
   CUDA_CHECK(cudaHostAlloc(&data, n, cudaHostAllocPortable));
-  return freed_by_cuda(data);
+  return freed_by_cudaFreeHost(data);
 }
 
 // Kernels can access it.
 HostMemory mapped(size_t n) {
   Byte* data = nullptr;
   CUDA_CHECK(cudaHostAlloc(&data, n, cudaHostAllocMapped));
-  return freed_by_cuda(data);
+  return freed_by_cudaFreeHost(data);
 }
 
 // Not in the host's caches: what the host writes is gathered, and sent on.
 HostMemory write_combined(size_t n) {
   Byte* data = nullptr;
   CUDA_CHECK(cudaHostAlloc(&data, n, cudaHostAllocWriteCombined));
-  return freed_by_cuda(data);
+  return freed_by_cudaFreeHost(data);
 }
 
 // Ordinary memory, pinned where it is. It is unpinned, and then freed by the copy in the lambda.
@@ -207,15 +207,16 @@ void compare_kinds(Run& run, size_t largest) {
     for (const auto& [n, t] : timed) {
       const double bytes = double(n);
       const bool calibrates = n == KiB || n == largest;
+      const Interval up = t["up"].gbs_interval(bytes), down = t["down"].gbs_interval(bytes),
+                     both = t["both"].gbs_interval(2 * bytes);
       table.row(std::string(kind.name) + ", " + bytes_text(bytes),
-                {t["up"].gbs_interval(bytes),
-                 !kind.predicted || calibrates ? Cell("") : Cell(bytes * 1e-6 / cost.ms(bytes)),
-                 t["down"].gbs_interval(bytes), t["both"].gbs_interval(2 * bytes)});
-      require_below_link("up", t["up"].gbs(bytes), run.gpu);
-      require_below_link("down", t["down"].gbs(bytes), run.gpu);
-      require_below_link("both ways", t["both"].gbs(2 * bytes), run.gpu, 2);
+                {up, !kind.predicted || calibrates ? Cell("") : Cell(bytes * 1e-6 / cost.ms(bytes)),
+                 down, both});
+      require_below_link("up", up.value, run.gpu);
+      require_below_link("down", down.value, run.gpu);
+      require_below_link("both ways", both.value, run.gpu, 2);
       if (n == largest && kind.predicted &&  // one after the other would be as fast as the slower
-          t["both"].gbs(2 * bytes) < 0.8 * std::min(t["up"].gbs(bytes), t["down"].gbs(bytes)))
+          both.value < 0.9 * std::min(up.value, down.value))
         throw WrongResult("both ways carry less than one: not all of their bytes are counted");
     }
   }

@@ -26,7 +26,7 @@ def in_ms(column, value):
 
 def host_decides(topic, key, numbers):
     """Whether the host or the driver decides a row. Their intervals are never narrower than 10% to each side."""
-    if topic == "05_unified_memory" or topic == "02_memory_management" and key[1] != "bytes per row" or key[0] in ("timing", "objects"):
+    if topic == "05_unified_memory" or topic == "02_memory_management" and key[1] != "bytes per row":
         return True
     return any(high - low >= 0.199 * abs(value) > 0 or (in_ms(column, value) or 1) < BRIEF
                for column, (value, low, high) in numbers)

@@ -38,13 +38,17 @@ void say_error(const std::string& program, const std::string& what) {
 
 unsigned cases_skipped = 0, cases_run = 0;
 bool case_is_skipped = false;
+const char* case_name = "";
 
 struct CountCases : doctest::IReporter {
   explicit CountCases(const doctest::ContextOptions&) {}
   void test_run_end(const doctest::TestRunStats& stats) override {
     cases_run = stats.numTestCasesPassingFilters;
   }
-  void test_case_start(const doctest::TestCaseData&) override { case_is_skipped = false; }
+  void test_case_start(const doctest::TestCaseData& data) override {
+    case_is_skipped = false;
+    case_name = data.m_name;
+  }
   void test_case_end(const doctest::CurrentTestCaseStats&) override {
     cases_skipped += case_is_skipped;
   }
@@ -288,7 +292,7 @@ bool register_exercise() { return is_exercise = true; }
 
 void skip(const std::string& why) {
   case_is_skipped = true;
-  std::cout << "skipped: " << why << '\n';
+  std::cout << "skipped: " << case_name << ": " << why << '\n';
 }
 
 bool skip_without_gpu() {
