@@ -3,14 +3,16 @@
 // (reduce2). It says that each beats those before it; that "the biggest problem" of the first is
 // divergence, and that of the second bank conflicts.
 //
-// Look at reduce_mask: its warps diverge as those of reduce do, but nothing is divided. How much
-// does that alone gain? Then look at how much is gained after the guide's last version.
+// Look at the twins, which have the same instructions and differ in one cause: how much does each
+// cause cost? Then look at how much is gained after the guide's last version.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o ladder ladder.cu ../common/*.cpp
 //
 //   the guide's, by its names:  1 reduce  2 reduce1  3 reduce2
-//   ours:  4 reduce_mask (1 without the division)  5 reduce_strided_padded (2 without conflicts)
-//          6 reduce_shuffle  7 reduce_vector  and beside them CUB
+//   ours:  reduce_mask         1 without its division
+//          reduce2_divided     3 with the division of 1: a twin of 1 that does not diverge
+//          reduce1_at          2 with conflicts, and its twin without
+//          reduce_shuffle, reduce_vector, and beside them CUB
 #include <algorithm>
 
 #include "../common/sample.hpp"
@@ -97,20 +99,36 @@ __global__ void reduce_mask(const float* d_in, float* d_out, size_t n) {
   if (tid == 0) d_out[blockIdx.x] = sdata[tid];
 }
 
-__host__ __device__ constexpr unsigned padded(unsigned i) { return i + i / 32; }
-
-// reduce1, with an unused word behind each 32 words. Words that lie 2, 4, 8 or 16 apart are then in
-// 32 different banks. The conflicts are gone, but the index costs more: this row shows both.
-__global__ void reduce_strided_padded(const float* d_in, float* d_out, size_t n) {
-  constexpr unsigned words = padded(THREAD_PER_BLOCK);
-  __shared__ float sdata[words];
+// reduce2, whose condition divides as that of reduce does: tid % s is tid for tid < s alone.
+__global__ void reduce2_divided(const float* d_in, float* d_out, size_t n) {
+  __shared__ float sdata[THREAD_PER_BLOCK];
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   const unsigned tid = threadIdx.x;
-  sdata[padded(tid)] = i < n ? d_in[i] : 0;
+  sdata[tid] = i < n ? d_in[i] : 0;
+  __syncthreads();
+  for (unsigned s = blockDim.x / 2; s > 0; s >>= 1) {
+    if (tid % s == tid) sdata[tid] += sdata[tid + s];
+    __syncthreads();
+  }
+  if (tid == 0) d_out[blockIdx.x] = sdata[tid];
+}
+
+__host__ __device__ constexpr unsigned padded(unsigned x, unsigned p = 1) {
+  return x + (x >> 5) * p;
+}
+
+// reduce1, whose word x lies at x + (x >> 5) * p. With p = 0 that is x, and the conflicts are those of
+// reduce1. With p = 1 a word behind each 32 stays unused, so that words 2, 4, 8 or 16 apart are in
+// different banks. The compiler does not know p: both are the same instructions.
+__global__ void reduce1_at(const float* d_in, float* d_out, size_t n, unsigned p) {
+  __shared__ float sdata[padded(THREAD_PER_BLOCK)];
+  const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const unsigned tid = threadIdx.x;
+  sdata[padded(tid, p)] = i < n ? d_in[i] : 0;
   __syncthreads();
   for (unsigned s = 1; s < blockDim.x; s *= 2) {
-    const unsigned at = padded(2 * s * tid);
-    if (at < words) sdata[at] += sdata[at + padded(s)];  // the word s further on
+    const unsigned index = 2 * s * tid;
+    if (index < blockDim.x) sdata[padded(index, p)] += sdata[padded(index + s, p)];
     __syncthreads();
   }
   if (tid == 0) d_out[blockIdx.x] = sdata[tid];
@@ -172,44 +190,61 @@ int wavefronts(
   return sum + 1;  // thread 0 loads the result
 }
 
-// ---- the launches ----
+// ---- the launches: add yours here ----
+
+using Kernel = void(const float* d_in, float* d_out, size_t n);
+template <Kernel kernel>
+void by(unsigned blocks, const float* in, float* out, size_t n) {
+  kernel<<<blocks, THREAD_PER_BLOCK>>>(in, out, n);
+}
+template <unsigned p>
+void by_reduce1_at(unsigned blocks, const float* in, float* out, size_t n) {
+  reduce1_at<<<blocks, THREAD_PER_BLOCK>>>(in, out, n, p);
+}
 
 struct Rung {
   const char *name, *what;
-  void (*kernel)(const float* d_in, float* d_out, size_t n);
+  void (*launch)(unsigned blocks, const float* in, float* out, size_t n);
   int wavefronts = 0;     ///< of a block; 0: no prediction
   unsigned words = 1;     ///< that a thread takes at a time
   bool resident = false;  ///< a grid that fits on the GPU at once
 };
-// Add yours here.
 const Rung rungs[] = {
     {.name = "reduce",
      .what = "guide: every 2s-th thread",
-     .kernel = reduce,
+     .launch = by<reduce>,
      .wavefronts = wavefronts(Order::modulo)},
     {.name = "reduce1",
      .what = "guide: the first threads",
-     .kernel = reduce1,
+     .launch = by<reduce1>,
      .wavefronts = wavefronts(Order::strided)},
     {.name = "reduce2",
      .what = "guide: words side by side",
-     .kernel = reduce2,
+     .launch = by<reduce2>,
      .wavefronts = wavefronts(Order::descending)},
     {.name = "reduce_mask",
      .what = "reduce, no division",
-     .kernel = reduce_mask,
+     .launch = by<reduce_mask>,
      .wavefronts = wavefronts(Order::modulo)},
-    {.name = "reduce_strided_padded",
-     .what = "reduce1, no bank conflicts",
-     .kernel = reduce_strided_padded,
-     .wavefronts = wavefronts(Order::strided, padded)},
+    {.name = "reduce2_divided",
+     .what = "reduce2, and a division",
+     .launch = by<reduce2_divided>,
+     .wavefronts = wavefronts(Order::descending)},
+    {.name = "reduce1_at, p = 0",
+     .what = "reduce1, with conflicts",
+     .launch = by_reduce1_at<0>,
+     .wavefronts = wavefronts(Order::strided)},
+    {.name = "reduce1_at, p = 1",
+     .what = "reduce1, without conflicts",
+     .launch = by_reduce1_at<1>,
+     .wavefronts = wavefronts(Order::strided, [](unsigned x) { return padded(x); })},
     {.name = "reduce_shuffle",
      .what = "2 words a thread, shuffles",
-     .kernel = reduce_shuffle,
+     .launch = by<reduce_shuffle>,
      .words = 2},
     {.name = "reduce_vector",
      .what = "few blocks, 16-byte loads",
-     .kernel = reduce_vector,
+     .launch = by<reduce_vector>,
      .words = 4,
      .resident = true},
 };
@@ -228,7 +263,7 @@ struct Sums {
 void launch(const Rung& rung, const float* in, size_t n, size_t most, const Sums& x, float* next) {
   const size_t needed = ceil_div(n, size_t(rung.words) * THREAD_PER_BLOCK);
   const size_t blocks = rung.resident ? std::min(needed, most) : needed;
-  rung.kernel<<<unsigned(blocks), THREAD_PER_BLOCK>>>(in, blocks == 1 ? x.out.data() : next, n);
+  rung.launch(unsigned(blocks), in, blocks == 1 ? x.out.data() : next, n);
   if (blocks > 1) launch(rung, next, blocks, 1, x, next + blocks);
 }
 
@@ -272,32 +307,29 @@ void ladder(Run& run) {
     return ratio(timed[with], timed[without]);
   };
   const Interval division = times_of("reduce", "reduce_mask");
-  const Interval divergence = times_of("reduce_mask", "reduce2");
-  const Interval conflicts = times_of("reduce1", "reduce_strided_padded");
-  const Interval index = times_of("reduce_strided_padded", "reduce2");
+  const Interval divergence = times_of("reduce", "reduce2_divided");
+  const Interval conflicts = times_of("reduce1_at, p = 0", "reduce1_at, p = 1");
+  const Interval other = times_of("reduce1", "reduce2") / conflicts;
   Table causes("cause", {"time with / without", "times"});
   causes.row("of reduce: the division", {"reduce / reduce_mask", division});
-  causes.row("of reduce: divergence", {"reduce_mask / reduce2", divergence});
-  causes.row("of reduce1: bank conflicts", {"reduce1 / reduce_strided_padded", conflicts});
-  causes.row("of reduce1: its index, padded", {"reduce_strided_padded / reduce2", index});
+  causes.row("of reduce: divergence", {"reduce / reduce2_divided", divergence});
+  causes.row("of reduce1: bank conflicts", {"reduce1_at, p = 0 / p = 1", conflicts});
+  causes.row("of reduce1: all else", {"reduce1 / reduce2, less the conflicts", other});
   run.print(causes);
 
   const std::string biggest = "[KP] \"The biggest problem\"";
   run.claim({"06.1a", "reduce1, strided and without divergence, is faster than reduce",
              "[KP] \"After optimization\""},
             timed.speedup({.of = "reduce1", .over = "reduce"}), faster());
-  run.claim(
-      {"06.1b", "the biggest problem of reduce is warp divergence", biggest},
-      {divergence / division, "factor 'of reduce: divergence' / factor 'of reduce: the division'"},
-      more());
+  run.claim({"06.1b", "the biggest problem of reduce is warp divergence", biggest},
+            {divergence / division, "times what divergence costs over what the division costs"},
+            more());
   run.claim_each({"06.2a", "reduce2, without bank conflicts, is faster than reduce and reduce1",
                   "[KP] \"To solve bank conflicts, reverse the for loop\""},
                  {times_of("reduce", "reduce2"), times_of("reduce1", "reduce2")},
                  "time of reduce, reduce1 / reduce2", faster());
-  run.claim(
-      {"06.2b", "the biggest problem of reduce1 is bank conflicts", biggest},
-      {conflicts / index, "factor 'of reduce1: bank conflicts' / 'of reduce1: its index, padded'"},
-      more());
+  run.claim({"06.2b", "the biggest problem of reduce1 is bank conflicts", biggest},
+            {conflicts / other, "times what conflicts cost over what all else costs"}, more());
 }
 SAMPLE(1, ladder, "the guide's three sums, what each loses by, and what comes after them");
 
@@ -310,7 +342,10 @@ TEST_CASE("ladder: wavefronts of a block, by hand") {
   CHECK(wavefronts(Order::strided) == 8 + 3 * (4 * 2 + 2 * 4 + 8 + 8 + 8 + 4 + 2 + 1) + 1);
   // four warps, two, and one in the other six steps
   CHECK(wavefronts(Order::descending) == 8 + 3 * (4 + 2 + 6) + 1);
-  CHECK(wavefronts(Order::strided, padded) == wavefronts(Order::descending));
+  CHECK(wavefronts(Order::strided, [](unsigned x) { return padded(x); }) ==
+        wavefronts(Order::descending));
+  CHECK(padded(95, 0) == 95);
+  CHECK(padded(95, 1) == 97);
 }
 
 // Few words, so that racecheck comes to its end.
@@ -338,7 +373,7 @@ TEST_CASE("ladder: a block leaves the sum of its own 256 words, as the guide say
     if (rung.words > 1) continue;
     CAPTURE(rung.name);
     const GuardedBuffer<float> sums(4);
-    rung.kernel<<<4, THREAD_PER_BLOCK>>>(x.in, sums, n);
+    rung.launch(4, x.in, sums, n);
     CHECK(sums.to_host() == right);
     CHECK(guard_error(sums) == "");
   }
