@@ -180,7 +180,7 @@ struct Kernel {
   const char* name;
   std::function<void()> work;
   Check check = {};
-  Request load = {}, store = {};  ///< predicted; none: of the copy engine, or to the sums alone
+  Request load = {}, store = {};  ///< predicted; none: of cudaMemcpy, or to the sums alone
   size_t useful;  ///< bytes: of a pair those that the result depends on, and those of the result
 
   Benchmark benchmark() const { return {name, work, check}; }
@@ -233,7 +233,7 @@ std::vector<Kernel> kernels(const Memory& m, size_t n) {
        .check = x_added_up(m, n, x_of_soa.step),
        .load = x_of_soa,
        .useful = field},
-      {.name = "copy engine",
+      {.name = "cudaMemcpy",
        .work =
            [=] { CUDA_CHECK(cudaMemcpyAsync(m.out, m.in, n * pair, cudaMemcpyDeviceToDevice)); },
        .useful = 2 * pair},
@@ -251,7 +251,7 @@ void structs(Run& run) {
   const Timings timed = run.timer.interleaved(benchmarks);
 
   Table table("layout", {"load", "store", "of them used", "ms", "spread", "useful GB/s", ""});
-  const double best = timed["copy engine"].gbs(double(LEN * 2 * pair));
+  const double best = timed["cudaMemcpy"].gbs(double(LEN * 2 * pair));
   const auto sectors_in = [](Request r) { return r.word ? Cell(sectors_of(r)) : Cell(""); };
   for (const Kernel& row : all) {
     const Times& times = timed[row.name];
@@ -315,7 +315,7 @@ TEST_CASE("structs: a field counts as used if the result depends on it") {
   if (skip_without_gpu()) return;
   const Memory m = memory(3 * 256);
   for (const Kernel& kernel : kernels(m, 1009)) {
-    if (!kernel.check.find_error) continue;  // the copy engine
+    if (!kernel.check.find_error) continue;  // cudaMemcpy
     CAPTURE(kernel.name);
     const bool soa = kernel.load.word == field && kernel.load.step == 1;
     size_t used = 0;  // of both fields of pair 7

@@ -117,7 +117,7 @@ Benchmark copy_of(const Vectors& v) {
     CUDA_CHECK(cudaMemcpyAsync(v.c, v.a, v.a.bytes(), cudaMemcpyDeviceToDevice));
   };
   const auto right = [] __device__(size_t i) { return element(0, i); };
-  return {"copy engine", work, equals(v.c, right)};
+  return {"cudaMemcpy", work, equals(v.c, right)};
 }
 
 void sum_vectors(Run& run) {
@@ -127,7 +127,7 @@ void sum_vectors(Run& run) {
   std::vector<Benchmark> benchmarks{copy_of(v)};
   for (const Sum& sum : sums) benchmarks.push_back(benchmark_of(sum, v));
   const Timings timed = run.timer.interleaved(benchmarks);
-  const Times& copy = timed["copy engine"];
+  const Times& copy = timed["cudaMemcpy"];
   const Times& one = timed["1 word"];
   const double moved = 12.0 * double(n), copied = 8.0 * double(n);
 
@@ -139,7 +139,7 @@ void sum_vectors(Run& run) {
                          percent(times.spread()), times.gbs_interval(moved),
                          bar(times.gbs(moved) / copy.gbs(copied))});
   }
-  table.row("copy engine", {"", "", "", copy.ms_interval(), percent(copy.spread()),
+  table.row("cudaMemcpy", {"", "", "", copy.ms_interval(), percent(copy.spread()),
                             copy.gbs_interval(copied), bar(1)});
   run.print(table);
   run.note("load, store: sectors per request of a warp; GB/s: 12 bytes a sum, 8 bytes a copy");

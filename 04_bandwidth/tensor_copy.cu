@@ -156,19 +156,19 @@ void tensor_copy(Run& run) {
     quad_tile<<<dim3(n / side, n / side), turning_threads>>>(m.out, m.in, n, n);
   };
   const Check copied = equals(m.out, [] __device__(size_t i) { return word(i); });
-  std::vector<Benchmark> benchmarks{{"copy engine", copy, copied},
+  std::vector<Benchmark> benchmarks{{"cudaMemcpy", copy, copied},
                                     {"quad_tile", by_loads, transposed(m)}};
   const std::string why = lacking(run.gpu);
   if (why.empty()) benchmarks.push_back(by_tensor_copies(m));
   const Timings timed = run.timer.interleaved(benchmarks);
 
   Table table("transpose, " + std::to_string(n) + " x " + std::to_string(n),
-              {"ms", "spread", "GB/s", "of copy engine", "gain over quad_tile"});
+              {"ms", "spread", "GB/s", "of cudaMemcpy", "gain over quad_tile"});
   for (const Benchmark& row : benchmarks) {
     const Times& times = timed[row.name];
     table.row(row.name,
               {times.median(), percent(times.spread()), times.gbs(8.0 * n * n),
-               percent(timed["copy engine"].median() / times.median()),
+               percent(timed["cudaMemcpy"].median() / times.median()),
                row.name == "turn_tensor" ? Cell(ratio(timed["quad_tile"], times)) : Cell("")});
   }
   if (!why.empty()) table.missing("turn_tensor", why);

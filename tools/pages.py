@@ -35,7 +35,7 @@ NUMBERS = [
     ("GB/s, a kernel reads", "04_bandwidth", "peak", "read", "GB/s"),
     ("GB/s, a kernel writes", "04_bandwidth", "peak", "write", "GB/s"),
     ("GB/s, a kernel copies (read and written)", "04_bandwidth", "peak", "copy", "GB/s"),
-    ("GB/s, the copy engine (read and written)", "04_bandwidth", "peak", "copy engine", "GB/s"),
+    ("GB/s, cudaMemcpy within the device (read and written)", "04_bandwidth", "peak", "cudaMemcpy", "GB/s"),
     ("GB/s, triad: two read, one written", "04_bandwidth", "peak", "triad", "GB/s"),
     ("GB/s, the best transpose (read and written)", "04_bandwidth", "transpose", "quad_tile", "GB/s"),
     ("GB/s, a sum of 1 GiB", "06_shared_reduce", "one_pass", "2^28", "sum_once GB/s"),
