@@ -1,124 +1,121 @@
-// blocks: how many blocks should a launch have? Up to 2048 blocks of 192 threads sum an array by
-// rows. In the study of 2007 [BW, charts 2 and 3] the rate of few blocks was a sawtooth of 15 to
-// 20%, some numbers of blocks were best, and more blocks did no harm. NVIDIA's guide asked for more
-// than 100 blocks: 1000 would do for several generations.
+// blocks: how many blocks should a launch have? From 50 blocks of 192 threads to one per row sum an
+// array by rows. In the study of 2007 [BW, charts 2 and 3] the rate of few blocks was a sawtooth of
+// 15 to 20%, and some numbers of blocks were best. NVIDIA's guide asked for more than 100 blocks:
+// 1000 would do for several generations. Its people said: not fewer than multiprocessors, not fewer
+// than fit at once, best a multiple of these; and surplus blocks do no harm.
 //
-// Look at the blocks that fit at once, and at one block more: it begins a second round, in which
-// it has the GPU to itself. Before that the rate rises with the threads that are resident, and in
-// small steps: the slowest block has rows / blocks rows, rounded up.
+// Look at the blocks that fit at once, and at one block more: it begins a round, in which it has the
+// GPU to itself. How do these teeth shrink behind the second, third and fourth round? The study saw
+// them early, as 64 blocks filled its GPU. Below one round the rate rises with the bytes in flight.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o blocks blocks.cu ../common/*.cpp
 //
 //   1  Sum_h  (sweep.cuh) the study's kernel, with one load in flight per thread
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <set>
+#include <map>
 
 #include "sweep.cuh"
 
 namespace {
 
-constexpr unsigned block_threads = 192;               // of the study's charts
-constexpr unsigned chart_end = 2048, few_end = 1024;  // blocks; the study looks for peaks to 1024
-constexpr unsigned peaks[] = {256, 512, 640, 768};    // of the study's chart
+constexpr unsigned block_threads = 192;             // of the study's charts
+constexpr unsigned peaks[] = {256, 512, 640, 768};  // of the study's chart
+constexpr unsigned few = 50, hundred = 100, thousand = 1000;
+constexpr unsigned most_rounds = 4;                          // behind which a tooth is looked for
 constexpr Launch small_launches[] = {{32, 256}, {64, 128}};  // near the best, as the study says
+constexpr Launch thousand_wider{thousand, 256};              // the guide's other block
 
 /// Blocks of 192 threads that fit on the GPU at once, and its multiprocessors.
 struct Places {
   unsigned at_once, multiprocessors;
+  /// As full as the study's small launches were: 8192 of the 12288 threads that fit.
+  unsigned two_thirds() const { return 2 * at_once / 3; }
+  unsigned half() const { return at_once / 2; }
+  /// Too few for all multiprocessors to have one; and more than one each, for a half of them.
+  unsigned too_few() const { return std::max(1u, 3 * multiprocessors / 4); }
+  unsigned more() const { return 3 * multiprocessors / 2; }
+  /// Below one round: several for each multiprocessor.
+  unsigned several_each() const { return 4 * multiprocessors; }
 };
-/// As full as the study's small launches were: 8192 of the 12288 threads that fit.
-unsigned two_thirds(Places p) { return 2 * p.at_once / 3; }
 
-/// Rows of the table: the texts' numbers of blocks, and where a round or a row more begins.
+// ---- the launches: add yours here ----
+
+/// Blocks of 192 threads: rows of the table.
 std::set<unsigned> printed(unsigned rows, Places p) {
-  const unsigned eleven_rows = ceil_div(rows, 11);  // from here on no block has a twelfth row
-  std::set<unsigned> counts = {100, 1000, few_end, 1280, chart_end, two_thirds(p)};
+  std::set<unsigned> counts = {hundred, thousand, 1024, 2048, rows};
   counts.insert(std::begin(peaks), std::end(peaks));
-  counts.insert({eleven_rows - 1, eleven_rows});
-  for (const unsigned b : {p.multiprocessors, p.at_once, 2 * p.at_once}) counts.insert({b, b + 1});
+  counts.insert({p.half(), p.two_thirds(), p.more()});
+  for (const unsigned each : {1, 2, 32}) counts.insert(each * p.multiprocessors);
+  for (unsigned r = 1; r <= most_rounds; ++r) counts.insert({r * p.at_once, r * p.at_once + 1});
   return counts;
 }
 
-/// And more numbers that leave no multiprocessor idle, beside which one block more may be slower.
+/// And what claims compare, and a chart's points between the rounds.
 std::set<unsigned> swept(unsigned rows, Places p) {
   std::set<unsigned> counts = printed(rows, p);
-  for (const unsigned k : {2, 4, 6, 8})
-    counts.insert({k * p.multiprocessors, k * p.multiprocessors + 1});
-  counts.insert({1536, 1792});
+  counts.insert({few, p.too_few(), p.several_each(), p.several_each() + 1});
+  for (unsigned r = 1; r <= most_rounds; ++r) counts.insert(r * p.at_once + p.half());
   return counts;
 }
 
-// ---- what a sweep found ----
+Launch of_192(unsigned blocks) { return {blocks, block_threads}; }
 
-struct Found {
-  unsigned best = few_end;      ///< up to the chart's end
-  unsigned best_few = few_end;  ///< of those up to 1024
-  unsigned worst = chart_end;   ///< behind the best, up to the chart's end
-  unsigned before_jump = 0;     ///< one block more costs most, up to 8 blocks per multiprocessor
-  double jump = 0, later_jump = 0;  ///< what it costs there, and behind: 0.1 is 10% more time
-};
-
-/// `ms` must return the time of so many blocks.
-template <class Ms>
-Found find(const std::set<unsigned>& counts, unsigned multiprocessors, Ms ms) {
-  Found found;
-  found.before_jump = multiprocessors;
-  for (const unsigned b : counts) {
-    if (b <= chart_end && ms(b) < ms(found.best)) found.best = b;
-    if (b <= few_end && ms(b) < ms(found.best_few)) found.best_few = b;
-    if (counts.count(b + 1) == 0) continue;
-    const double jump = ms(b + 1) / ms(b) - 1;
-    if (b >= 8 * multiprocessors) {
-      found.later_jump = std::max(found.later_jump, jump);
-    } else if (jump > found.jump) {
-      found.jump = jump;
-      found.before_jump = b;
-    }
-  }
-  for (const unsigned b : counts)
-    if (b > found.best && b <= chart_end && ms(b) > ms(found.worst)) found.worst = b;
-  return found;
+/// Launches of blocks that fill multiprocessors to the last thread: the best may be among them.
+std::set<Launch> of_other_blocks(const Run& run, unsigned rows) {
+  return {thousand_wider, {blocks_at_once(run, 256), 256}, {rows, 256}, {rows, 128}};
 }
 
 // ---- the experiment ----
 
-std::string name_of(unsigned blocks) { return std::to_string(blocks) + " blocks"; }
-std::string name_of(Launch l) {
-  return std::to_string(l.blocks) + " x " + std::to_string(l.threads) + " threads";
-}
+std::string number(unsigned n) { return std::to_string(n); }
 
-std::vector<Benchmark> benchmarks_of(const std::set<unsigned>& counts, const Array& array) {
-  std::vector<Benchmark> all;
-  for (const unsigned b : counts)
-    all.push_back(benchmark_of(name_of(b), {b, block_threads}, array));
+/// What a block more costs, behind so many full rounds.
+std::vector<Interval> teeth(const Timings& timed, Places p) {
+  std::vector<Interval> all;
+  for (unsigned r = 1; r <= most_rounds; ++r) {
+    const unsigned b = r * p.at_once;
+    all.push_back(ratio(timed[name_of(of_192(b + 1))], timed[name_of(of_192(b))]));
+  }
   return all;
 }
 
-void print_sweep(Run& run, const Timings& timed, const std::set<unsigned>& counts,
-                 const Array& array, Places p, unsigned best) {
+void print_sweep(Run& run, const Timings& timed, const Array& array, Places p, Launch best) {
+  const auto turns = [&](unsigned b) { return turns_of(run, of_192(b), array); };
+  const auto times_of = [&](unsigned b) -> const Times& { return timed[name_of(of_192(b))]; };
+  const unsigned alone = p.multiprocessors, full = p.at_once;
+  const LoadTime load =
+      load_time(turns(alone), times_of(alone).median(), turns(full), times_of(full).median());
   const std::set<unsigned> shown = printed(array.rows, p);
-  const auto loads_of = [&](unsigned b) {
-    return loads_in_turn({b, block_threads}, p.at_once, array.rows, array.columns);
-  };
-  const double load_ms = timed[name_of(p.multiprocessors)].median() / loads_of(p.multiprocessors);
+  const std::map<unsigned, const char*> in_2007 = {
+      {256, "a peak"}, {512, "a peak"}, {640, "a peak"}, {768, "a peak"}, {1024, "best"}};
   const std::initializer_list<std::string> columns = {
-      "rounds", "rows of a block", "loads in turn", "predicted ms", "ms", "spread", "GB/s", ""};
+      "rounds", "rows", "loads in turn", "predicted ms", "ms", "spread", "GB/s", "in 2007", ""};
   Table table("blocks", columns), others("blocks", columns);
-  for (const unsigned b : counts) {
-    const Times& times = timed[name_of(b)];
-    const Cell predicted = b == p.multiprocessors ? Cell("") : Cell(loads_of(b) * load_ms);
+  for (const unsigned b : swept(array.rows, p)) {
+    const Times& times = times_of(b);
+    const auto said = in_2007.find(b);
     (shown.count(b) ? table : others)
-        .row(std::to_string(b),
-             {ceil_div(b, p.at_once), ceil_div(array.rows, b), loads_of(b), predicted,
+        .row(number(b),
+             {ceil_div(b, full), ceil_div(array.rows, b), turns(b).loads,
+              b == alone || b == full ? Cell("") : Cell(load.predicted_ms(turns(b))),
               times.ms_interval(), percent(times.spread()), times.gbs_interval(array.bytes()),
+              said == in_2007.end() ? Cell("") : Cell(said->second),
               bar(timed[name_of(best)].median() / times.median())});
   }
   run.print(table);
   run.save(others);
-  run.note("predicted: loads in turn x " + digits(1e6 * load_ms) +
-           " ns, a load's time with one block per multiprocessor");
+  run.note("rows: of a block, at most; in 2007 64 blocks fitted at once");
+  note_load_time(run, load, of_192(alone), of_192(full));
+
+  Table saw("a block more than", {"blocks", "predicted times", "times as long"});
+  const std::vector<Interval> measured = teeth(timed, p);
+  for (unsigned r = 1; r <= most_rounds; ++r) {
+    const unsigned b = r * full;
+    const double predicted = load.predicted_ms(turns(b + 1)) / load.predicted_ms(turns(b));
+    saw.row(number(r) + (r == 1 ? " round" : " rounds"), {b, predicted, measured[r - 1]});
+  }
+  run.print(saw);
 }
 
 }  // namespace
@@ -126,133 +123,112 @@ void print_sweep(Run& run, const Timings& timed, const std::set<unsigned>& count
 void blocks(Run& run) {
   const Array array = study_array(run);
   const Places p = {blocks_at_once(run, block_threads), unsigned(run.gpu.multiProcessorCount)};
-  run.title("sum by rows of " + std::to_string(array.rows) + " x " + std::to_string(array.columns) +
-            " floats by blocks of 192 threads, " + std::to_string(p.at_once) + " fit at once");
-  const std::set<unsigned> counts = swept(array.rows, p);
-  Timer timer = run.timer;
-  timer.rounds = 12;  // the fewest that give a ratio its interval
-  const Timings timed = timer.interleaved(benchmarks_of(counts, array));
-  const Found found =
-      find(counts, p.multiprocessors, [&](unsigned b) { return timed[name_of(b)].median(); });
-  print_sweep(run, timed, counts, array, p, found.best);
+  run.title("sum by rows of " + number(array.rows) + " x " + number(array.columns) +
+            " floats by blocks of 192 threads, " + number(p.at_once) + " fit at once");
+  std::set<Launch> launches = of_other_blocks(run, array.rows);
+  for (const unsigned b : swept(array.rows, p)) launches.insert(of_192(b));
+  const Timings timed = measure(run.timer, launches, array);
+  const Launch best = best_of(launches, timed);
+  print_sweep(run, timed, array, p, best);
   if (!run.beyond_l2(array.bytes()))
     run.note("less than four times the L2: a part of this is the cache's rate");
 
-  // What was best or worst by chance is not so twice.
-  std::vector<Benchmark> compared =
-      benchmarks_of({peaks[0], peaks[1], peaks[2], peaks[3], 1000, found.best, found.best_few,
-                     found.worst, found.before_jump, found.before_jump + 1},
-                    array);
-  for (const Launch l : small_launches) compared.push_back(benchmark_of(name_of(l), l, array));
-  const Timings again = timer.interleaved(compared);
-  const std::string best = name_of(found.best);
-  run.note("best up to 2048: " + best + ", " + digits(again[best].gbs(array.bytes())) +
-           " GB/s when timed again; two thirds of what fits: " + name_of(two_thirds(p)));
+  // What was best by chance is not so twice.
+  std::set<Launch> compared = {best, of_192(thousand), thousand_wider, of_192(p.two_thirds())};
+  compared.insert(std::begin(small_launches), std::end(small_launches));
+  const Timings again = measure(run.timer, compared, array);
+  const auto off = [&](Launch l) { return ratio(again[name_of(l)], again[name_of(best)]); };
+  const auto over = [&](unsigned slow, unsigned fast) {
+    return ratio(timed[name_of(of_192(slow))], timed[name_of(of_192(fast))]);
+  };
+  run.note("best of " + number(unsigned(launches.size())) + ": " + name_of(best) + ", " +
+           digits(again[name_of(best)].gbs(array.bytes())) + " GB/s when timed again");
+  run.note(
+      "sum, threads, blocks: what bytes in flight limit, they limit whatever the block's size");
 
   const std::string card = ", 8800 GTX", guide = "[BW, quoting the guide] ";
   const std::string people = "[BW, quoting NVIDIA's people] ";
-  run.claim(
-      {"04.7a", "with few blocks the rate jumps by 15 to 20% from number to number",
-       "[BW] 15-20%" + card, Hardware::g80},
-      again.speedup({.of = name_of(found.before_jump), .over = name_of(found.before_jump + 1)}),
+  const std::vector<Interval> saw = teeth(timed, p);
+  run.claim_each(
+      {"04.7a", "with few blocks the rate jumps by 15 to 20%", "[BW] 15-20%" + card, Hardware::g80},
+      {saw[0], saw[1], saw[2]}, "time of a block more / 1, 2, 3 full rounds",
       faster_by(1.15, 1.25));  // 15 to 20% of the lower, or of the higher rate
-  const Claim shrink = {"04.7b", "the more blocks, the smaller the jumps of the rate",
-                        "[BW] \"the more blocks, the smaller the jumps\"" + card, Hardware::g80};
-  if (found.jump < 0.02)
-    run.claim_skipped(shrink, "no jump of few blocks is larger than 2%: nothing can shrink");
-  else
-    run.observed(shrink, found.later_jump < found.jump,
-                 "jumps of at most " + percent(found.jump).words + ", and of " +
-                     percent(found.later_jump).words + " from 8 blocks per multiprocessor on");
-  std::vector<Interval> of_peaks, of_small, one_beyond_rounds, one_beyond_multiples;
-  for (const unsigned b : peaks)
-    of_peaks.push_back(ratio(again[name_of(b)], again[name_of(found.best_few)]));
-  for (const Launch l : small_launches) of_small.push_back(ratio(again[name_of(l)], again[best]));
-  std::string one_more;  // "1321 / 1320, 2641 / 2640"
-  for (const unsigned b : {p.at_once, 2 * p.at_once}) {
-    one_beyond_rounds.push_back(ratio(timed[name_of(b + 1)], timed[name_of(b)]));
-    one_more += (one_more.empty() ? "" : ", ") + std::to_string(b + 1) + " / " + std::to_string(b);
-  }
-  for (const unsigned k : {1, 2, 4}) {
-    const unsigned b = k * p.multiprocessors;
-    one_beyond_multiples.push_back(ratio(timed[name_of(b + 1)], timed[name_of(b)]));
-  }
+  run.claim_each({"04.7b", "the more blocks, the smaller the jumps of the rate",
+                  "[BW] \"the more blocks, the smaller the jumps\"" + card, Hardware::g80},
+                 {saw[0] / saw[1], saw[1] / saw[2], saw[2] / saw[3]},
+                 "jump behind 1, 2, 3 rounds / behind a round more", more());
+  const unsigned rows = array.rows;
+  std::vector<Interval> of_peaks, of_rounds, of_small;
+  for (const unsigned b : peaks) of_peaks.push_back(over(b, rows));
+  for (const unsigned b : {2 * p.at_once, 3 * p.at_once, 4 * p.at_once, rows})
+    of_rounds.push_back(over(b, p.at_once));
+  for (const Launch l : small_launches) of_small.push_back(off(l));
   run.claim_each({"04.7c", "256, 512, 640 and 768 blocks are peaks of the rate",
                   "[BW] \"peaks of maximal performance\"" + card, Hardware::g80},
-                 of_peaks, "times as long as " + name_of(found.best_few), as_fast());
-  const Claim no_harm = {"04.7d", "more blocks than the best number do no harm",
-                         people + "\"no harm from surplus thread blocks\"", Hardware::g80};
-  if (found.best == chart_end)
-    run.claim_skipped(no_harm, "2048 blocks, the most of the chart, are best");
-  else
-    run.claim(no_harm, again.speedup({.of = best, .over = name_of(found.worst)}), no_faster());
+                 of_peaks,
+                 "times as long as " + number(rows) + " blocks; 4 rounds, as 256 were then: " +
+                     digits(over(4 * p.at_once, rows).value),
+                 no_more(0.05));
+  run.claim_each({"04.7d", "surplus blocks, in whole rounds, do no harm",
+                  people + "\"no harm from surplus thread blocks\""},
+                 of_rounds,
+                 "time of 2, 3, 4 rounds, " + number(rows) + " blocks / 1 round; but see 04.14",
+                 no_more());
   run.claim_each({"04.12", "32 blocks of 256 threads, or 64 of 128, nearly reach the best rate",
                   "[BW] \"practically the maximal speed\"" + card, Hardware::g80},
-                 of_small, "times as long as " + best, as_fast());
-  run.claim({"04.13b", "there should be many blocks: 1000 are better than 100",
-             guide + "\"no fewer than 100\", \"1000 will be enough\""},
-            timed.speedup({.of = name_of(1000), .over = name_of(100)}), faster());
+                 of_small,
+                 "times as long as " + name_of(best) + "; as full as then, " +
+                     number(p.two_thirds()) +
+                     " x 192: " + digits(off(of_192(p.two_thirds())).value),
+                 as_fast());
+  run.claim({"04.13b", "fewer than 100 blocks are too few", guide + "\"no fewer than 100\""},
+            {over(few, hundred), "times as long with 50 blocks as with 100"}, more());
   // Several generations: the four after the study's GPU end with Pascal.
-  run.claim({"04.13c", "1000 blocks will do for several generations of hardware",
-             guide + "\"enough for several generations of hardware\"", Hardware::pascal},
-            again.speedup({.of = best, .over = name_of(1000)}),
-            at_most(1 / 0.9));  // 90% of the best rate
+  run.claim_each({"04.13c", "1000 blocks will do for several generations of hardware",
+                  guide + "\"enough for several generations of hardware\"", Hardware::pascal},
+                 {off(of_192(thousand)), off(thousand_wider)},
+                 "time of 1000 x 192, 1000 x 256 / " + name_of(best),
+                 at_most(1 / 0.9));  // 90% of the best rate
   run.claim_each({"04.14", "best is a multiple of the blocks that can run at once",
                   people + "\"a multiple of the CTAs able to run at once\""},
-                 one_beyond_rounds, "time of " + one_more + " blocks", faster());
+                 saw, "time of a block more / 1, 2, 3, 4 times " + number(p.at_once), faster());
+  const unsigned several = p.several_each();
   run.claim_each(
       {"04.16", "a number of blocks that is no multiple of the SMs leaves some idle",
        "[BW] \"leads to partial idleness of the multiprocessors\"" + card, Hardware::g80},
-      one_beyond_multiples, "time of a block more / 1, 2, 4 per SM", faster());
+      {over(several + 1, several), saw[0]},
+      "time of a block more / " + number(several) + ", a full round", faster());
+  const unsigned sms = p.multiprocessors;
+  run.claim({"04.17", "there should be no fewer blocks than multiprocessors",
+             people + "\"no fewer than multiprocessors\""},
+            {over(p.too_few(), sms),
+             "times as long with " + number(p.too_few()) + " blocks as with " + number(sms)},
+            more());
+  run.claim_each(
+      {"04.18", "better are more blocks than multiprocessors, or a multiple",
+       people + "\"better more, or (and?) a multiple\""},
+      {over(sms, p.more()), over(sms, 2 * sms)},
+      "time of " + number(sms) + " blocks / " + number(p.more()) + ", " + number(2 * sms), more());
+  run.claim_each({"04.19", "there should be no fewer blocks than can run at once",
+                  people + "\"no fewer than all CTAs able to run at once\""},
+                 {over(p.half(), p.at_once), over(p.two_thirds(), p.at_once)},
+                 "time of " + number(p.half()) + ", " + number(p.two_thirds()) + " blocks / " +
+                     number(p.at_once),
+                 more());
 }
-SAMPLE(7, blocks, "the same sum with 100 blocks and more");
+SAMPLE(7, blocks, "the same sum with 50 blocks and more");
 
-TEST_CASE("blocks: rounds and rows, by hand and by dealing out rows") {
-  CHECK(loads_in_turn({1320, 192}, 1320, 12288, 12288) == 1 * 10 * 64);
-  CHECK(loads_in_turn({1321, 192}, 1320, 12288, 12288) == 2 * 10 * 64);
-  CHECK(loads_in_turn({2640, 192}, 1320, 12288, 12288) == 2 * 5 * 64);
-  for (unsigned b = 1; b <= chart_end; ++b) {
-    unsigned rows_of_first = 0;
-    for (unsigned row = 0; row < 12288; row += b) ++rows_of_first;
-    CHECK(ceil_div(12288, b) == rows_of_first);
-  }
-}
-
-TEST_CASE("blocks: what a sweep finds, by hand") {
-  const std::set<unsigned> counts = {16, 17, 32, 512, 513, 1024, 1300, 1301, 2048, 4000};
-  const auto ms = [](unsigned b) {
-    switch (b) {
-      case 16:
-        return 40.0;
-      case 17:
-        return 50.0;  // a quarter longer: few blocks
-      case 512:
-        return 21.0;
-      case 513:
-        return 20.0;  // best of few
-      case 1300:
-        return 10.0;  // best up to 2048
-      case 1301:
-        return 11.0;  // a tenth longer, and the worst behind the best
-      case 2048:
-        return 10.5;
-      case 4000:
-        return 5.0;
-      default:
-        return 30.0;
-    }
+TEST_CASE("blocks: rounds and teeth, by hand") {
+  const Array array{12288, 12288, {}};
+  const auto loads = [&](unsigned b) {
+    return turns_of(of_192(b), 1320, 2048 * 132, array).loads / 64;
   };
-  const Found found = find(counts, 16, ms);
-  CHECK(found.best == 1300);
-  CHECK(found.best_few == 513);
-  CHECK(found.worst == 1301);
-  CHECK(found.before_jump == 16);
-  CHECK(found.jump == doctest::Approx(0.25));
-  CHECK(found.later_jump == doctest::Approx(0.1));
-  const Found rising = find(counts, 16, [](unsigned b) { return 1.0 / b; });
-  CHECK(rising.best == chart_end);
-  CHECK(rising.jump == 0);
-  CHECK(counts.count(rising.before_jump) == 1);
+  CHECK(loads(100) == 123);
+  CHECK(loads(1320) == 10);
+  CHECK(loads(1321) == 9 + 9);      // a block of nine rows behind one of nine
+  CHECK(loads(2640) == 5 + 5);      // 408 places have ten rows
+  CHECK(loads(2641) == 5 + 4 + 4);  // 912 places have nine, and one of them four more
+  CHECK(loads(12288) == 10);
 }
 
 TEST_CASE("blocks: the sweep has what the claims compare, on GPUs of every size") {
@@ -260,11 +236,14 @@ TEST_CASE("blocks: the sweep has what the claims compare, on GPUs of every size"
     CAPTURE(multiprocessors);
     const Places p = {10 * multiprocessors, multiprocessors};
     const std::set<unsigned> counts = swept(12288, p);
-    CHECK(printed(12288, p).size() <= 18);
+    CHECK(printed(12288, p).size() <= 25);
     CHECK(*counts.begin() > 0);
-    for (const unsigned b : {100, 256, 512, 640, 768, 1000, 1024, 2048}) CHECK(counts.count(b));
-    for (const unsigned k : {1, 2, 4, 10, 20})
+    for (const unsigned b : {50, 100, 256, 512, 640, 768, 1000, 1024, 2048, 12288})
+      CHECK(counts.count(b));
+    for (const unsigned k : {4, 10, 20, 30, 40})
       for (const unsigned more : {0, 1}) CHECK(counts.count(k * multiprocessors + more));
+    for (const unsigned b : {p.too_few(), p.more(), 2 * p.multiprocessors, p.half()})
+      CHECK(counts.count(b));
   }
 }
 
@@ -274,10 +253,10 @@ TEST_CASE("blocks: every thread's sum is right, with fewer blocks than rows and 
     for (const unsigned b : {1, 33, 132, 2049}) {
       CAPTURE(rows);
       CAPTURE(b);
-      const Launch launch = {b, block_threads};
+      const Launch launch = of_192(b);
       const Array array = array_of(rows, 1009);
-      const Sums out = sums_of(launch);
-      CHECK_NOTHROW(require_right(benchmark_of("sum", launch, array, out)));
-      CHECK(out->to_host() == right_sums(launch, rows, 1009));
+      const Sums out = sums_of({launch});
+      CHECK_NOTHROW(require_right(benchmark_of(launch, array, out)));
+      CHECK(out.to_host() == right_sums(launch, rows, 1009));
     }
 }

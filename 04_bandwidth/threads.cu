@@ -1,30 +1,47 @@
-// threads: how many threads should a block have? 1024 blocks of 16 to 1024 threads sum an array by
-// rows. In the study of 2007 [BW, chart 1] a number that was no multiple of 16 gave 10 GB/s in
-// place of 65 to 70. 192, 256, 320 and 384 threads were best. Beyond 384 a block was alone on its
-// multiprocessor, and the rate fell.
+// threads: how many threads should a block have? Blocks of 16 to 1024 threads sum an array by rows.
+// In the study of 2007 [BW, chart 1] a number that was no multiple of 16 gave 10 GB/s in place of 65
+// to 70. 192, 256, 320 and 384 threads were best, 16 far off. Beyond 384 a block was alone on its
+// multiprocessor, and the rate fell. Its 1024 blocks were 64 per multiprocessor, so that its card
+// was full: here a block per row is. 32 blocks per multiprocessor and 1024 stand beside it.
 //
 // Look at 127, 128 and 129 threads: alignment no longer decides, since memory delivers sectors, and
-// L1 keeps those that two warps share. Then look at 256 and 257: with one thread more the 1024
-// blocks no longer fit at once, and a second round begins. The time is the loads in turn, times
-// what a load takes.
+// L1 keeps those that two warps share. Then look at the loads in turn: with them goes the time. And
+// what do 1024 blocks lack?
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o threads threads.cu ../common/*.cpp
 //
 //   1  Sum_h  (sweep.cuh) the study's kernel, with one load in flight per thread
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <set>
+#include <map>
 
 #include "sweep.cuh"
 
 namespace {
 
-constexpr unsigned blocks = 1024;     // of the study's chart
-constexpr unsigned calibrating = 64;  // enough threads for loads to meet, too few for them to queue
+Cell stated(const char* words, double from, double to) {
+  Cell cell = words;
+  cell.number = {(from + to) / 2, from, to};
+  return cell;
+}
 
+constexpr unsigned charted = 1024;  // blocks of the study's chart
+constexpr unsigned per_multiprocessor = 32;
+
+/// Threads per block: rows of the first table, and of the second.
 const std::set<unsigned> printed = {16,  32,  64,  112, 127, 128, 129, 192,
                                     256, 257, 320, 384, 400, 512, 513, 1024};
+const std::set<unsigned> beside_others = {16,  32,  64,  127, 128, 192, 256,
+                                          257, 320, 384, 400, 512, 1024};
+/// Whose times tell what a load takes: a quarter of all threads that fit on an H100, and all.
+constexpr unsigned few = 16, many = 128;
+
+/// How many times as long as the best: as the study has it, in words or by 10 in place of 65 to 70.
+const std::map<unsigned, Cell> in_2007 = {{16, stated("3 to 4", 3, 4)},
+                                          {32, stated("1.5 to 2", 1.5, 2)},
+                                          {127, stated("6.5 to 7", 6.5, 7)},
+                                          {192, stated("1", 1, 1)},
+                                          {257, stated("6.5 to 7", 6.5, 7)}};
 
 // ---- what the claims compare ----
 
@@ -61,125 +78,173 @@ std::set<unsigned> swept(bool quick, unsigned two_fit) {
   return counts;
 }
 
-// ---- the experiment ----
+// ---- the launches: add yours to `printed` ----
 
-std::string name_of(unsigned threads) { return std::to_string(threads) + " threads"; }
-
-Timings measure(const Timer& timer, const std::set<unsigned>& counts, const Array& array) {
-  std::vector<Benchmark> benchmarks;
-  for (const unsigned t : counts)
-    benchmarks.push_back(benchmark_of(name_of(t), {blocks, t}, array));
-  return timer.interleaved(benchmarks);
-}
-
-std::vector<Interval> ratios(const Timings& timed, const std::vector<Pair>& pairs) {
-  std::vector<Interval> all;
-  for (const Pair& pair : pairs)
-    all.push_back(ratio(timed[name_of(pair.slow)], timed[name_of(pair.fast)]));
+std::set<Launch> launches(unsigned blocks, const std::set<unsigned>& counts) {
+  std::set<Launch> all;
+  for (const unsigned t : counts) all.insert({blocks, t});
   return all;
 }
 
-void print_sweep(Run& run, const Timings& timed, const std::set<unsigned>& counts,
-                 const Array& array, unsigned best) {
-  const auto loads_of = [&](unsigned t) {
-    return loads_in_turn({blocks, t}, blocks_at_once(run, t), array.rows, array.columns);
-  };
-  const double load_ms = timed[name_of(calibrating)].median() / loads_of(calibrating);
+// ---- the experiment ----
+
+std::vector<Interval> ratios(const Timings& timed, unsigned blocks,
+                             const std::vector<Pair>& pairs) {
+  std::vector<Interval> all;
+  for (const Pair& pair : pairs)
+    all.push_back(ratio(timed[name_of({blocks, pair.slow})], timed[name_of({blocks, pair.fast})]));
+  return all;
+}
+
+LoadTime print_sweep(Run& run, const Timings& timed, const std::set<Launch>& judged, Launch best,
+                     const Array& array) {
+  const Launch a{best.blocks, few}, b{best.blocks, many};
+  const LoadTime load = load_time(turns_of(run, a, array), timed[name_of(a)].median(),
+                                  turns_of(run, b, array), timed[name_of(b)].median());
   const std::initializer_list<std::string> columns = {
       "at once", "rounds", "loads in turn", "predicted ms", "ms", "spread", "GB/s", ""};
   Table table("threads per block", columns), others("threads per block", columns);
-  for (const unsigned t : counts) {
-    const unsigned at_once = blocks_at_once(run, t);
-    const Times& times = timed[name_of(t)];
-    const Cell predicted = t == calibrating ? Cell("") : Cell(loads_of(t) * load_ms);
-    (printed.count(t) ? table : others)
-        .row(std::to_string(t),
-             {at_once, ceil_div(blocks, at_once), loads_of(t), predicted, times.ms_interval(),
+  for (const Launch l : judged) {
+    const unsigned at_once = blocks_at_once(run, l.threads);
+    const Times& times = timed[name_of(l)];
+    const Turns turns = turns_of(run, l, array);
+    (printed.count(l.threads) ? table : others)
+        .row(std::to_string(l.threads),
+             {at_once, ceil_div(l.blocks, at_once), turns.loads,
+              l == a || l == b ? Cell("") : Cell(load.predicted_ms(turns)), times.ms_interval(),
               percent(times.spread()), times.gbs_interval(array.bytes()),
               bar(timed[name_of(best)].median() / times.median())});
   }
   run.print(table);
   run.save(others);
   run.note("at once: blocks that are resident; the others wait for the next round");
-  run.note("predicted: loads in turn x " + digits(1e6 * load_ms) + " ns, a load's time with " +
-           name_of(calibrating));
+  note_load_time(run, load, a, b);
+  return load;
+}
+
+/// The study's launches: 1024 blocks, which do not fill this GPU, and those that fill it.
+void print_beside(Run& run, const Timings& timed, const std::vector<unsigned>& blocks,
+                  LoadTime load, const Array& array) {
+  Table table("times off the best, threads",
+              {"1024 blocks", "predicted", "32 per SM", "one per row", "in 2007"});
+  std::vector<Launch> best;
+  for (const unsigned b : blocks) best.push_back(best_of(launches(b, beside_others), timed));
+  for (const unsigned t : beside_others) {
+    const auto off = [&](size_t i) {
+      return ratio(timed[name_of({blocks[i], t})], timed[name_of(best[i])]);
+    };
+    const double predicted = load.predicted_ms(turns_of(run, {blocks[0], t}, array));
+    const auto said = in_2007.find(t);
+    table.row(std::to_string(t), {off(0), predicted / timed[name_of(best[0])].median(), off(1),
+                                  off(2), said == in_2007.end() ? Cell("") : said->second});
+  }
+  run.print(table);
+  std::string rates;
+  for (const Launch l : best)
+    rates += (rates.empty() ? "" : ", ") + name_of(l) + " " +
+             digits(timed[name_of(l)].gbs(array.bytes()));
+  run.note("the best of each, GB/s: " + rates);
+  run.note("1024 blocks: " + digits(double(charted) / run.gpu.multiProcessorCount) +
+           " per multiprocessor, in 2007 64; few blocks have too few bytes in flight");
 }
 
 }  // namespace
 
 void threads(Run& run) {
   const Array array = study_array(run);
-  run.title("sum by rows of " + std::to_string(array.rows) + " x " + std::to_string(array.columns) +
-            " floats by 1024 blocks");
+  const unsigned rows = array.rows;
+  run.title("sum by rows of " + std::to_string(rows) + " x " + std::to_string(array.columns) +
+            " floats, a block per row");
   const unsigned two_fit = last_with_two(run.gpu.maxThreadsPerMultiProcessor);
-  const std::set<unsigned> counts = swept(run.quick, two_fit);
-  Timer timer = run.timer;
-  timer.rounds = 12;  // the fewest that give a ratio its interval
-  const Timings timed = measure(timer, counts, array);
-  const unsigned best =
-      *std::min_element(counts.begin(), counts.end(), [&](unsigned a, unsigned b) {
-        return timed[name_of(a)].median() < timed[name_of(b)].median();
-      });
-  print_sweep(run, timed, counts, array, best);
+  const std::vector<unsigned> blocks = {
+      charted, per_multiprocessor * unsigned(run.gpu.multiProcessorCount), rows};
+  const std::set<Launch> judged = launches(rows, swept(run.quick, two_fit));
+  std::set<Launch> all = judged;
+  for (const unsigned b : blocks) all.merge(launches(b, beside_others));
+  const Timings timed = measure(run.timer, all, array);
+  const Launch best = best_of(judged, timed);
+  const LoadTime load = print_sweep(run, timed, judged, best, array);
+  print_beside(run, timed, blocks, load, array);
   if (!run.beyond_l2(array.bytes()))
     run.note("less than four times the L2: a part of this is the cache's rate");
 
   // What was best by chance is not best twice.
-  const Timings again = measure(timer, {16, 32, 192, 256, 320, 384, best}, array);
-  const std::vector<Pair> as_best = {{192, best}, {256, best}, {320, best}, {384, best}};
-  run.note("best of " + std::to_string(counts.size()) + ": " + name_of(best) + ", " +
-           digits(again[name_of(best)].gbs(array.bytes())) + " GB/s when timed again");
+  const unsigned t = best.threads;
+  const Timings again = measure(run.timer, launches(rows, {16, 32, 192, 256, 320, 384, t}), array);
+  const auto off = [&](const std::vector<Pair>& pairs) { return ratios(again, rows, pairs); };
+  const auto beats = [&](const std::vector<Pair>& pairs) { return ratios(timed, rows, pairs); };
+  const auto faster_than = [&](unsigned of, unsigned over) {
+    return timed.speedup({.of = name_of({rows, of}), .over = name_of({rows, over})});
+  };
+  const std::string as_long = "times as long as " + name_of(best);
 
   const std::string card = ", 8800 GTX";
   run.claim_each({"04.5a", "thread counts not divisible by 16 give a very bad bandwidth",
                   "[BW] about 10 GB/s in place of 65-70" + card, Hardware::g80},
-                 ratios(timed, beside_16), "time of a neighbour / multiple of 16",
-                 much_faster_by(6.5));
+                 beats(beside_16), "time of a neighbour / multiple of 16", much_faster_by(6.5));
   run.claim({"04.5b", "blocks of 16 threads are 3 to 4 times off the best", "[BW] 3-4 times" + card,
              Hardware::g80},
-            {ratio(again[name_of(16)], again[name_of(best)]),
-             "times as long with 16 as with " + name_of(best)},
-            between(3, 4));
+            {off({{16, t}})[0], as_long}, between(3, 4));
   run.claim({"04.5c", "blocks of 32 threads are 1.5 to 2 times off the best",
              "[BW] 1.5-2 times" + card, Hardware::g80},
-            {ratio(again[name_of(32)], again[name_of(best)]),
-             "times as long with 32 as with " + name_of(best)},
-            between(1.5, 2));
+            {off({{32, t}})[0], as_long}, between(1.5, 2));
   run.claim_each({"04.5d", "multiples of 4 threads are a little faster than their neighbours",
                   "[BW] \"grows a little\" at multiples of 4" + card, Hardware::g80},
-                 ratios(timed, beside_4), "time of a neighbour / multiple of 4", faster());
+                 beats(beside_4), "time of a neighbour / multiple of 4", faster());
   run.claim_each({"04.5e", "multiples of 8 threads are noticeably faster than their neighbours",
                   "[BW] \"grows noticeably\" at multiples of 8" + card, Hardware::g80},
-                 ratios(timed, beside_8), "time of a neighbour / multiple of 8", much_faster());
+                 beats(beside_8), "time of a neighbour / multiple of 8", faster());
   run.claim_each(
       {"04.5f", "multiples of 32 threads noticeably beat odd multiples of 16",
        "[BW] \"a noticeable difference, too\": 96-112-128, 256-272-288" + card, Hardware::g80},
-      ratios(timed, beside_32), "time of 112, 272 / 96, 128, 256, 288", faster());
+      beats(beside_32), "time of 112, 272 / 96, 128, 256, 288", faster());
   run.claim_each({"04.6a", "192, 256, 320 and 384 threads per block perform best",
                   "[BW] \"the best performance\"" + card, Hardware::g80},
-                 ratios(again, as_best), "times as long as " + name_of(best), as_fast());
+                 off({{192, t}, {256, t}, {320, t}, {384, t}}), as_long, as_fast());
   run.claim({"04.6b", "right beyond 384 threads per block performance falls sharply",
              "[BW] \"a sharp drop right after 384 thread\"" + card, Hardware::g80},
-            timed.speedup({.of = name_of(384), .over = name_of(400)}), faster());
+            faster_than(384, 400), faster());
   const Claim alone = {"04.6c", "the rate falls where only one block per multiprocessor is left",
                        "[BW] \"when only one CTA begins to work on a multiprocessor\"" + card,
                        Hardware::g80};
   if (two_fit)
-    run.claim(alone, timed.speedup({.of = name_of(two_fit), .over = name_of(two_fit + 32)}),
-              faster());
+    run.claim(alone, faster_than(two_fit, two_fit + 32), faster());
   else
     run.claim_skipped(alone, "two blocks of 1024 threads fit on a multiprocessor");
   run.claim_each({"04.13a", "192 or 256 threads per block are better than 64",
-                  "[BW, quoting the guide] \"64, and better 192 or 256\""},
-                 ratios(timed, {{64, 192}, {64, 256}}), "time of 64 / 192, 256 threads", faster());
+                  "[BW, quoting the guide] \"64, and better 192 or 256\"", Hardware::g80},
+                 beats({{64, 192}, {64, 256}}), "time of 64 / 192, 256 threads", faster());
 }
 SAMPLE(6, threads, "a sum by rows with 16 to 1024 threads per block");
 
-TEST_CASE("threads: loads in turn, by hand") {
-  CHECK(loads_in_turn({1024, 256}, 1056, 12288, 12288) == 12 * 48);     // 12 rows of 48 steps
-  CHECK(loads_in_turn({1024, 257}, 924, 12288, 12288) == 2 * 12 * 48);  // the last 100 blocks wait
-  CHECK(loads_in_turn({1024, 1024}, 264, 12288, 12288) == 4 * 12 * 12);
-  CHECK(loads_in_turn({3, 33}, 2, 7, 100) == 2 * 3 * 4);
+TEST_CASE("threads: blocks are dealt to places, by hand") {
+  using Counts = std::vector<unsigned>;
+  CHECK(resident_in_turn(4, 2, 4) == Counts{2, 2});
+  CHECK(resident_in_turn(5, 2, 5) == Counts{2, 2, 1});
+  CHECK(resident_in_turn(2, 8, 5) == Counts{2, 2, 1});     // rows of 3 and 2
+  CHECK(resident_in_turn(3, 2, 7) == Counts{2, 2, 2, 1});  // 3; 2, then 2
+  CHECK(resident_in_turn(9, 4, 2) == Counts{2});           // seven blocks have no row
+  for (const unsigned blocks : {1, 7, 100, 1320, 1321, 12288}) {
+    unsigned rows = 0;
+    for (const unsigned resident : resident_in_turn(blocks, 1320, 12288)) {
+      CHECK(resident <= 1320);
+      rows += resident;
+    }
+    CHECK(rows == 12288);
+  }
+}
+
+TEST_CASE("threads: loads in turn and what a load takes, by hand") {
+  const Array array{12288, 12288, {}};
+  CHECK(turns_of({1024, 256}, 1056, 2048 * 132, array).loads == 12 * 48);
+  CHECK(turns_of({1024, 257}, 924, 2048 * 132, array).loads == 2 * 12 * 48);  // 100 blocks wait
+  CHECK(turns_of({12288, 64}, 4224, 2048 * 132, array).loads == 3 * 192);
+  const Turns half = turns_of({1024, 128}, 2048, 1024 * 256, array);
+  CHECK(half.queued == half.loads / 4);
+  const LoadTime load = load_time({10, 1}, 10 * 4 + 1 * 3, {20, 20}, 20 * 4 + 20 * 3);
+  CHECK(load.alone_ms == doctest::Approx(4));
+  CHECK(load.queue_ms == doctest::Approx(3));
+  CHECK(load.predicted_ms({1, 1}) == doctest::Approx(7));
 }
 
 TEST_CASE("threads: what is compared are multiples and those beside them") {
@@ -213,9 +278,9 @@ TEST_CASE("threads: the two references agree, and sums are exact") {
       for (size_t t = 0; t < right.size(); ++t)
         CHECK(float(right_sum(t, launch, rows, 257)) == right[t]);
     }
-  for (size_t i = 0; i < 100000; ++i) CHECK((number_at(i) >= 1 && number_at(i) <= 256));
+  for (size_t i = 0; i < 100000; ++i) CHECK((number_at(i) >= 1 && number_at(i) <= 64));
   for (const unsigned t : swept(false, 0))
-    CHECK(256.0 * ceil_div(12288, blocks) * ceil_div(12288, t) < 1 << 24);
+    CHECK(64.0 * ceil_div(12288, charted) * ceil_div(12288, t) < 1 << 24);
 }
 
 TEST_CASE("threads: every thread's sum is right at awkward sizes") {
@@ -227,20 +292,22 @@ TEST_CASE("threads: every thread's sum is right at awkward sizes") {
         CAPTURE(columns);
         CAPTURE(t);
         const Array array = array_of(rows, columns);
-        const Sums out = sums_of({97, t});
-        CHECK_NOTHROW(require_right(benchmark_of("sum", {97, t}, array, out)));
-        CHECK(out->to_host() == right_sums({97, t}, rows, columns));
+        const Launch launch{97, t};
+        const Sums out = sums_of({launch});
+        CHECK_NOTHROW(require_right(benchmark_of(launch, array, out)));
+        CHECK(out.to_host() == right_sums(launch, rows, columns));
       }
 }
 
 TEST_CASE("threads: a changed word, and a sum that is not written, are noticed") {
   if (skip_without_gpu()) return;
   const Array array = array_of(101, 257);
-  const Sums out = sums_of({7, 33});
-  Benchmark benchmark = benchmark_of("sum", {7, 33}, array, out);
+  const Launch launch{7, 33};
+  Benchmark benchmark = benchmark_of(launch, array, sums_of({launch, {7, 35}}));
   CHECK_NOTHROW(require_right(benchmark));
   CUDA_CHECK(cudaMemset(array.words + 1009, 0, sizeof(float)));
   CHECK_THROWS_AS(require_right(benchmark), WrongResult);
+  benchmark = benchmark_of(launch, array_of(101, 257), sums_of({launch, {7, 35}}));
   benchmark.work = [] {};
   CHECK_THROWS_AS(require_right(benchmark), WrongResult);
 }
