@@ -61,7 +61,7 @@ SIZES = r"(?P<row>.*), 100000"
 STEP = r"step (?P<row>\d)"
 USES = {"both read in turn": "both read, ms", "both write in turn": "both write, ms", "device reads little, once": "reads little, ms",
         "device reads all, often": "reads all, ms"}
-SHAPES, SHAPE_MS = "block, 16384 x 16384", ["RowCol ms", "diagonal ms", "ColRow ms"]
+SHAPES, SHAPE_MS = "block, 16384 x 16384", ["RowCol ms", "barrier ms", "diagonal ms", "ColRow ms"]
 
 FIGURES = {
     "01_memory_model": {
@@ -158,8 +158,8 @@ FIGURES = {
         "transpose": ("Scattered stores take {transposeRowCol | ms} ms, scattered loads {transposeColRow | ms}, a padded tile {padded_tile | ms}",
                       dots("16384 x 16384", ["load", "store"], "sectors per request"), dots("16384 x 16384", "ms", "ms", ring="predicted ms")),
         "block_shape": ("Wide blocks scatter stores: 32 x 8 takes {32 x 8 | RowCol ms} ms, 8 x 32 takes {8 x 32 | RowCol ms}",
-                        dots(SHAPES, "sectors/store", "sectors per store"),
-                        dots(SHAPES, SHAPE_MS, "ms", ring=["predicted ms"], names=["row to column", "diagonal", "column to row"])),
+                        dots(SHAPES, "sectors", "sectors per store"),
+                        dots(SHAPES, SHAPE_MS, "ms", ring=["predicted ms"], names=["row to column", "after a barrier", "diagonal", "column to row"])),
         "sum": ("By rows float4 now wins; in 2007 it lost",
                 dots("order", "GB/s", "GB/s", log="x", then=["in 2007"], said="in 2007", limit=[("theory", ("order", "by rows, float4", "GB/s", "theory"))])),
         "threads": ("One thread beyond 256 costs {257 | GB/s : 256 | GB/s !-%}% of the rate: fewer blocks fit",
