@@ -183,8 +183,8 @@ void async_copy(Run& run) {
   }
   run.print(table);
   if (!run.beyond_l2(bytes)) run.note("less than four times the L2: its rates, not the memory's");
+  run.note("KiB in flight: on a multiprocessor, which has one block");
   run.note("gain: the time of plain loads with as many bytes in flight, over the row's");
-  run.note("bytes in flight decide, not who asks for them");
 }
 SAMPLE(8, async_copy, "copies without registers, which gain next to nothing");
 

@@ -3,8 +3,9 @@
 // Little's law gives one: bytes in flight = bandwidth x latency.
 //
 // Look at rows with equal bytes in flight. One word of 4, 8 or 16 bytes per thread gives the same
-// rate. Several words per thread give less, until the memory is the limit: probably they do not
-// arrive together, and the thread goes on after the last one.
+// rate. Several words per thread give less, until the memory is the limit: they do not arrive
+// together, and the thread goes on after the last one. A ring, which waits for the oldest word
+// alone, loses less (async_copy).
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o in_flight in_flight.cu ../common/*.cpp
 //
@@ -232,7 +233,7 @@ void in_flight(Run& run) {
       const double rate = gbs(load, resident);
       const Cell predicted = predicted_gbs(in_flight, latency_ns, most_gbs);
       table.row(name_of(load, resident),
-                {in_flight / 1024, calibrates ? Cell("") : predicted,
+                {in_flight / sms / double(KiB), calibrates ? Cell("") : predicted,
                  timed[name_of(load, resident)].gbs_interval(double(bytes_of(load, resident))),
                  percent(timed[name_of(load, resident)].spread()), in_flight / rate,
                  percent(rate / most_gbs), bar(rate / most_gbs)});
@@ -242,10 +243,11 @@ void in_flight(Run& run) {
     run.note("less than four times the L2: a part of this is the cache's rate");
   const double enough = most_gbs * latency_ns;
   run.note("a load that nothing else delays takes " + digits(latency_ns) + " ns (chase)");
-  run.note("predicted GB/s: KiB in flight / these ns, and at most the last row's rate");
-  run.note("ns: KiB in flight / GB/s, the time after which a word has come, under this load");
-  run.note("by Little's law this memory needs " + digits(std::round(enough / 1024)) +
-           " KiB in flight, " + digits(enough / 1024 / sms) + " KiB per multiprocessor");
+  run.note("KiB in flight: on a multiprocessor; bytes in flight: on all of them");
+  run.note("predicted GB/s: bytes in flight / these ns, and at most the last row's rate");
+  run.note("ns: bytes in flight / GB/s, the time after which a word has come, under this load");
+  run.note("by Little's law this memory needs " + digits(enough / sms / double(KiB)) +
+           " KiB in flight on a multiprocessor");
 }
 SAMPLE(2, in_flight, "the rate over the bytes in flight, and Little's law");
 
