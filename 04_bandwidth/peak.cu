@@ -1,7 +1,8 @@
 // peak: what share of the data sheet's bandwidth does the simplest kernel reach? The study of 2007
 // divides what a kernel reached by what the memory's clock and width allow [BW]. Here each kernel
-// is measured with the launch that a short search found fastest. Beside the kernels stands what the
-// driver does for cudaMemcpy and cudaMemset.
+// is measured with the launch that a short search found fastest. Copy, scale, add and triad are
+// those of the benchmark STREAM. cudaMemcpy, within the device, and cudaMemset are kernels, too: of
+// the driver.
 //
 // Look at how near to theory a kernel comes that only reads or only writes, and how far below it
 // every mixture of the two stays: memory loses time when it turns from reading to writing.
@@ -89,14 +90,14 @@ __global__ void read(unsigned* out, const float4* a, size_t n, unsigned store_un
 }
 
 /// Word i of an array, from 1 to 2 and without pattern. Each array has an odd factor of its own.
-__host__ __device__ float word_of(size_t i, unsigned odd) {
+__device__ float word_of(size_t i, unsigned odd) {
   unsigned x = unsigned(i) ^ unsigned(i >> 32) * 0x9e3779b1u;
   x = (x ^ x >> 16) * odd;
   return 1.0f + float((x ^ x >> 15) >> 9) * 0x1p-23f;
 }
-__host__ __device__ float a_at(size_t i) { return word_of(i, 0x85ebca6bu); }
-__host__ __device__ float b_at(size_t i) { return word_of(i, 0xc2b2ae35u); }
-__host__ __device__ float written_at(size_t i) { return word_of(i, 0x27d4eb2fu); }
+__device__ float a_at(size_t i) { return word_of(i, 0x85ebca6bu); }
+__device__ float b_at(size_t i) { return word_of(i, 0xc2b2ae35u); }
+__device__ float written_at(size_t i) { return word_of(i, 0x27d4eb2fu); }
 
 // Nothing is read: a thread computes what it writes.
 template <int loads>
@@ -129,20 +130,15 @@ struct Launch {
 constexpr Launch candidates[] = {{1, 128}, {1, 256}, {1, 512}, {1, 1024},
                                  {4, 256}, {8, 128}, {8, 256}};
 
-__host__ __device__ unsigned bits_of(float x) {
-  unsigned bits = 0;
-  memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
-
 /// The sum that a thread of read must find. A thread without a vector of its own stores nothing.
-__host__ __device__ unsigned sum_of_thread(size_t thread, Launch how, size_t n) {
+__device__ unsigned sum_of_thread(size_t thread, Launch how, size_t n) {
   const size_t first = thread / how.threads * how.loads * how.threads + thread % how.threads;
   if (first >= n) return poisoned;
   unsigned sum = 0;
   for (int k = 0; k < how.loads; ++k)
     for (int w = 0; w < 4; ++w)
-      if (const size_t i = first + size_t(k) * how.threads; i < n) sum += bits_of(a_at(4 * i + w));
+      if (const size_t i = first + size_t(k) * how.threads; i < n)
+        sum += __float_as_uint(a_at(4 * i + w));
   return sum;
 }
 
@@ -168,8 +164,8 @@ struct Arrays {
   int read, written;
 };
 
-/// Arrays are read and written in pairs, at the copy engine's rate. What remains is read, or
-/// written, alone, at memset's rate.
+/// Arrays are read and written in pairs, at cudaMemcpy's rate. What remains is read, or written,
+/// alone, at cudaMemset's rate.
 double predicted_ms(Arrays arrays, double pair_ms, double alone_ms) {
   const int pairs = std::min(arrays.read, arrays.written);
   const int alone = std::max(arrays.read, arrays.written) - pairs;
@@ -197,12 +193,12 @@ std::vector<Kernel> kernels_with(const Memory& m, unsigned threads) {
   constexpr unsigned char set_byte = 0x5a;
   const Check copied = equals(m.out, [] __device__(size_t i) { return a_at(i); });
   return {
-      {.name = "copy engine",
+      {.name = "cudaMemcpy",
        .work = [=] { CUDA_CHECK(cudaMemcpyAsync(out, a, a.bytes(), cudaMemcpyDeviceToDevice)); },
        .check = copied,
        .arrays = {.read = 1, .written = 1},
        .of_driver = true},
-      {.name = "memset",
+      {.name = "cudaMemset",
        .work = [=] { CUDA_CHECK(cudaMemsetAsync(out, set_byte, out.bytes())); },
        .check = equals_bits(m.out, [] __device__(size_t) { return set_byte * 0x01010101u; }),
        .arrays = {.read = 0, .written = 1},
@@ -244,54 +240,46 @@ std::vector<Kernel> kernels(const Memory& m, Launch how) {
 
 // ---- the experiment ----
 
-/// The kernel of this name, with this launch.
-Kernel kernel(const Memory& m, const std::string& name, Launch how) {
-  for (const Kernel& row : kernels(m, how))
-    if (row.name == name) return row;
-  throw std::logic_error("no kernel is called " + name);
-}
-
-Launch best_launch(const Run& run, const Memory& m, const char* name) {
-  std::vector<Benchmark> benchmarks;
-  for (const Launch how : candidates) {
-    benchmarks.push_back(kernel(m, name, how).benchmark());
-    benchmarks.back().name = how.text();
-  }
+/// The fastest launch of each kernel.
+std::vector<Launch> best_launches(const Run& run, const Memory& m) {
+  std::vector<Launch> best;
   Timer timer = run.timer;
   timer.rounds = 6;
-  const Timings timed = timer.interleaved(benchmarks);
-  return *std::min_element(std::begin(candidates), std::end(candidates), [&](Launch a, Launch b) {
-    return timed[a.text()].median() < timed[b.text()].median();
-  });
+  for (size_t row = 0; row < kernels(m, candidates[0]).size(); ++row) {
+    std::vector<Benchmark> benchmarks;
+    for (const Launch how : candidates) {
+      benchmarks.push_back(kernels(m, how)[row].benchmark());
+      benchmarks.back().name = how.text();
+    }
+    const Timings timed = timer.interleaved(benchmarks);
+    best.push_back(*std::min_element(
+        std::begin(candidates), std::end(candidates),
+        [&](Launch a, Launch b) { return timed[a.text()].median() < timed[b.text()].median(); }));
+  }
+  return best;
 }
 
-using Chosen = std::vector<std::pair<const char*, Launch>>;  // of each kernel
-
-Chosen best_launches(const Run& run, const Memory& m) {
-  Chosen chosen;
-  for (const Kernel& row : kernels(m, candidates[0]))
-    chosen.push_back({row.name, row.of_driver ? candidates[0] : best_launch(run, m, row.name)});
-  return chosen;
-}
-
-void measure(Run& run, size_t n, const Chosen& chosen) {
+void measure(Run& run, size_t n, const std::vector<Launch>& launches) {
   const Memory m = memory(n);
+  std::vector<Kernel> rows;
   std::vector<Benchmark> benchmarks;
-  for (const auto& [name, how] : chosen) benchmarks.push_back(kernel(m, name, how).benchmark());
+  for (size_t row = 0; row < launches.size(); ++row) {
+    rows.push_back(kernels(m, launches[row])[row]);
+    benchmarks.push_back(rows[row].benchmark());
+  }
   const Timings timed = run.timer.interleaved(benchmarks);
-  const double pair_ms = timed["copy engine"].median(), alone_ms = timed["memset"].median();
+  const double pair_ms = timed["cudaMemcpy"].median(), alone_ms = timed["cudaMemset"].median();
   const double theory = theoretical_gbs();
   std::map<std::string, double> shares;  // of theory
   Table table(bytes_text(double(m.a.bytes())) + " per array",
               {"read", "written", "launch", "predicted ms", "ms", "spread", "GB/s", "theory", ""});
-  for (const auto& [name, how] : chosen) {
-    const Kernel row = kernel(m, name, how);
-    const double bytes = double(m.a.bytes()) * (row.arrays.read + row.arrays.written);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto& [name, work, check, arrays, of_driver] = rows[i];
+    const double bytes = double(m.a.bytes()) * (arrays.read + arrays.written);
     const Times& times = timed[name];
-    const double share = times.gbs(bytes) / theory;
-    shares[name] = share;
-    table.row(name, {row.arrays.read, row.arrays.written, row.of_driver ? "" : how.text(),
-                     row.of_driver ? Cell("") : Cell(predicted_ms(row.arrays, pair_ms, alone_ms)),
+    const double share = shares[name] = times.gbs(bytes) / theory;
+    table.row(name, {arrays.read, arrays.written, of_driver ? "" : launches[i].text(),
+                     of_driver ? Cell("") : Cell(predicted_ms(arrays, pair_ms, alone_ms)),
                      times.ms_interval(), percent(times.spread()), times.gbs_interval(bytes),
                      percent(share), bar(share)});
   }
@@ -304,33 +292,21 @@ void measure(Run& run, size_t n, const Chosen& chosen) {
 void peak(Run& run) {
   const size_t n = run.fitting(run.quick ? size_t(1) << 24 : size_t(1) << 26, 48);
   run.title("the simplest kernels against theory, " + digits(theoretical_gbs()) + " GB/s");
-  const Chosen chosen = best_launches(run, memory(n));
-  measure(run, n, chosen);
+  const std::vector<Launch> launches = best_launches(run, memory(n));
+  measure(run, n, launches);
   if (!run.beyond_l2(16.0 * double(n)))
     run.note("less than four times the L2: a part of this is the cache's rate");
-  if (!run.quick && run.fits(4 * 48.0 * double(n))) measure(run, 4 * n, chosen);
+  if (!run.quick && run.fits(4 * 48.0 * double(n))) measure(run, 4 * n, launches);
   run.note("theory: 2 x memory clock x width; launch: loads per thread x threads per block");
-  run.note("predicted: pairs of arrays at the copy engine's rate, the others at memset's");
+  run.note("predicted: pairs of arrays at cudaMemcpy's rate, the others at cudaMemset's");
 }
-SAMPLE(1, peak, "theory, the copy engine, and the simplest kernels");
+SAMPLE(1, peak, "theory, cudaMemcpy, and the simplest kernels");
 
 TEST_CASE("peak: predictions by hand, if a pair takes 20 ms and an array alone 9") {
   CHECK(predicted_ms({.read = 1, .written = 1}, 20, 9) == 20);
   CHECK(predicted_ms({.read = 2, .written = 1}, 20, 9) == 29);
   CHECK(predicted_ms({.read = 1, .written = 0}, 20, 9) == 9);
   CHECK(predicted_ms({.read = 0, .written = 1}, 20, 9) == 9);
-}
-
-TEST_CASE("peak: each vector is in the sum of one thread, by hand") {
-  // two loads per thread, four threads per block, ten vectors: thread 1 has vectors 1 and 5, thread
-  // 4, the first of block 1, has vector 8 alone
-  const auto vector = [](size_t i) {
-    return bits_of(a_at(4 * i)) + bits_of(a_at(4 * i + 1)) + bits_of(a_at(4 * i + 2)) +
-           bits_of(a_at(4 * i + 3));
-  };
-  CHECK(sum_of_thread(1, {2, 4}, 10) == vector(1) + vector(5));
-  CHECK(sum_of_thread(4, {2, 4}, 10) == vector(8));
-  CHECK(sum_of_thread(6, {2, 4}, 10) == poisoned);
 }
 
 TEST_CASE("peak: every kernel is right with every launch, at awkward sizes") {
