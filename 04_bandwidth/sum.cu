@@ -146,8 +146,8 @@ Check adds_up_to(unsigned long long right, const GuardedBuffer<float>& out) {
 
 enum Order { by_rows, by_columns, at_random, in_l2, no_words };
 
-/// Bytes that move for each byte that is read. L2 sends each sector of a warp's request. From memory
-/// it fetches pieces of 64 bytes: in random order nobody wants the rest of them soon.
+/// Bytes that move for each byte that is read. L2 sends the sectors of each request. From memory
+/// it gets pieces of 64 bytes, the rest of which nobody wants soon in random order.
 struct Moved {
   double from_l2, from_memory;
 };
