@@ -1,16 +1,16 @@
-// branches: what do the branches of a warp cost? "If branches such as if-else exist, threads execute
-// all branches", says the guide of a warp; "if all threads can go to the same branch, the efficiency
-// should be improved" [KP]. Its own reductions hardly show that: an `if` around one addition becomes
-// no branch, but instructions that some lanes sit out. Here each path is a long loop of its own, and
-// an array tells each thread its path.
+// branches: what do the branches of a warp cost, and those of a block? "All threads in a block execute
+// the same instruction. If branches such as if-else exist, threads execute all branches"; "if all
+// threads can go to the same branch, the efficiency should be improved" [KP]. Its own reductions
+// hardly show that: an `if` around one addition becomes no branch, but instructions that some lanes
+// sit out. Here each path is a long loop of its own, and an array tells each thread its path.
 //
-// Look at 2, 4 ... 32 paths in a warp, and at the same paths given to whole warps: each path has as
-// many threads as before. In the last row paths are not equally long: their sum decides, too.
+// Look at 2, 4 ... 32 paths in a warp, and at the same paths given to whole warps of one block: each
+// path has as many threads as before. In the last row paths are not equally long: their sum decides.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o branches branches.cu ../common/*.cpp
 //
 //   1  take_paths  thread i takes path path_of[i], one of 32
-#include <list>
+#include <algorithm>
 #include <set>
 
 #include "../common/arrays.cuh"
@@ -18,59 +18,45 @@
 
 namespace {
 
-constexpr unsigned most_paths = 32;  // one for each lane
-constexpr unsigned block_threads = 256;
+constexpr unsigned most_paths = 32;       // one for each lane
+constexpr unsigned block_threads = 1024;  // by warp, a block has all of them
+constexpr unsigned multiplier = 1664525;  // any odd one would do
 
-// A path is a loop with numbers of its own, so that no two paths share an instruction.
+// A turn is seven steps. So each of the 32 loops, compiled, is ten instructions of one form that
+// differ in a number; for compute capability 9.0 each touches two lines of 128 bytes of the
+// instruction cache. The compiler does not know `factor`, and cannot make seven steps one.
+constexpr unsigned steps = 7;
+
+__host__ __device__ constexpr unsigned step_of(unsigned number, unsigned x, unsigned factor) {
+  return x * factor + (2 * number + 1);
+}
+
 template <unsigned number>
-__device__ unsigned path(unsigned x, unsigned turns) {
+__device__ unsigned path(unsigned x, unsigned turns, unsigned factor) {
 #pragma unroll 1
-  for (unsigned turn = 0; turn < turns; ++turn) x = x * (8 * number + 5) + (2 * number + 1);
+  for (unsigned turn = 0; turn < turns; ++turn) {
+#pragma unroll
+    for (unsigned step = 0; step < steps; ++step) x = step_of(number, x, factor);
+  }
   return x;
+}
+
+// if (taken == 0) path<0>, if (taken == 1) path<1> ... if (taken == 31) path<31>
+template <unsigned number = 0>
+__device__ unsigned path_number(unsigned taken, unsigned x, unsigned turns, unsigned factor) {
+  if (taken == number) x = path<number>(x, turns, factor);
+  if constexpr (number + 1 < most_paths) x = path_number<number + 1>(taken, x, turns, factor);
+  return x;  // here the lanes are together again
 }
 
 // A warp whose lanes agree jumps over all paths but theirs. One whose lanes do not takes every path
 // that any of them takes, one after the other; the other lanes sit it out.
 __global__ void take_paths(unsigned* out, const unsigned* in, const unsigned* path_of,
-                           const unsigned* turns_of, unsigned n) {
+                           const unsigned* turns_of, unsigned factor, unsigned n) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
-  unsigned x = in[i];
-  const unsigned number = path_of[i];
-  const unsigned turns = turns_of[number];
-  if (number == 0) x = path<0>(x, turns);
-  if (number == 1) x = path<1>(x, turns);
-  if (number == 2) x = path<2>(x, turns);
-  if (number == 3) x = path<3>(x, turns);
-  if (number == 4) x = path<4>(x, turns);
-  if (number == 5) x = path<5>(x, turns);
-  if (number == 6) x = path<6>(x, turns);
-  if (number == 7) x = path<7>(x, turns);
-  if (number == 8) x = path<8>(x, turns);
-  if (number == 9) x = path<9>(x, turns);
-  if (number == 10) x = path<10>(x, turns);
-  if (number == 11) x = path<11>(x, turns);
-  if (number == 12) x = path<12>(x, turns);
-  if (number == 13) x = path<13>(x, turns);
-  if (number == 14) x = path<14>(x, turns);
-  if (number == 15) x = path<15>(x, turns);
-  if (number == 16) x = path<16>(x, turns);
-  if (number == 17) x = path<17>(x, turns);
-  if (number == 18) x = path<18>(x, turns);
-  if (number == 19) x = path<19>(x, turns);
-  if (number == 20) x = path<20>(x, turns);
-  if (number == 21) x = path<21>(x, turns);
-  if (number == 22) x = path<22>(x, turns);
-  if (number == 23) x = path<23>(x, turns);
-  if (number == 24) x = path<24>(x, turns);
-  if (number == 25) x = path<25>(x, turns);
-  if (number == 26) x = path<26>(x, turns);
-  if (number == 27) x = path<27>(x, turns);
-  if (number == 28) x = path<28>(x, turns);
-  if (number == 29) x = path<29>(x, turns);
-  if (number == 30) x = path<30>(x, turns);
-  if (number == 31) x = path<31>(x, turns);
-  out[i] = x;  // here the lanes are together again
+  const unsigned taken = path_of[i];
+  out[i] = path_number(taken, in[i], turns_of[taken], factor);
 }
 
 /// How paths are given to threads: to neighbouring threads in turn, or to neighbouring warps. Either
@@ -79,25 +65,33 @@ struct Row {
   unsigned paths;
   bool by_warp = false;
   bool longer = false;  ///< path p has p + 1 quarters of a path's turns, instead of all of them
+  unsigned first = 0;   ///< the number of the first path
 
   std::string name() const {
-    if (paths == 1) return "one path";
+    if (paths == 1) return first ? "path " + std::to_string(first) : "one path";
     return std::to_string(paths) + (by_warp ? " by warp" : " in a warp") +
            (longer ? ", ever longer" : "");
   }
   __host__ __device__ unsigned path_of(size_t thread) const {
-    return unsigned(by_warp ? thread / 32 : thread) % paths;
+    return first + unsigned(by_warp ? thread / 32 : thread) % paths;
   }
   unsigned turns_of(unsigned path, unsigned whole) const {
     return longer ? whole / 4 * (path + 1) : whole;
   }
 };
+
+// ---- the launches: add yours here ----
+
 constexpr Row one_path{1};
 constexpr Row rows[] = {one_path,  {2},       {4},       {8},        {16},       {32},
                         {2, true}, {4, true}, {8, true}, {16, true}, {32, true}, {8, false, true}};
+/// The control: all threads take this one of the 32 paths.
+Row alone(unsigned number) { return {.paths = 1, .first = number}; }
 
-/// The prediction: a warp makes the turns of each path that any of its lanes takes, one path after
-/// the other. (All warps of a row make as many.)
+// ---- the prediction ----
+
+/// A warp makes the turns of each path that any of its lanes takes, one path after the other. (All
+/// warps of a row make as many.)
 unsigned turns_of_warp(const Row& row, unsigned whole) {
   std::set<unsigned> taken;
   for (unsigned lane = 0; lane < 32; ++lane) taken.insert(row.path_of(lane));
@@ -106,9 +100,11 @@ unsigned turns_of_warp(const Row& row, unsigned whole) {
   return turns;
 }
 
+// ---- what must come out ----
+
 /// What a thread finds at the end of its path.
 __host__ __device__ unsigned end_of_path(unsigned x, unsigned number, unsigned turns) {
-  for (unsigned turn = 0; turn < turns; ++turn) x = x * (8 * number + 5) + (2 * number + 1);
+  for (unsigned step = 0; step < turns * steps; ++step) x = step_of(number, x, multiplier);
   return x;
 }
 
@@ -129,10 +125,9 @@ Work work_of(const Row& row, size_t threads, unsigned whole) {
 }
 
 Benchmark benchmark_of(const Work& w) {
-  const auto work = [&w] {
-    const unsigned n = unsigned(w.out.size());
-    take_paths<<<(n + block_threads - 1) / block_threads, block_threads>>>(w.out, w.in, w.path_of,
-                                                                           w.turns_of, n);
+  const unsigned n = unsigned(w.out.size()), blocks = unsigned(ceil_div(n, block_threads));
+  const auto work = [=] {
+    take_paths<<<blocks, block_threads>>>(w.out, w.in, w.path_of, w.turns_of, multiplier, n);
   };
   const auto right = [row = w.row, turns = w.turns_of.data()] __device__(size_t i) {
     const unsigned number = row.path_of(i);
@@ -145,15 +140,13 @@ Benchmark benchmark_of(const Work& w) {
 
 void branches(Run& run) {
   const size_t threads = size_t(run.resident_blocks(block_threads)) * block_threads;
-  const unsigned turns = run.quick ? 1024 : 4096;
+  const unsigned turns = run.quick ? 144 : 584;  // quarters of it are whole
   run.title(std::to_string(threads) + " threads, all resident, each on a path of " +
-            std::to_string(turns) + " turns");
-  std::list<Work> works;
+            std::to_string(turns) + " turns of " + std::to_string(steps) + " steps");
   std::vector<Benchmark> benchmarks;
-  for (const Row& row : rows) {
-    works.push_back(work_of(row, threads, turns));
-    benchmarks.push_back(benchmark_of(works.back()));
-  }
+  for (const Row& row : rows) benchmarks.push_back(benchmark_of(work_of(row, threads, turns)));
+  for (unsigned p = 1; p < most_paths; ++p)
+    benchmarks.push_back(benchmark_of(work_of(alone(p), threads, turns)));
   const Timings timed = run.timer.interleaved(benchmarks);
 
   const Times& one = timed[one_path.name()];
@@ -162,28 +155,44 @@ void branches(Run& run) {
     const Times& times = timed[row.name()];
     const double predicted = one.median() * turns_of_warp(row, turns) / turns;
     table.row(row.name(), {row.paths == 1 ? Cell("") : Cell(predicted), times.ms_interval(),
-                           percent(times.spread()), times.median() / one.median()});
+                           percent(times.spread()), ratio(times, one)});
   }
   run.print(table);
   run.note(
       "predicted: the sum of the paths that a warp takes; ever longer: 1/4, 2/4 ... 8/4 of a path");
-  run.note("not explained: paths by warp take a little longer than one path, with as many turns");
 
-  std::vector<Interval> of_one, of_aligned;
+  Table control("path alone", {"ms", "times one path"});
+  std::vector<double> of_first;
+  for (unsigned p = 1; p < most_paths; ++p) {
+    const Times& times = timed[alone(p).name()];
+    of_first.push_back(times.median() / one.median());
+    control.row(alone(p).name(), {times.ms_interval(), ratio(times, one)});
+  }
+  run.save(control);
+  const auto [fastest, slowest] = std::minmax_element(of_first.begin(), of_first.end());
+  run.note("each of the other 31 paths alone: " + digits(*fastest) + " to " + digits(*slowest) +
+           " times one path. What paths by warp take");
+  run.note("beyond that is no path's own: their warps need different instructions");
+
+  std::vector<Interval> in_warps, in_blocks, of_aligned;
   for (const unsigned paths : {2, 4, 8, 16, 32}) {
-    const Times& in_a_warp = timed[Row{paths}.name()];
-    const Interval all = ratio(in_a_warp, one);
-    of_one.push_back(all / paths);
-    of_aligned.push_back(ratio(in_a_warp, timed[Row{paths, true}.name()]));
+    const Times &in_a_warp = timed[Row{paths}.name()], &by_warp = timed[Row{paths, true}.name()];
+    in_warps.push_back(ratio(in_a_warp, one) / paths);
+    in_blocks.push_back(ratio(by_warp, one) / paths);
+    of_aligned.push_back(ratio(in_a_warp, by_warp));
   }
   run.claim_each({.id = "06.4a",
                   .statement = "if branches exist, the threads of a warp execute all of them",
                   .source = "[KP] \"threads execute all branches\""},
-                 of_one, "time of k paths / k times one path", about(1));
+                 in_warps, "time of k paths / k times one path", about(1));
   run.claim_each({.id = "06.4b",
                   .statement = "it is faster if all threads of a warp can go to the same branch",
                   .source = "[KP] \"the efficiency should be improved\""},
                  of_aligned, "time of k paths in a warp / by warp", faster());
+  run.claim_each({.id = "06.10",
+                  .statement = "all threads in a block execute the same instruction",
+                  .source = "[KP] \"All threads in a block\""},
+                 in_blocks, "time of k paths by warp / k times one path", about(1));
 }
 SAMPLE(4, branches, "1 to 32 long paths, in a warp and by warp");
 
@@ -196,6 +205,7 @@ TEST_CASE("branches: each path has as many threads, in a warp and by warp") {
   }
   CHECK(Row{4}.path_of(38) == 2);
   CHECK(Row{4, true}.path_of(38) == 1);  // of warp 1
+  CHECK(alone(31).path_of(38) == 31);
 }
 
 TEST_CASE("branches: turns of a warp, by hand") {
@@ -204,8 +214,9 @@ TEST_CASE("branches: turns of a warp, by hand") {
   CHECK(turns_of_warp({32}, 1024) == 32768);
   CHECK(turns_of_warp({32, true}, 1024) == 1024);
   CHECK(turns_of_warp({8, false, true}, 1024) == 9 * 1024);  // (1 + 2 + ... + 8) / 4
-  CHECK(end_of_path(7, 1, 2) == 13 * (13 * 7 + 3) + 3);
+  CHECK(step_of(31, 7, 10) == 133);
   CHECK(end_of_path(7, 31, 0) == 7);
+  CHECK(end_of_path(end_of_path(7, 3, 1), 3, 1) == end_of_path(7, 3, 2));
 }
 
 TEST_CASE("branches: all paths are right at awkward sizes, and a thread on another's is noticed") {
