@@ -1,12 +1,15 @@
 // small_matrices: many small problems at once. A reader's letter to the study of 2007 asks what a GPU
-// does with hundreds of thousands of small independent matrices, of up to 32 x 32, that are to be
-// inverted [BW, letter 1]. Nobody answers. Here a matrix stays in the registers of a group of lanes:
-// lane j keeps column j. Only the matrix itself comes from memory, and its inverse goes back.
+// does with hundreds of thousands of small independent matrices, of about 32 x 32, that are to be
+// inverted: a kernel for all of it, or a call of cuBLAS for each operation? "I fear cuBLAS will
+// hardly give anything" on those [BW, letter 1]. Nobody answers. Here a matrix stays in the registers
+// of a group of lanes: lane j keeps column j. Only the matrix comes from memory, and its inverse goes
+// back.
 //
 // A copy of as many bytes is the measure: many matrices cannot be inverted in less time. Look at how
 // near the kernel comes to it, at 4 x 4 and at 32 x 32, and what the library makes of the same.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o small_matrices small_matrices.cu ../common/*.cpp
+//   (with -DHAVE_CUBLAS -lcublas: the library's rows and the claim, too)
 //
 //   1  invert_in_warp  4, 8, 16 or 32 lanes invert a matrix
 #include <cmath>
@@ -235,9 +238,9 @@ struct Cublas {
 
 // ---- the experiment ----
 
-void add_rows(Run& run, Table& table, unsigned n, unsigned count) {
+Timings add_row(Run& run, Table& table, unsigned n, unsigned count) {
   const Matrices m(n, count);
-  const auto copy = [&m] {
+  const auto copy = [=] {
     CUDA_CHECK(cudaMemcpyAsync(m.out, m.in, m.in.bytes(), cudaMemcpyDeviceToDevice));
   };
   std::vector<Benchmark> benchmarks{
@@ -252,9 +255,7 @@ void add_rows(Run& run, Table& table, unsigned n, unsigned count) {
   benchmarks.push_back({.name = "matinv", .work = matinv, .check = m.check()});
   benchmarks.push_back({.name = "getrf, getri", .work = getrf_getri, .check = m.check()});
 #endif
-  Timer timer = run.timer;
-  timer.rounds = 12;  // no claim is decided
-  const Timings timed = timer.interleaved(benchmarks);
+  const Timings timed = run.timer.interleaved(benchmarks);
   const double copy_ms = timed["copy"].median(), ms = timed["invert_in_warp"].median();
 #ifdef HAVE_CUBLAS
   const Cell matinv_ms = timed["matinv"].ms_interval(),
@@ -265,6 +266,7 @@ void add_rows(Run& run, Table& table, unsigned n, unsigned count) {
   table.row(std::to_string(n) + " x " + std::to_string(n) + ", " + std::to_string(count),
             {timed["copy"].ms_interval(), timed["invert_in_warp"].ms_interval(), matinv_ms, two_ms,
              count * 1e-3 / ms, percent(copy_ms / ms)});
+  return timed;
 }
 
 }  // namespace
@@ -273,16 +275,29 @@ void small_matrices(Run& run) {
   run.title("matrices of 4 x 4 to 32 x 32 words of 4 bytes are inverted");
   Table table("size, matrices",
               {"copy ms", "ours ms", "matinv ms", "getrf, getri ms", "1e6/s, ours", "of copy"});
+  Timings last;  // of the most matrices of 32 x 32
   for (const unsigned n : {4, 8, 16, 32})
     for (const unsigned count : {1000, run.quick ? 10000 : 100000}) {
       const size_t bytes_each = 12 * n * n;  // the matrix, its inverse, and the library's factors
-      add_rows(run, table, n, unsigned(run.fitting(count, double(bytes_each))));
+      last = add_row(run, table, n, unsigned(run.fitting(count, double(bytes_each))));
     }
   run.print(table);
   run.note("ours: invert_in_warp; of copy: the copy's time over ours");
   run.note("matinv: cublasSmatinvBatched; getrf, getri: cublasSgetrfBatched, cublasSgetriBatched");
   run.note(
       "copy: as many bytes by cudaMemcpyAsync; of few bytes a kernel can take less time than it");
+
+  const Claim hardly_anything{"06.9", "for matrices of 32 x 32 cuBLAS will hardly give anything",
+                              "[BW, letter 1] \"I fear cuBLAS will hardly give anything\""};
+#ifdef HAVE_CUBLAS
+  // what it gives: how many times as fast its better way is as one kernel of one's own
+  const bool in_one_call = last["matinv"].median() < last["getrf, getri"].median();
+  run.claim(hardly_anything,
+            last.speedup({.of = in_one_call ? "matinv" : "getrf, getri", .over = "invert_in_warp"}),
+            no_faster());
+#else
+  run.claim_skipped(hardly_anything, "built without cuBLAS");
+#endif
 }
 SAMPLE(8, small_matrices, "many small matrices inverted in registers, beside the library");
 
