@@ -174,17 +174,17 @@ struct Matrices {
     return guard_error(out);
   }
   Check check() const {
-    return {[this] {
-              out.poison();
-              singular.poison();
+    return {[m = *this] {
+              m.out.poison();
+              m.singular.poison();
             },
-            [this] { return find_error(); }};
+            [m = *this] { return m.find_error(); }};
   }
 };
 
 Benchmark inverting(const Matrices& m) {
   return {.name = "invert_in_warp",
-          .work = [&m] { launch(m.out, m.singular, m.in, m.n, m.count); },
+          .work = [m] { launch(m.out, m.singular, m.in, m.n, m.count); },
           .check = m.check()};
 }
 
