@@ -186,16 +186,16 @@ void zero_copy(Run& run) {
   }
   run.print(table);
   run.note("one way: C stays on the device. A and B in place: C is copied to pageable memory");
-  run.note("time of pinned copies / in place: one way " +
-           factor_text(ratio(timed["one way, pinned copies"], timed["one way, in place"])) +
-           ", all " + factor_text(ratio(timed["pinned copies"], timed["all in place"])));
-  run.claim({"02.13a", "zero-copy improves PCIe rates, over pageable copies: inputs alone",
+  run.note("time of pageable copies / in place: one way " +
+           factor_text(ratio(timed["one way, pageable copies"], timed["one way, in place"])) +
+           ", A and B " + factor_text(ratio(timed["pageable copies"], timed["A and B in place"])));
+  // Zero-copy memory is pinned: what it gains is what it gains over pinned copies.
+  run.claim({"02.13a", "zero-copy improves PCIe rates over pinned copies: inputs alone",
              "[LC 2] \"Improving PCIe transfer rates\""},
-            timed.speedup({.of = "one way, in place", .over = "one way, pageable copies"}),
-            faster());
-  run.claim({"02.13b", "zero-copy improves PCIe rates, over pageable copies: whole sum",
+            timed.speedup({.of = "one way, in place", .over = "one way, pinned copies"}), faster());
+  run.claim({"02.13b", "zero-copy improves PCIe rates over pinned copies: all in place",
              "[LC 2] \"Improving PCIe transfer rates\""},
-            timed.speedup({.of = "A and B in place", .over = "pageable copies"}), faster());
+            timed.speedup({.of = "all in place", .over = "pinned copies"}), faster());
   size_t same = 0;
   for (const unsigned flags : promised) same += add_by_both_listings(100003, flags);
   run.observed({"02.6", "with UVA zero-copy memory needs no device pointer of its own",
