@@ -1,9 +1,9 @@
 // reuse: the host's array is read, or written, again and again. In place, does each pass cross the
-// bus? The wiki warns that zero-copy is significantly slower for frequent reads and writes; and
-// host memory helps where device memory is too small [LC 2].
+// bus? The wiki says that unified virtual addresses (UVA) do not migrate data. It warns that
+// zero-copy is significantly slower for frequent reads and writes; and host memory helps where
+// device memory is too small [LC 2].
 //
-// Look at the rate of reads in place: it is the bus's, however often a word is read. A copy crosses
-// the bus once.
+// Look at the rate of reads in place: does it grow with the passes? A copy crosses the bus once.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o reuse reuse.cu ../common/*.cpp
 //
@@ -204,6 +204,14 @@ void reuse(Run& run) {
   judge({"02.5b", "zero-copy memory is significantly slower for frequent writes",
          "[LC 2] \"will significantly slow performance\""},
         "write in place", "write on device");
+  // What had moved to the device would be read there from the second pass on.
+  const auto over_first = [&](const char* what) {
+    return ratio(timed[named(what, 8)], timed[named(what, 1)]) / 8;
+  };
+  run.claim_each({"02.14", "UVA does not automatically migrate zero-copy data to the device",
+                  "[LC 2] \"UVA does not automatically migrate data\""},
+                 {over_first("read in place"), over_first("write in place")},
+                 "a pass: of 8 / of 1; read, written", as_much());
 }
 SAMPLE(6, reuse, "the host's memory read and written again and again");
 
