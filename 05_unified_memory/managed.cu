@@ -1,7 +1,7 @@
 // managed: one pointer for both sides, and no copy in the program. What does that cost? The wiki
 // adds two arrays in managed memory, and warns that the host must wait before it looks at the sums,
 // for there is no copy that waits [LC 2]. The lecture says that it is simpler to port, but not as
-// fast as copies that are tuned by hand [PR]; prefetch_overlap judges that.
+// fast as code tuned by hand [PR 2].
 //
 // Look at the times from inputs on the host to sums on the host. The kernel is always the same: it
 // does not say where its arrays lie. And look at what the host reads if it does not wait.
@@ -267,6 +267,15 @@ void managed(Run& run) {
     run.note("the wiki's program, 1024 threads per block: all sums are right");
     run.note("a __managed__ variable: the host wrote 40, a kernel added 2, the host read 42");
   }
+
+  const Claim not_as_fast{"05.7", "unified memory is not as fast as copies tuned by hand",
+                          "[PR 2] \"not as fast as hand tuned code\""};
+  if (pages_move)
+    run.claim(not_as_fast,
+              timed.speedup({.of = "copies, pinned memory", .over = "managed, prefetched"}),
+              faster());
+  else
+    run.claim_skipped(not_as_fast, why);
 
   const Claim claim{"05.5", "the host must synchronise before it touches the kernel's output",
                     "[LC 2] \"explicitly synchronize on the host side\""};
