@@ -1,7 +1,6 @@
 // prefetch_overlap: do transfers overlap the kernel if pages move on demand? The wiki ends with it:
-// the overlap is fine-grained, but page faults stall the SMs, and for large contiguous regions on
-// demand never beats bulk copies or prefetches [LC A]. The lecture says that unified memory is not
-// as fast as hand-tuned transfers [PR].
+// the overlap is fine-grained, but severely limited, for page faults stall the SMs; and for large
+// contiguous regions on demand never beats bulk copies or prefetches [LC A].
 //
 // An array on the host is read by a kernel that computes for a while; its result stays on the
 // device. The array moves on demand, by one prefetch, by one copy, or in eight pieces: piece k + 1
@@ -189,6 +188,9 @@ double overlapped_ms(double transfer_ms, double kernel_ms) {
 const Claim never_beats{.id = "05.4",
                         .statement = "on-demand migration never beats bulk copies or prefetches",
                         .source = "[LC A] \"never beat ... for large contiguous memory regions\""};
+const Claim limited{.id = "05.8",
+                    .statement = "SM stalls at page faults severely limit overlap on demand",
+                    .source = "[LC A] \"severely limited due to the SM stalls\""};
 
 }  // namespace
 
@@ -198,8 +200,10 @@ void prefetch_overlap(Run& run) {
   const double bytes = sizeof(float) * double(n);
   run.title(bytes_text(bytes) + " on the host are read by a kernel; pieces of " +
             bytes_text(bytes / pieces));
-  if (const std::string why = nothing_moves_because(run.gpu); !why.empty())
-    return run.claim_skipped(never_beats, why);
+  if (const std::string why = nothing_moves_because(run.gpu); !why.empty()) {
+    run.claim_skipped(never_beats, why);
+    return run.claim_skipped(limited, why);
+  }
 
   const auto allocated = [n] { return benchmarks(std::make_shared<Arrays>(n)); };
   const Timings timed = run.timer.with_fresh_memory(allocated, 2);
@@ -232,6 +236,9 @@ void prefetch_overlap(Run& run) {
     over_on_demand.push_back(ratio(timed[bulk], timed["on demand"]));
   run.claim_each(never_beats, over_on_demand, "time of '..., then kernel' / on demand",
                  no_more(0.15));
+  // A prefetch that ends before the kernel begins overlaps nothing.
+  run.claim(limited, timed.speedup({.of = "prefetch, then kernel", .over = "on demand"}),
+            much_faster());
 }
 SAMPLE(4, prefetch_overlap, "on demand, by prefetch, by copy: do transfers overlap the kernel?");
 
