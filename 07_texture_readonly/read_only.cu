@@ -1,6 +1,7 @@
 // read_only: does the read-only path gain anything? On Kepler it was a cache of its own, better for
-// scattered reads: it moved 32 bytes where L1 moved 128 [LC 3]. __ldg surely takes this path, and
-// const __restrict__ probably does; but since Maxwell it is one cache with L1 [PR].
+// scattered reads: it moved 32 bytes where L1 moved 128 [LC 3]. It is good for kernels limited by
+// bandwidth. __ldg surely takes it, and const __restrict__ probably; but since Maxwell it is one
+// cache with L1 [PR 3].
 //
 // Look at the rows read_...: other loads, the same times. The rows store_... show what const
 // __restrict__ gains: loads that need not wait for stores. It does not make all loads read-only:
@@ -259,13 +260,20 @@ void read_only(Run& run) {
   run.note("`kernel`, the lectures', reads buffer[i], and then the same word by __ldg. Its first");
   run.note("read is a plain load in spite of const __restrict__");
 
+  const Claim good{"07.7", "read-only and texture loads are good if bandwidth limits a kernel",
+                   "[PR 3] \"Good for bandwidth limited kernels\""};
   const Claim better{"07.1", "scattered reads do better through the read-only cache than L1",
                      "[LC 3] \"better for scattered reads than the L1 cache\", of Kepler",
                      Hardware::kepler};
-  if (run.beyond_l2(4.0 * double(n)))
+  const auto gain = [&](const char* way) { return ratio(ordered["read_plain"], ordered[way]); };
+  if (run.beyond_l2(4.0 * double(n))) {
     run.claim(better, far.speedup({.of = "read_ldg", .over = "read_plain"}), faster());
-  else
-    run.claim_skipped(better, "the words are less than four times the L2");
+    run.claim_each(good, {gain("read_ldg"), gain("read_const_restrict"), gain("read_texture")},
+                   "read_plain / ldg, restrict, texture", can_be_faster());
+  } else {
+    for (const Claim& claim : {better, good})
+      run.claim_skipped(claim, "the words are less than four times the L2");
+  }
   run.computed({"07.2a", "__ldg definitely reads through the read-only cache",
                 "[PR 3] \"Definitely read through read only cache\""},
                compiled_to.at("read_ldg") == "16 read-only",
