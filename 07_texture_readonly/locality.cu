@@ -130,7 +130,7 @@ void judge_all(Run& run, const Timings& timed) {
                  faster());
   run.claim_each({"07.3b", "columns should be read much faster through textures",
                   "[BW] \"should in principle be much faster\", not tried there"},
-                 ratios(columns, loads, {", array"}), "time by loads, odd rows / by array",
+                 ratios(columns, loads, textures), "loads, odd rows / array, pitched",
                  much_faster());
   run.claim_each({"07.6c", "textures can outperform the read-only cache: 2D loads",
                   "[PR 3] \"2D and 3D loads\""},
