@@ -3,8 +3,8 @@
 // want words in order, the GT200 in any order [DD]. Fermi and Kepler move lines of 128 bytes
 // through L1, and segments of 32 bytes past it [LC 3]. Today L1 moves sectors of 32 bytes, too.
 //
-// Look at the drawing first (it needs no GPU): which words move in vain? Then at the times: a
-// permutation costs nothing, and idle lanes save nothing.
+// Look at the drawing first (it needs no GPU): which words move in vain? Then at the times: what of
+// Dr. Dobb's three rules for the G80 still costs ten times as much?
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o coalescing coalescing.cu ../common/*.cpp
 //
@@ -31,6 +31,8 @@ __host__ __device__ int scattered(unsigned lane) {  // 32: each lane in a line o
   return lane * 11 % 32 * line_words + lane;
 }
 using WordOf = int (*)(unsigned lane);
+
+// ---- the kernel ----
 
 // Warp w of all `warps` reads one region of `region_words` words in each step: regions w, w + warps,
 // w + 2 warps ... Each thread adds up what it read, into out.
@@ -64,24 +66,8 @@ template <WordOf word_of, unsigned region_words = line_words>
 Pattern named(const char* name) {
   return {name, word_of, read_pattern<word_of, region_words>, region_words};
 }
-const Pattern patterns[] = {
-    named<in_order>("in order"),
-    named<permuted>("permuted"),
-    named<next_word>("next word"),
-    named<next_sector>("next sector"),
-    named<one_word>("one word"),
-    named<odd_idle>("odd idle"),
-    named<scattered, 32 * line_words>("scattered"),
-};
 
-Warp words_in_order(long bytes) {
-  return warp_of(bytes, [](unsigned lane) { return lane; });
-}
-
-// ---- measuring ----
-
-constexpr unsigned overhang = 8;  // words of the next region that a warp may read
-size_t regions_in(size_t words, const Pattern& p) { return (words - overhang) / p.region_words; }
+// ---- what must come out ----
 
 struct Words {
   int of_lane[32];
@@ -101,11 +87,32 @@ Check adds_up(const GuardedBuffer<unsigned>& out, const Pattern& p, size_t regio
   });
 }
 
+// ---- the launches: add yours here ----
+
+const Pattern patterns[] = {
+    named<in_order>("in order"),
+    named<permuted>("permuted"),
+    named<next_word>("next word"),
+    named<next_sector>("next sector"),
+    named<one_word>("one word"),
+    named<odd_idle>("odd idle"),
+    named<scattered, 32 * line_words>("scattered"),
+};
+
+Warp words_in_order(long bytes) {
+  return warp_of(bytes, [](unsigned lane) { return lane; });
+}
+
+constexpr unsigned overhang = 8;  // words of the next region that a warp may read
+size_t regions_in(size_t words, const Pattern& p) { return (words - overhang) / p.region_words; }
+
 Benchmark benchmark_of(const Pattern& p, const GuardedBuffer<unsigned>& out,
                        const DeviceBuffer<unsigned>& in, size_t regions) {
   const auto work = [=] { p.kernel<<<unsigned(out.size() / 256), 256>>>(out, in, regions); };
   return {p.name, work, adds_up(out, p, regions)};
 }
+
+// ---- the experiment ----
 
 /// Does a GT200 move no more than a G80 for what coalesces there?
 bool no_more_on_gt200(const Warp& warp) {
@@ -117,17 +124,29 @@ void judge(Run& run, const Timings& timed, bool from_memory) {
   const double used_now = used(today, warp_of(4, one_word));
   const std::string here = percent(used_now).words + " of a sector, through L1 and past it";
   run.computed({"03.2a", "through L1, a warp's load of one address uses 3.125% of the bus",
-                "[LC 3] 3.125%, not from Pascal on", Hardware::kepler},
+                "[LC 3] 3.125%, of Fermi and Kepler, as the wiki says itself", Hardware::kepler},
                used_now == 0.03125, here);
   run.computed(
       {"03.2b", "past L1, a warp's load of one address uses 12.5% of the bus", "[LC 3] 12.5%"},
       used_now == 0.125, here);
-  const Claim permutation{"03.3", "addresses in random order within 128 bytes cost nothing",
-                          "[LC 3] \"will not inhibit kernel performance\""};
-  if (from_memory)
-    run.claim(permutation, timed.speedup({.of = "in order", .over = "permuted"}), no_faster());
-  else
-    run.claim_skipped(permutation, "the array is less than four times the L2");
+  const auto claim = [&](const Claim& claim, const Timings::Pair& pair, const Rule& rule) {
+    if (from_memory)
+      run.claim(claim, timed.speedup(pair), rule);
+    else
+      run.claim_skipped(claim, "the array is less than four times the L2");
+  };
+  claim({"03.3", "addresses in random order within 128 bytes cost nothing",
+         "[LC 3] \"will not inhibit kernel performance\""},
+        {.of = "in order", .over = "permuted"}, no_faster());
+  claim({"03.27", "words across two aligned segments cost 10 times as much",
+         "[DD, rule 2] \"must lie in the same segment\", else roughly 10x, G80", Hardware::g80},
+        {.of = "in order", .over = "next word"}, faster_by(10));
+  claim({"03.28", "words that are not in the lanes' order cost 10 times as much",
+         "[DD, rule 3] \"the kth thread ... the kth word\", else roughly 10x, G80", Hardware::g80},
+        {.of = "in order", .over = "permuted"}, faster_by(10));
+  claim({"03.29", "a warp's accesses coalesce if some of its lanes access nothing",
+         "[DD] \"not all threads in a warp need to access memory\""},
+        {.of = "in order", .over = "odd idle"}, no_faster());
   int coalesce = 0, there_too = 0;
   std::vector<Warp> warps{words_in_order(2), words_in_order(8), words_in_order(16)};
   for (const Pattern& p : patterns) warps.push_back(p.warp());
@@ -184,7 +203,8 @@ void coalescing(Run& run) {
   run.print(table);
   run.note("permuted, odd idle: the same sectors move, so the time is the same");
   run.note(
-      "one word: memory gives pieces of 64 bytes (H100, H200): half of in order comes from it");
+      "one word: the L2 of an H100 or H200 fetches 64 bytes (fetch_size), half of what in order "
+      "takes");
   run.note("next word, next sector: two lines for each warp; `offset` looks closer");
   judge(run, timed, run.beyond_l2(4.0 * double(words)));
 }
