@@ -288,7 +288,7 @@ void structs(Run& run) {
   run.claim_each({"03.22", "if x alone is used, an SoA is faster than an AoS", preferred},
                  {ratio(timed["AoS, x only read"], timed["SoA, x only read"]),
                   ratio(timed["AoS, x alone"], timed["SoA, x alone"])},
-                 "time of AoS / SoA, x only read and x alone", faster());
+                 "AoS / SoA: x only read, x alone", faster());
   run.observed({"03.24", "accesses without alignment are split by the compiler",
                 "[KP] \"split into multiple operations by the compiler\""},
                is_right_off_alignment(m),
