@@ -3,9 +3,8 @@
 // Pascal on, says the wiki, the unit is 32 bytes either way [LC 3]. A load chooses by __ldca or
 // __ldcg; a whole file by the compiler's flag -Xptxas -dlcm=ca or -dlcm=cg.
 //
-// Look at one lane first. Of a line, L1 gets the sector of 32 bytes that was loaded, and no other.
-// It also keeps what is stored, which L1 did not do on Fermi and Kepler. Then look at the rates:
-// whether a load goes through L1 matters little, since the same sectors move.
+// Look at one lane first: which neighbours does a load bring into L1, and does a store leave its word
+// there? Then look at the rates: for which words does it matter whether a load goes through L1?
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o caching caching.cu ../common/*.cpp
 //
@@ -20,6 +19,8 @@
 #include "../common/sectors.hpp"
 
 namespace {
+
+// ---- kernels ----
 
 template <bool through_l1>
 __device__ unsigned load(const unsigned* p) {
@@ -50,14 +51,24 @@ __global__ void read_words(unsigned* out, const unsigned* in, size_t n, size_t f
 __global__ void time_ca(unsigned* data, long long* cycles) { time_loads<load_ca>(data, cycles); }
 __global__ void time_cg(unsigned* data, long long* cycles) { time_loads<load_cg>(data, cycles); }
 
-// ---- which words, and what moves for them ----
-
 struct Place {
   const char* name;
   size_t first, stride;
 };
-constexpr Place reads[] = {
-    {"aligned", 0, 1}, {"from word 1 on", 1, 1}, {"one in 128 bytes", 0, 32}};
+
+// ---- what must come out ----
+
+/// The sum of each thread: of words first + i * stride, for i = thread, thread + threads ... < n.
+Check adds_up(const GuardedBuffer<unsigned>& out, size_t n, const Place& place) {
+  return equals(out, [n, first = place.first, stride = place.stride,
+                      threads = out.size()] __device__(size_t thread) {
+    unsigned sum = 0;
+    for (size_t i = thread; i < n; i += threads) sum += hash(first + i * stride);
+    return sum;
+  });
+}
+
+// ---- the prediction ----
 
 /// Bytes of a warp's request, if memory moves such pieces: 128 through the L1 of Fermi, else 32.
 double bytes_moved(const Place& place, size_t piece) {
@@ -65,19 +76,17 @@ double bytes_moved(const Place& place, size_t piece) {
   return double(piece * segments_touched(piece, sizeof(unsigned), word_of));
 }
 
+// ---- the launches: add yours here ----
+
+constexpr Place reads[] = {{.name = "aligned", .first = 0, .stride = 1},
+                           {.name = "from word 1 on", .first = 1, .stride = 1},
+                           {.name = "one in 128 bytes", .first = 0, .stride = 32}};
+
+/// Words that are read of an array of so many.
+size_t count_of(const Place& place, size_t words) { return (words - place.first) / place.stride; }
+
 std::string name_of(const Place& place, bool through_l1) {
   return std::string(place.name) + (through_l1 ? ", .ca" : ", .cg");
-}
-
-/// The sum of a thread: of words first + i * stride, for i = thread, thread + threads ... < n.
-std::string find_wrong_sum(const GuardedBuffer<unsigned>& out, size_t n, const Place& place) {
-  const auto sum_of_thread = [n, first = place.first, stride = place.stride,
-                              threads = out.size()] __device__(size_t thread) {
-    unsigned sum = 0;
-    for (size_t i = thread; i < n; i += threads) sum += hash(first + i * stride);
-    return sum;
-  };
-  return find_mismatch(out, sum_of_thread);
 }
 
 Benchmark benchmark_of(const Place& place, bool through_l1, const GuardedBuffer<unsigned>& out,
@@ -86,8 +95,7 @@ Benchmark benchmark_of(const Place& place, bool through_l1, const GuardedBuffer<
     const auto kernel = through_l1 ? read_words<true> : read_words<false>;
     kernel<<<unsigned(out.size() / 256), 256>>>(out, in, n, place.first, place.stride);
   };
-  const auto find_error = [=] { return find_wrong_sum(out, n, place); };
-  return {name_of(place, through_l1), work, {[out] { out.poison(); }, find_error}};
+  return {name_of(place, through_l1), work, adds_up(out, n, place)};
 }
 
 // ---- one lane ----
@@ -153,19 +161,19 @@ void caching(Run& run) {
   run.title("one lane; then all of the GPU, which reads of " + bytes_text(4.0 * double(words)));
   const Cycles ca = measure_one_lane(run);
 
-  const auto in = filled<unsigned>(words + 1, [] __device__(size_t i) { return hash(i); });
+  const auto in = filled<unsigned>(words, [] __device__(size_t i) { return hash(i); });
   const GuardedBuffer<unsigned> out(run.resident_blocks(256) * 256);
   std::vector<Benchmark> benchmarks;
   for (const Place& place : reads)
     for (const bool through_l1 : {true, false})
-      benchmarks.push_back(benchmark_of(place, through_l1, out, in, words / place.stride));
+      benchmarks.push_back(benchmark_of(place, through_l1, out, in, count_of(place, words)));
   const Timings timed = run.timer.interleaved(benchmarks);
   Table table("words, load", {"bytes on Fermi", "sectors/request", "GB/s", "spread", ""});
   const double best = timed[name_of(reads[0], true)].gbs(4.0 * double(words));
   for (const Place& place : reads)
     for (const bool through_l1 : {true, false}) {
       const Times& times = timed[name_of(place, through_l1)];
-      const double bytes = 4.0 * double(words / place.stride);
+      const double bytes = 4.0 * double(count_of(place, words));
       table.row(name_of(place, through_l1),
                 {bytes_moved(place, through_l1 ? 128 : 32),
                  bytes_moved(place, sector_bytes) / sector_bytes, times.gbs_interval(bytes),
@@ -174,20 +182,32 @@ void caching(Run& run) {
   run.print(table);
   run.note("bytes on Fermi: of a warp's request; today: its sectors of 32 bytes, both ways");
 
-  run.computed({"03.11", "the access unit is 32 bytes, whether or not L1 caches loads",
-                "[LC 3] 32 bytes, on Pascal"},
-               bytes_moved(reads[2], sector_bytes) == 32 * 32,
-               "32 scattered words move 32 times 32 bytes through L1 and past it");
+  const std::string ca_scattered = name_of(reads[2], true), cg_scattered = name_of(reads[2], false);
+  const Claim unit{"03.11", "the access unit is 32 bytes, whether or not L1 caches loads",
+                   "[LC 3] 32 bytes, on Pascal"};
   const Claim stores{"03.18", "the L1 cache is not used for stores",
                      "[LC 3] \"not used for store operations on either Fermi or Kepler GPUs\"",
                      Hardware::kepler};
-  if (times_as_long(ca, same_word, nothing).high < 0.75)
+  if (times_as_long(ca, same_sector, nothing).high < 0.75) {
+    run.claim_each(
+        unit,
+        {times_as_long(ca, next_sector, nothing), ratio(timed[ca_scattered], timed[cg_scattered])},
+        "next sector / nothing, .ca / .cg", as_much());
     run.claim(stores,
               {times_as_long(ca, store, same_word),
                "times as long for a load after a store as for one after a load"},
               more());
-  else
+  } else {
+    run.claim_skipped(unit, "L1 does not keep loads here");
     run.claim_skipped(stores, "L1 does not keep loads here");
+  }
+  const Measured past_l1 = timed.speedup({.of = cg_scattered, .over = ca_scattered});
+  run.claim({"03.19", "from Pascal on, scattered loads do not gain if L1 is turned off",
+             "[LC 3] \"no longer necessary to turn off L1 caching\", on Pascal"},
+            past_l1, no_faster());
+  run.claim({"03.20", "scattered loads use the bus better past L1 than through it",
+             "[LC 3] \"more fine-grained loads\", of Fermi and Kepler", Hardware::kepler},
+            past_l1, faster());
 }
 SAMPLE(6, caching, "the same loads through L1 and past it");
 
@@ -219,14 +239,15 @@ TEST_CASE("caching: each thread has the sum of its words, at awkward sizes") {
         CAPTURE(name_of(place, through_l1));
         const size_t end = place.first + (n - 1) * place.stride + 1;
         const auto in = filled<unsigned>(end, [] __device__(size_t i) { return hash(i); });
-        out.poison();
-        benchmark_of(place, through_l1, out, in, n).work();
+        const Benchmark read = benchmark_of(place, through_l1, out, in, n);
+        read.check.poison();
+        read.work();
         std::vector<unsigned> right(out.size(), 0);
         size_t word = place.first;
         for (size_t i = 0; i < n; ++i, word += place.stride) right[i % right.size()] += hash(word);
         CHECK(out.to_host() == right);
-        CHECK(find_wrong_sum(out, n, place) == "");
-        CHECK(find_wrong_sum(out, n + 1, place) != "");
+        CHECK(read.check.find_error() == "");
+        CHECK(adds_up(out, n + 1, place).find_error() != "");
       }
 }
 
