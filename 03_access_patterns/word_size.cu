@@ -2,9 +2,8 @@
 // guidelines for the G80: words of 32 bits that are not coalesced take 10 times as long, words of
 // 64 bits 4 times, words of 128 bits twice [DD].
 //
-// Look at the cost beside the sectors. Memory brings 32 bytes for each lane, however small its word
-// is: so the cost is 32 bytes over the size of the word, 8 and 4 and 2. A word of 32 bytes costs
-// nothing more. GPUs of compute capability 10.0 and later load such words at once.
+// Look at the cost beside the sectors: is it the text's figure, or 32 bytes over the size of the word?
+// GPUs of compute capability 10.0 and later also load words of 32 bytes at once.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o word_size word_size.cu ../common/*.cpp
 //
@@ -14,6 +13,8 @@
 #include "../common/sectors.hpp"
 
 namespace {
+
+// ---- the kernel ----
 
 // One load where the GPU has it (ld.global.v8), else two of 16 bytes.
 struct alignas(32) Word32 {
@@ -47,6 +48,18 @@ __global__ void read_words(unsigned* out, const Word* in, size_t n, size_t apart
   out[tid] = sum;
 }
 
+// ---- what must come out ----
+
+/// Thread t adds up what words t, t + threads ... of n hold: the first bytes of their room.
+Check adds_up(size_t bytes, size_t room, const GuardedBuffer<unsigned>& out, size_t n) {
+  return equals(out, [bytes, room, n, threads = out.size()] __device__(size_t thread) {
+    unsigned sum = 0;
+    for (size_t i = thread; i < n; i += threads)
+      for (size_t byte = 0; byte < bytes; byte += 4) sum += hash((i * room + byte) / 4);
+    return sum;
+  });
+}
+
 // ---- the prediction ----
 
 /// Sectors of a warp's request for words of so many bytes, one in every `room` bytes.
@@ -59,48 +72,37 @@ double predicted_cost(size_t bytes) {
   return sectors_of(bytes, sector_bytes) / sectors_of(bytes, bytes);
 }
 
-// ---- launching, and what is right ----
+// ---- the launches: add yours here ----
 
-void launch(size_t bytes, size_t room, const GuardedBuffer<unsigned>& out, const unsigned* in,
-            size_t n) {
-  const unsigned blocks = unsigned(out.size() / 256);
-  const size_t apart = room / bytes;
-  if (bytes == 4) read_words<<<blocks, 256>>>(out, in, n, apart);
-  if (bytes == 8) read_words<<<blocks, 256>>>(out, (const uint2*)in, n, apart);
-  if (bytes == 16) read_words<<<blocks, 256>>>(out, (const uint4*)in, n, apart);
-  if (bytes == 32) read_words<<<blocks, 256>>>(out, (const Word32*)in, n, apart);
+template <class Word>
+void launch(unsigned blocks, unsigned* out, const unsigned* in, size_t n, size_t apart) {
+  read_words<<<blocks, 256>>>(out, (const Word*)in, n, apart);
 }
 
-/// Thread t adds up what words t, t + threads ... of n hold: the first bytes of their room.
-std::string find_wrong_sum(size_t bytes, size_t room, const GuardedBuffer<unsigned>& out,
-                           size_t n) {
-  const auto sum_of_thread = [bytes, room, n, threads = out.size()] __device__(size_t thread) {
-    unsigned sum = 0;
-    for (size_t i = thread; i < n; i += threads)
-      for (size_t byte = 0; byte < bytes; byte += 4) sum += hash((i * room + byte) / 4);
-    return sum;
-  };
-  return find_mismatch(out, sum_of_thread);
-}
+/// Words of one size, which are read side by side, and one in every 32 bytes.
+struct Size {
+  size_t bytes;
+  void (*launch)(unsigned blocks, unsigned* out, const unsigned* in, size_t n, size_t apart);
+  const char* claim = nullptr;  ///< none: the text names no cost
+  double then_cost = 0;
+};
+constexpr Size sizes[] = {
+    {.bytes = 4, .launch = launch<unsigned>, .claim = "03.5a", .then_cost = 10},
+    {.bytes = 8, .launch = launch<uint2>, .claim = "03.5b", .then_cost = 4},
+    {.bytes = 16, .launch = launch<uint4>, .claim = "03.5c", .then_cost = 2},
+    {.bytes = 32, .launch = launch<Word32>},
+};
 
 std::string name_of(size_t bytes, size_t room) {
   return std::to_string(bytes) + " bytes" + (room > bytes ? " in 32" : "");
 }
 
-Benchmark benchmark_of(size_t bytes, size_t room, const GuardedBuffer<unsigned>& out,
+Benchmark benchmark_of(const Size& size, size_t room, const GuardedBuffer<unsigned>& out,
                        const DeviceBuffer<unsigned>& in, size_t n) {
-  const auto work = [=] { launch(bytes, room, out, in, n); };
-  const auto find_error = [=] { return find_wrong_sum(bytes, room, out, n); };
-  return {name_of(bytes, room), work, {[out] { out.poison(); }, find_error}};
+  const unsigned blocks = unsigned(out.size() / 256);
+  const auto work = [=] { size.launch(blocks, out, in, n, room / size.bytes); };
+  return {name_of(size.bytes, room), work, adds_up(size.bytes, room, out, n)};
 }
-
-/// Words for which the text has a factor.
-struct Size {
-  size_t bytes;
-  double then_cost;
-  const char* claim;
-};
-constexpr Size sizes[] = {{4, 10, "03.5a"}, {8, 4, "03.5b"}, {16, 2, "03.5c"}};
 
 }  // namespace
 
@@ -111,12 +113,13 @@ void word_size(Run& run) {
   run.title(std::to_string(n) + " words: side by side, or each at the start of 32 bytes, " +
             bytes_text(double(n * sector_bytes)) + " in all");
 
-  const bool loads_32 = run.gpu.major >= 10;
-  std::vector<Benchmark> benchmarks;
+  std::vector<Size> here;
   for (const Size& size : sizes)
-    for (const size_t room : {size.bytes, sector_bytes})
-      benchmarks.push_back(benchmark_of(size.bytes, room, out, in, n));
-  if (loads_32) benchmarks.push_back(benchmark_of(32, 32, out, in, n));
+    if (size.bytes <= 16 || run.gpu.major >= 10) here.push_back(size);
+  std::vector<Benchmark> benchmarks;
+  for (const Size& size : here)
+    for (const size_t room : std::set{size.bytes, sector_bytes})
+      benchmarks.push_back(benchmark_of(size, room, out, in, n));
   const Timings timed = run.timer.interleaved(benchmarks);
 
   Table table("words",
@@ -129,21 +132,20 @@ void word_size(Run& run) {
               {sectors_of(bytes, room), then, by_sectors, cost,
                times.gbs_interval(double(n * bytes)), percent(times.spread()), bar(gbs / best)});
   };
-  for (const Size& size : sizes) row(size.bytes, size.bytes, "", "", "");
-  for (const Size& size : sizes) {
-    const Interval cost =
-        ratio(timed[name_of(size.bytes, sector_bytes)], timed[name_of(size.bytes, size.bytes)]);
-    row(size.bytes, sector_bytes, size.then_cost, predicted_cost(size.bytes), cost);
-  }
-  if (loads_32)
-    row(32, 32, "", "", "");
-  else
+  for (const Size& size : here) row(size.bytes, size.bytes, "", "", "");
+  for (const Size& size : here)
+    if (size.bytes < sector_bytes)
+      row(size.bytes, sector_bytes, size.claim ? Cell(size.then_cost) : Cell(""),
+          predicted_cost(size.bytes),
+          ratio(timed[name_of(size.bytes, sector_bytes)], timed[name_of(size.bytes, size.bytes)]));
+  if (here.size() < std::size(sizes))
     table.missing(name_of(32, 32), "needs compute capability 10.0");
   run.print(table);
   run.note("in 32: a word in every 32 bytes; cost: in words of its size that lie side by side");
   run.note("GB/s of words that are read");
 
   for (const Size& size : sizes) {
+    if (!size.claim) continue;
     const std::string factor = digits(size.then_cost);
     const Claim claim{size.claim,
                       "words of " + std::to_string(8 * size.bytes) +
@@ -178,19 +180,20 @@ TEST_CASE("word_size: each thread has the sum of its words, at awkward sizes") {
   if (skip_without_gpu()) return;
   const GuardedBuffer<unsigned> out(3 * 256);
   for (const size_t n : {size_t(1), size_t(1009), 4 * out.size(), size_t(65537)})
-    for (const size_t bytes : {size_t(4), size_t(8), size_t(16), size_t(32)})
-      for (const size_t room : {bytes, size_t(32)}) {
+    for (const Size& size : sizes)
+      for (const size_t room : {size.bytes, sector_bytes}) {
         CAPTURE(n);
-        CAPTURE(name_of(bytes, room));
-        const size_t end = ((n - 1) * room + bytes) / 4;  // behind the last word
+        CAPTURE(name_of(size.bytes, room));
+        const size_t end = ((n - 1) * room + size.bytes) / 4;  // behind the last word
         const auto in = filled<unsigned>(end, [] __device__(size_t i) { return hash(i); });
-        out.poison();
-        launch(bytes, room, out, in, n);
+        const Benchmark read = benchmark_of(size, room, out, in, n);
+        read.check.poison();
+        read.work();
         std::vector<unsigned> right(out.size(), 0);
         for (size_t part = 0; part < end; ++part)  // from the memory to the threads
-          if (part * 4 % room < bytes) right[part * 4 / room % right.size()] += hash(part);
+          if (part * 4 % room < size.bytes) right[part * 4 / room % right.size()] += hash(part);
         CHECK(out.to_host() == right);
-        CHECK(find_wrong_sum(bytes, room, out, n) == "");
-        CHECK(find_wrong_sum(bytes, room, out, n + 1) != "");
+        CHECK(read.check.find_error() == "");
+        CHECK(adds_up(size.bytes, room, out, n + 1).find_error() != "");
       }
 }
