@@ -3,8 +3,8 @@
 // Pascal on, says the wiki, the unit is 32 bytes either way [LC 3]. A load chooses by __ldca or
 // __ldcg; a whole file by the compiler's flag -Xptxas -dlcm=ca or -dlcm=cg.
 //
-// Look at one lane first: which neighbours does a load bring into L1, and does a store leave its word
-// there? Then look at the rates: for which words does it matter whether a load goes through L1?
+// Look at one lane first: which neighbours does a load bring into L1, and does a store leave its
+// word there? Then look at the rates: for which words does the way through L1 matter?
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o caching caching.cu ../common/*.cpp
 //

@@ -1,9 +1,9 @@
 // matmul: A x B, and A x the transposed B. The guide gives each element of C a thread, which walks
 // down a column of B: "non-contiguous". So it transposes B first, and gains 30% [KP].
 //
-// Look at what the 32 lanes of a warp read together, not at what one thread reads in turn. Where are
-// these neighbours in a row of B, and where is it a word of each of 32 rows? Then look at the way on:
-// words that are loaded once for a whole block, and the library.
+// Look at what the 32 lanes of a warp read together, not at what one thread reads in turn. Where
+// are these neighbours in a row of B, and where is it a word of each of 32 rows? Then look at the
+// way on: words that are loaded once for a whole block, and the library.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o matmul matmul.cu ../common/*.cpp
 //
@@ -84,9 +84,9 @@ __global__ void a_warp_per_element(int size, float* a, float* b, float* c) {
 
 constexpr int tile = 32;
 
-// A block of 32 x 32 threads makes a tile of C. In every 32nd step each warp loads a row of a tile of A
-// and one of B, 4 sectors each, for all 32 warps. In a step its lanes read the same word of A's tile,
-// and 32 neighbours in B's, each from a bank of its own.
+// A block of 32 x 32 threads makes a tile of C. In every 32nd step each warp loads a row of a tile
+// of A and one of B, 4 sectors each, for all 32 warps. In a step its lanes read the same word of
+// A's tile, and 32 neighbours in B's, each from a bank of its own.
 __global__ void a_tile_per_block(int n, float* a, float* b, float* c) {
   __shared__ float of_a[tile][tile], of_b[tile][tile];
   const int x = threadIdx.x, y = threadIdx.y;
@@ -217,8 +217,8 @@ size_t pieces(Next next, size_t n, size_t piece) {
 }
 
 /// Milliseconds at least, if L1 serves one line of 128 bytes per cycle, and so does shared memory,
-/// which is the same banks. A warp's step takes 32 products, with a word of A and one of B for each,
-/// and each multiprocessor has its share of the steps.
+/// which is the same banks. A warp's step takes 32 products, with a word of A and one of B for
+/// each, and each multiprocessor has its share of the steps.
 double least_ms(const Row& row, size_t n, int multiprocessors, int khz) {
   const double lines = double(pieces(row.of_a, n, 128) + pieces(row.of_b, n, 128));
   const double steps = double(n) * double(n) * double(n) / 32;

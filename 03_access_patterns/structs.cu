@@ -1,7 +1,7 @@
-// structs: pairs of floats as an array of structures (AoS), as a structure of arrays (SoA), and as an
-// AoS that is aligned to 8 bytes. If a kernel uses both fields, the wiki's profiler shows 50, 100 and
-// 100% efficiency. If it needs x alone, says the wiki, an AoS loses half of the bandwidth [LC 3]. The
-// guide: what is not aligned is split by the compiler, and slower [KP].
+// structs: pairs of floats as an array of structures (AoS), as a structure of arrays (SoA), and as
+// an AoS that is aligned to 8 bytes. If a kernel uses both fields, the wiki's profiler shows 50,
+// 100 and 100% efficiency. If it needs x alone, says the wiki, an AoS loses half of the bandwidth
+// [LC 3]. The guide: what is not aligned is split by the compiler, and slower [KP].
 //
 // Look at the times beside the efficiency: where do the 50% cost anything?
 //
@@ -239,7 +239,7 @@ std::vector<Kernel> kernels(const Memory& m, size_t n) {
   };
 }
 
-/// Is a pair right that begins 4 bytes past a multiple of 8? There an access of 8 bytes is an error.
+/// Is a pair right 4 bytes past a multiple of 8? There an access of 8 bytes is an error.
 bool is_right_off_alignment(const Memory& m) {
   m.out.poison();
   incrementInnerStruct<<<1, 1>>>((innerStruct*)(m.in + 1), (innerStruct*)(m.out + 1), 1);

@@ -3,8 +3,9 @@
 // two vectors, so more words per thread gain nothing. They help if words share values, or if there
 // is work between the accesses. (And only loops are unrolled, says a reply: this is coarsening.)
 //
-// Look from how many words per thread on bandwidth does limit the sum: where does a byte take as long
-// as in a copy? Then compare words with wide words. The second table has words that share values.
+// Look from how many words per thread on bandwidth does limit the sum: where does a byte take as
+// long as in a copy? Then compare words with wide words. The second table has words that share
+// values.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o unroll unroll.cu ../common/*.cpp
 //

@@ -2,8 +2,8 @@
 // guidelines for the G80: words of 32 bits that are not coalesced take 10 times as long, words of
 // 64 bits 4 times, words of 128 bits twice [DD].
 //
-// Look at the cost beside the sectors: is it the text's figure, or 32 bytes over the size of the word?
-// GPUs of compute capability 10.0 and later also load words of 32 bytes at once.
+// Look at the cost beside the sectors: is it the text's figure, or 32 bytes over the size of the
+// word? GPUs of compute capability 10.0 and later also load words of 32 bytes at once.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o word_size word_size.cu ../common/*.cpp
 //

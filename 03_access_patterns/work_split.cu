@@ -2,9 +2,9 @@
 // threads are interleaved over it. The guide calls the second 15 times as fast, in one block, since
 // it "eliminates GPU thread switching" [KP].
 //
-// Look at one warp alone, which has no other to switch to: does it gain, too? Then look at the loads
-// in flight. Interleaved threads wait for memory at each load, a chunk's thread at one out of eight:
-// the next seven words lie in a sector that it has.
+// Look at one warp alone, which has no other to switch to: does it gain, too? Then look at the
+// loads in flight. Interleaved threads wait for memory at each load, a chunk's thread at one out of
+// eight: the next seven words lie in a sector that it has.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o work_split work_split.cu ../common/*.cpp
 //
