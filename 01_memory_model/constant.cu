@@ -5,17 +5,16 @@
 // [LC 1].
 //
 // Look at how the time follows the number of different words, and at global memory, where it does
-// not. Then look at the coefficients, whose addresses are known to the compiler.
+// not. Then at the ring from which on the cycles rise [PR: 8 KB of cache], and at the coefficients.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o constant constant.cu ../common/*.cpp
 //
 //   1  by_block::constant_test, by_thread::constant_test: the lectures' good and bad examples
 //   2  read_words: a warp wants 1, 2, 4 ... 32 different words, again and again or once
 //   3  walk: one thread, load after load, with hits and with misses
-//   4  add_coefficients: all threads want the same words
-//   5  mix_literals, mix_constants: #define against __constant__
+//   4  add_coefficients: all threads want the same 16 words, at addresses that the compiler knows
+//   5  mix_numbers: #define against __constant__
 #include <algorithm>
-#include <set>
 
 #include "../common/sample.hpp"
 #include "../common/sectors.hpp"
@@ -58,7 +57,7 @@ __global__ void constant_test(unsigned* sums, unsigned turns) {
 }
 }  // namespace by_thread
 
-// ---- 2, 3, 4: `at` loads from constant memory, or from global memory ----
+// ---- 2, 3, 4: loads from constant memory, or from global memory ----
 
 constexpr unsigned words_per_load = 32;  // among which the lanes of a warp choose
 constexpr unsigned loads_per_turn = 8;   // each from words of its own: 1 KiB in all
@@ -66,14 +65,16 @@ __constant__ unsigned constant_words[loads_per_turn][words_per_load];
 
 // Lane i wants word i % distinct of a line. The constant cache delivers a word at a time, and L1 the
 // whole line. After each turn all lanes go on to the next word, so that as many stay different.
-template <class At>
-__global__ void read_words(unsigned* sums, unsigned distinct, unsigned turns, At at) {
+template <bool constant>
+__global__ void read_words(unsigned* sums, unsigned distinct, unsigned turns,
+                           const unsigned* __restrict__ words) {
   unsigned word = threadIdx.x % 32 % distinct;
   unsigned sum = 0;
 #pragma unroll 1
   for (unsigned turn = 0; turn < turns; ++turn) {
 #pragma unroll
-    for (unsigned load = 0; load < loads_per_turn; ++load) sum += at(load, word);
+    for (unsigned load = 0; load < loads_per_turn; ++load)
+      sum += constant ? constant_words[load][word] : words[load * words_per_load + word];
     word = (word + 1) % words_per_load;
   }
   sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
@@ -87,8 +88,8 @@ __device__ const unsigned* word_in(const void* memory, unsigned offset) {
   return reinterpret_cast<const unsigned*>(static_cast<const char*>(memory) + offset);
 }
 
-// Each word is the offset of the next, so that no loads overlap. The second pass is timed, after its
-// code was fetched. threadIdx.x is 0, but the compiler does not know that all lanes read one word.
+// `at` loads a word, which is the offset of the next, so that no loads overlap. The second pass is
+// timed, after its code was fetched. That threadIdx.x is 0 the compiler does not know.
 template <class At>
 __global__ void walk(Answer* answer, unsigned first, unsigned untimed, unsigned timed, At at) {
   unsigned offset = first + threadIdx.x;
@@ -107,18 +108,16 @@ __global__ void walk(Answer* answer, unsigned first, unsigned untimed, unsigned 
 
 __constant__ float coefficient[16];
 
-// Sums of floats may not be reordered, so that every coefficient is needed in each turn. Nobody
-// writes constants while a kernel runs, and so the compiler may read them before the loop.
-template <class At>
-__global__ void add_coefficients(unsigned* sums, unsigned turns, At at) {
+// Sums of floats may not be reordered, so that every coefficient is needed in each turn. Nothing is
+// stored in the loop, so that nvcc may read either memory's words before it (13.0 for sm_90 does).
+template <bool constant>
+__global__ void add_coefficients(unsigned* sums, unsigned turns, const float* __restrict__ in) {
   const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
   float sum = float(tid);
 #pragma unroll 1
-  for (unsigned turn = 0; turn < turns; ++turn) {
-    __syncwarp();  // another lane could have stored, so global memory is read again
+  for (unsigned turn = 0; turn < turns; ++turn)
 #pragma unroll
-    for (unsigned c = 0; c < 16; ++c) sum += at(c);
-  }
+    for (unsigned c = 0; c < 16; ++c) sum += constant ? coefficient[c] : in[c];
   sums[tid] = unsigned(sum);
 }
 
@@ -128,16 +127,13 @@ __global__ void add_coefficients(unsigned* sums, unsigned turns, At at) {
 #define MY_FACTOR 2654435769u
 __constant__ unsigned constants[2];
 
-__global__ void mix_literals(unsigned* out, unsigned rounds) {
+template <bool constant>
+__global__ void mix_numbers(unsigned* out, unsigned rounds) {
   const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
   unsigned x = threadIdx.x;
-  for (unsigned round = 0; round < rounds; ++round) x = (x ^ x >> 15) * MY_FACTOR + MY_CONST;
-  out[tid] = x + tid;
-}
-__global__ void mix_constants(unsigned* out, unsigned rounds) {
-  const unsigned tid = blockIdx.x * blockDim.x + threadIdx.x;
-  unsigned x = threadIdx.x;
-  for (unsigned round = 0; round < rounds; ++round) x = (x ^ x >> 15) * constants[1] + constants[0];
+  for (unsigned round = 0; round < rounds; ++round)
+    x = (x ^ x >> 15) * (constant ? constants[1] : MY_FACTOR) +
+        (constant ? constants[0] : MY_CONST);
   out[tid] = x + tid;
 }
 
@@ -206,56 +202,46 @@ Interval cycles(unsigned slots, unsigned stride, At at, const DeviceBuffer<char>
 
 // ---- the launches: add yours here ----
 
-std::vector<Benchmark> my_const_reads(const Memory& m) {
+Benchmark my_const_read(const char* name, void (*kernel)(unsigned*, unsigned), size_t same_word,
+                        const Memory& m) {
   const unsigned turns = loads_per_turn * m.turns;  // as many loads as read_words makes
-  const Check block_sum =
-      equals(m.sums, [turns] __device__(size_t t) { return sum_from(t / TPB, turns, 16, 1); });
-  const Check thread_sum =
-      equals(m.sums, [turns] __device__(size_t t) { return sum_from(t, turns, 16, 1); });
-  return {
-      {"by block", [=] { by_block::constant_test<<<m.blocks, TPB>>>(m.sums, turns); }, block_sum},
-      {"by thread", [=] { by_thread::constant_test<<<m.blocks, TPB>>>(m.sums, turns); },
-       thread_sum},
-  };
+  return {name, [=] { kernel<<<m.blocks, TPB>>>(m.sums, turns); },
+          equals(m.sums, [turns, same_word] __device__(size_t t) {
+            return sum_from(t / same_word, turns, 16, 1);
+          })};
 }
 
 std::vector<Benchmark> word_reads(const Memory& m, unsigned distinct) {
-  const auto constant_word = [] __device__(unsigned k, unsigned i) { return constant_words[k][i]; };
-  const auto global_word = [words = m.words.data()] __device__(unsigned k, unsigned i) {
-    return words[k * words_per_load + i];
-  };
   const Check sum = equals(m.sums, [distinct, turns = m.turns] __device__(size_t t) {
     return sum_from(t % 32 % distinct, turns, words_per_load, loads_per_turn);
   });
   return {{"constant, " + std::to_string(distinct),
-           [=] { read_words<<<m.blocks, TPB>>>(m.sums, distinct, m.turns, constant_word); }, sum},
+           [=] { read_words<true><<<m.blocks, TPB>>>(m.sums, distinct, m.turns, m.words); }, sum},
           {"global, " + std::to_string(distinct),
-           [=] { read_words<<<m.blocks, TPB>>>(m.sums, distinct, m.turns, global_word); }, sum}};
+           [=] { read_words<false><<<m.blocks, TPB>>>(m.sums, distinct, m.turns, m.words); }, sum}};
 }
 
 std::vector<Benchmark> other_uses(const Memory& m) {
   const unsigned rounds = loads_per_turn * m.turns;
-  const auto constant_coefficient = [] __device__(unsigned c) { return coefficient[c]; };
-  const auto global_coefficient = [in = m.coefficients.data()] __device__(unsigned c) {
-    return in[c];
-  };
   const Check sum =
       equals(m.sums, [turns = m.turns] __device__(size_t t) { return unsigned(t) + turns * 376; });
   const Check mix = equals(
       m.sums, [rounds] __device__(size_t t) { return mixed(t % TPB, rounds) + unsigned(t); });
   return {
       {"16 coefficients, constant",
-       [=] { add_coefficients<<<m.blocks, TPB>>>(m.sums, m.turns, constant_coefficient); }, sum},
+       [=] { add_coefficients<true><<<m.blocks, TPB>>>(m.sums, m.turns, m.coefficients); }, sum},
       {"16 coefficients, global",
-       [=] { add_coefficients<<<m.blocks, TPB>>>(m.sums, m.turns, global_coefficient); }, sum},
-      {"two numbers, #define", [=] { mix_literals<<<m.blocks, TPB>>>(m.sums, rounds); }, mix},
-      {"two numbers, __constant__", [=] { mix_constants<<<m.blocks, TPB>>>(m.sums, rounds); }, mix},
+       [=] { add_coefficients<false><<<m.blocks, TPB>>>(m.sums, m.turns, m.coefficients); }, sum},
+      {"two numbers, #define", [=] { mix_numbers<false><<<m.blocks, TPB>>>(m.sums, rounds); }, mix},
+      {"two numbers, __constant__", [=] { mix_numbers<true><<<m.blocks, TPB>>>(m.sums, rounds); },
+       mix},
   };
 }
 
 std::vector<Benchmark> kernels(const Memory& m, const std::vector<unsigned>& distinct_words) {
-  std::vector<Benchmark> all = my_const_reads(m);
-  for (const Benchmark& benchmark : other_uses(m)) all.push_back(benchmark);
+  std::vector<Benchmark> all = other_uses(m);
+  all.push_back(my_const_read("by block", by_block::constant_test, TPB, m));
+  all.push_back(my_const_read("by thread", by_thread::constant_test, 1, m));
   for (const unsigned distinct : distinct_words)
     for (const Benchmark& benchmark : word_reads(m, distinct)) all.push_back(benchmark);
   return all;
@@ -282,8 +268,6 @@ void different_words(Run& run, const Timings& timed) {
   table.row("my_const by thread", {requests, double(requests) * best, worst, ""});
   run.print(table);
   run.note("predicted: requests, times the time of one");
-  run.note("one word by an index, over the same from L1: " +
-           factor_text(ratio(timed["constant, 1"], timed["global, 1"])));
 
   run.claim_each({"01.6a", "different words of constant memory are read one after the other",
                   "[PR 2] \"Each access will be serialised\""},
@@ -309,27 +293,33 @@ void hits_and_misses(Run& run) {
   const auto ldg = [address] __device__(unsigned at) { return __ldg(word_in(address, at)); };
   const DeviceBuffer<char> filler(2 * size_t(run.gpu.l2CacheSize));
   Table table("one thread, each load waits for the one before", {"cycles"});
-  const auto row = [&table](const std::string& name, const Interval& measured) {
-    table.row(name, {measured});
-    return measured;
+  const auto ring_of = [&](double kib) {
+    return cycles(unsigned(kib * KiB) / slot_bytes, slot_bytes, constant);
   };
-  const Interval hit =
-      row("constant, ring of 1 KiB", cycles(KiB / slot_bytes, slot_bytes, constant));
-  for (const unsigned kib : {2, 4, 32})
-    row("constant, ring of " + std::to_string(kib) + " KiB",
-        cycles(kib * KiB / slot_bytes, slot_bytes, constant));
+  const Interval hit = ring_of(1);
+  table.row("constant, ring of 1 KiB", {hit});
+  for (const int kib : {2, 4, 8, 32})
+    table.row("constant, ring of " + std::to_string(kib) + " KiB", {ring_of(kib)});
+  double fast = 1, more = 1.25;  // KiB, between which the cycles begin to rise
+  for (; more <= 32 && ring_of(more).value < 1.05 * hit.value; more += 0.25) fast = more;
   const unsigned stride = 256, slots = sizeof ring / stride;  // a line of any cache for each
-  const Interval miss = row("constant, first touch", cycles(slots, stride, constant, filler));
-  const Interval global = row("global, first touch", cycles(slots, stride, past_l1, filler));
-  const Interval read_only = row("read-only, first touch", cycles(slots, stride, ldg, filler));
+  const Interval miss = cycles(slots, stride, constant, filler);
+  const Interval global = cycles(slots, stride, past_l1, filler);
+  const Interval read_only = cycles(slots, stride, ldg, filler);
+  table.row("constant, first touch", {miss});
+  table.row("global, first touch", {global});
+  table.row("read-only, first touch", {read_only});
   run.print(table);
-  run.note("where the cycles of rings rise, they no longer fit the first of two constant caches");
+  run.note("up to " + digits(fast) + " KiB a ring is as fast as one of 1 KiB; by steps of 1/4 KiB");
   run.claim({"01.6b", "constant memory is very fast on a hit, and very slow on a miss",
              "[PR 2] \"Very fast when cache hit\", \"Very slow when no cache hit\""},
             {miss / hit, "times as many cycles for a miss as for a hit"}, much_more());
   run.claim({"01.6c", "a read-only load that misses costs as much as a global load",
              "[PR 1] \"1 if cached (same as global if not)\""},
             {read_only / global, "times the cycles of a global load that misses"}, as_much());
+  run.claim({"01.18", "each multiprocessor has 8 KB of constant cache",
+             "[PR 1] \"8KB Cache per SM\", P100 and V100", Hardware::pascal},
+            {{fast, fast, more}, "KiB is the largest ring as fast as one of 1 KiB"}, about(8));
 }
 
 }  // namespace
@@ -345,14 +335,16 @@ void constant(Run& run) {
   const Timings own = run.timer.interleaved(word_reads(once, 32));
   Table table("other uses", {"ms"});
   for (const Benchmark& row : other_uses(m)) table.row(row.name, {timed[row.name].ms_interval()});
-  table.row("8 words of each thread's own, once, constant", {own["constant, 32"].ms_interval()});
-  table.row("8 words of each thread's own, once, global", {own["global, 32"].ms_interval()});
+  for (const std::string memory : {"constant", "global"})
+    table.row("8 words of each thread's own, once, " + memory,
+              {own[memory + ", 32"].ms_interval()});
   run.print(table);
-  run.note("coefficients: the compiler reads constants before the loop, and global memory in it");
-  run.claim({"01.11a", "a formula's coefficients are best read from constant memory",
-             "[LC 1] \"USE when all threads in a warp read from the same memory address\""},
-            timed.speedup({.of = "16 coefficients, constant", .over = "16 coefficients, global"}),
-            faster());
+  run.claim_each(
+      {"01.11a", "coefficients of a formula are best read from constant memory",
+       "[LC 1] \"USE when all threads in a warp read from the same memory address\""},
+      {timed.speedup({.of = "16 coefficients, constant", .over = "16 coefficients, global"}).number,
+       timed.speedup({.of = "constant, 1", .over = "global, 1"}).number},
+      "as fast as from global memory: 16 words; one by an index", can_be_faster());
   run.claim({"01.7", "turning a #define into a __constant__ gains nothing",
              "[PR 2] \"Should I convert #define to constants?\" \"No\""},
             timed.speedup({.of = "two numbers, __constant__", .over = "two numbers, #define"}),
@@ -369,17 +361,6 @@ TEST_CASE("constant: sums, by hand") {
   CHECK(sum_from(15, 2, 16, 1) == value_at(15) + value_at(0));  // the last word, and the first
   CHECK(sum_from(31, 2, 32, 2) == value_at(31) + value_at(63) + value_at(0) + value_at(32));
   CHECK(mixed(1, 1) == 2654435769u + 1234);
-}
-
-TEST_CASE("constant: a ring leads from word to word, once to each, and back") {
-  for (const unsigned slots : {1, 3, 97, 128}) {
-    const std::vector<unsigned> content = ring_content(slots, 256);
-    std::set<unsigned> seen;
-    unsigned at = 256 * slot_at(0, slots);
-    for (; seen.insert(at).second; at = content.at(at / 4)) CHECK(at < 256 * slots);
-    CHECK(at == 256 * slot_at(0, slots));
-    CHECK(seen.size() == slots);
-  }
 }
 
 TEST_CASE("constant: every thread finds what it should, and writes nothing behind") {
