@@ -1,17 +1,17 @@
 // local_arrays: where does an array of a thread live? "Arrays always go in local memory if they are
-// indexed with non constants", say the lectures [PR: local memory]; the wiki adds large arrays, and
-// what does not fit into registers [LC 1]. Local memory lies in device memory, and is cached in L1.
+// indexed with non constants", say the lectures, and that this is "very bad for performance" [PR:
+// local memory]. The wiki says "likely", and adds large arrays [LC 1]; the guide would have nothing
+// there [KP]. Local memory lies in device memory, and is cached in L1.
 //
-// Look at the local bytes that the compiler needs. Small arrays escape: the compiler compares the
-// index with each number. Very large ones do not fit into registers even with constant indices. Then
-// at the time: constant indices have a price, too.
+// Look at the local bytes that the compiler needs: the smallest arrays have none, and the largest
+// have some with any index. Then at the time, apart for arrays that are written and only read.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o local_arrays local_arrays.cu ../common/*.cpp
 //
 //   1  localMemoryExample  the text's: nothing uses what it reads, so that nothing is left of it
 //   2  count_by_comparing  counts in an array that is indexed by constants alone
 //   3  count_by_index      2 with an index that is known at run time
-//   4  look_up             an array filled by constant indices, then read by run-time ones
+//   4  look_up_by_comparing, look_up  2 and 3 with an array that is filled once, then only read
 #include <iterator>
 
 #include "../common/arrays.cuh"
@@ -72,8 +72,28 @@ __global__ void count_by_index(unsigned* out, const unsigned* words, size_t n, i
   out[i] = all;
 }
 
-// Filled once with constant indices, then only read, by a run-time index, as the text's second
-// array. What is read stays in L1, as far as that is large enough.
+// Filled once, then only read. With constant indices: every element is compared with every word.
+template <int size>
+__global__ void look_up_by_comparing(unsigned* out, const unsigned* words, size_t n, int length) {
+  const size_t i = blockIdx.x * size_t(threads) + threadIdx.x;
+  if (i >= n) return;
+  unsigned value[size];
+#pragma unroll
+  for (int k = 0; k < size; ++k) value[k] = words[i + k];
+  unsigned all = 0;
+#pragma unroll 1
+  for (int step = 0; step < length; ++step) {
+    const unsigned wanted = __umulhi(words[i + step], size);
+    unsigned found = 0;
+#pragma unroll
+    for (int k = 0; k < size; ++k) found += wanted == unsigned(k) ? value[k] : 0;
+    all = all * 31 + found;
+  }
+  out[i] = all;
+}
+
+// The same by a run-time index, as the text's second array. What is read stays in L1, as far as that
+// is large enough.
 template <int size>
 __global__ void look_up(unsigned* out, const unsigned* words, size_t n, int length) {
   const size_t i = blockIdx.x * size_t(threads) + threadIdx.x;
@@ -87,15 +107,21 @@ __global__ void look_up(unsigned* out, const unsigned* words, size_t n, int leng
   out[i] = all;
 }
 
+enum { constant_index, run_time_index, read_constant_index, only_read, way_count };
+constexpr const char* ways[] = {"constant index", "run-time index", "only read, constant index",
+                                "only read"};
+
 using Kernel = void (*)(unsigned* out, const unsigned* words, size_t n, int length);
 
 /// The kernels with an array of one size.
 struct Arrays {
   int size;
-  Kernel kernel[3];  ///< in the order of `ways`
+  Kernel kernel[way_count];  ///< in the order of `ways`
 };
 template <int size>
-constexpr Arrays arrays_of{size, {count_by_comparing<size>, count_by_index<size>, look_up<size>}};
+constexpr Arrays arrays_of{
+    size,
+    {count_by_comparing<size>, count_by_index<size>, look_up_by_comparing<size>, look_up<size>}};
 
 // 300 counts are more than the 255 registers that a thread can have
 constexpr int largest = 300;
@@ -155,9 +181,6 @@ Benchmark running(const std::string& name, Kernel kernel, int size, bool only_re
   return {.name = name, .work = work, .check = equals(t.out, right)};
 }
 
-enum { constant_index, run_time_index, only_read, way_count };
-constexpr const char* ways[] = {"constant index", "run-time index", "only read"};
-
 std::string name_of(const Arrays& arrays, int way) {
   return "int[" + std::to_string(arrays.size) + "], " + ways[way];
 }
@@ -166,8 +189,8 @@ std::vector<Benchmark> benchmarks_of(const Threads& t) {
   std::vector<Benchmark> all;
   for (const Arrays& arrays : all_arrays)
     for (int way = 0; way < way_count; ++way)
-      all.push_back(
-          running(name_of(arrays, way), arrays.kernel[way], arrays.size, way == only_read, t));
+      all.push_back(running(name_of(arrays, way), arrays.kernel[way], arrays.size,
+                            way >= read_constant_index, t));
   return all;
 }
 
@@ -177,33 +200,50 @@ void local_arrays(Run& run) {
   const Threads t = threads_of(size_t(run.resident_blocks(threads)) * threads, run.quick ? 16 : 64);
   run.title(std::to_string(t.n) + " threads with an array each, " + std::to_string(t.length) +
             " indices per thread");
-  Timer timer = run.timer;
-  timer.rounds = 12;  // no claim is decided by the time
-  const Timings timed = timer.interleaved(benchmarks_of(t));
+  const Timings timed = run.timer.interleaved(benchmarks_of(t));
 
   Table table("array, index", {"registers", "local bytes", "ms", "of constant index"});
   std::string escaped;
+  int by_index = 0, local = 0;         // arrays with a run-time index, and those in local memory
+  std::vector<Interval> local_to_not;  // of two ways that differ in that, and do the same work
   for (const Arrays& arrays : all_arrays)
     for (int way = 0; way < way_count; ++way) {
       const cudaFuncAttributes code = compiled(arrays.kernel[way]);
       const std::string name = name_of(arrays, way);
-      const bool constant = way == constant_index;
-      table.row(name,
-                {code.numRegs, code.localSizeBytes, timed[name].ms_interval(),
-                 constant ? Cell("") : ratio(timed[name], timed[name_of(arrays, constant_index)])});
-      if (!constant && code.localSizeBytes == 0) escaped += (escaped.empty() ? "" : "; ") + name;
+      if (way == constant_index || way == read_constant_index) {
+        table.row(name, {code.numRegs, code.localSizeBytes, timed[name].ms_interval(), ""});
+        continue;
+      }
+      const Interval longer = ratio(timed[name], timed[name_of(arrays, way - 1)]);
+      table.row(name, {code.numRegs, code.localSizeBytes, timed[name].ms_interval(), longer});
+      ++by_index;
+      local += code.localSizeBytes > 0;
+      if (code.localSizeBytes == 0)
+        escaped += (escaped.empty() ? "" : "; ") + name;
+      else if (compiled(arrays.kernel[way - 1]).localSizeBytes == 0)
+        local_to_not.push_back(longer);
     }
   run.print(table);
   run.note("localMemoryExample: " + std::to_string(compiled(localMemoryExample).localSizeBytes) +
            " local bytes, for nothing uses what it reads");
+  run.note("01.17 compares where only the array with the run-time index has local bytes");
 
-  const Claim always{
-      "01.5", "arrays always go in local memory if indexed with non-constants",
-      "[LC 1, PR 1] in registers \"only if the indices ... are constant\"; \"always\""};
-  if (compiled(all_arrays[0].kernel[constant_index]).localSizeBytes > 0)
-    run.claim_skipped(always, "this build does not optimise");
-  else
-    run.observed(always, escaped.empty(), "in registers: " + (escaped.empty() ? "none" : escaped));
+  const Claim always{"01.5", "arrays always go in local memory if indexed with non-constants",
+                     "[PR 1] \"always\""},
+      likely{"01.15", "arrays with run-time indices are likely placed in local memory",
+             "[LC 1] \"that the compiler is likely to place in local memory\""},
+      bad{"01.17", "variables in local memory are very bad for performance",
+          "[KP; PR 1] \"Do not store kernel variables\" there; \"Very bad for performance!\""};
+  if (compiled(all_arrays[0].kernel[constant_index]).localSizeBytes > 0) {
+    for (const Claim& claim : {always, likely, bad})
+      run.claim_skipped(claim, "this build does not optimise");
+    return;
+  }
+  run.observed(always, escaped.empty(), "in registers: " + (escaped.empty() ? "none" : escaped));
+  run.observed(likely, 2 * local > by_index,
+               std::to_string(local) + " of " + std::to_string(by_index) + " are there");
+  run.claim_each(bad, local_to_not, "times as long as in registers, by constant indices",
+                 much_more());
 }
 SAMPLE(5, local_arrays, "where an array of a thread lives");
 
