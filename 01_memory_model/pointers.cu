@@ -3,8 +3,9 @@
 // one `const int*` points to six places in turn. The wiki knows one memory that host and device both
 // dereference: pinned memory [LC 1].
 //
-// Look at the addresses: shared, local and constant memory have windows of their own among all
-// addresses, and what lies in no window is global memory. Then at how many words one address names.
+// Look at the addresses: shared and local memory have windows of their own among all addresses. What
+// lies in neither is global memory, and so is a constant: only its name is read through the constant
+// caches. Then at how many words one address names.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o pointers pointers.cu ../common/*.cpp
 //
@@ -39,9 +40,10 @@ struct Sight {
   unsigned global, shared, local, constant;
 };
 
-// Compiled once for all places: *p is a generic load, which compares the address with the windows
-// before it goes to shared memory or to L1. (Inlined, the compiler would see where each pointer
-// comes from, and use the space's own load.)
+// Compiled once for all places: *p is a generic load, which compares the address with both windows
+// before it goes to shared memory or to L1. (Inlined, the compiler would see where each pointer comes
+// from, and use the space's own load.) Constants have no window: __isConstant compares the address
+// with where they lie in global memory, and *p reads them as it reads global memory.
 __device__ __noinline__ Sight look(const int* p) {
   return {(unsigned long long)p, *p, __isGlobal(p), __isShared(p), __isLocal(p), __isConstant(p)};
 }
@@ -147,6 +149,12 @@ std::string change_by_both(unsigned* p, size_t n) {
   return find_mismatch_on_host(p, n, [](size_t i) { return 3 * hash(i) + unsigned(i); });
 }
 
+std::shared_ptr<unsigned> managed_memory(size_t n) {
+  unsigned* p = nullptr;
+  CUDA_CHECK(cudaMallocManaged(&p, n * sizeof *p));
+  return {p, [](unsigned* memory) { cudaFree(memory); }};
+}
+
 const char* type_of(const void* p) {
   cudaPointerAttributes attributes{};
   CUDA_CHECK(cudaPointerGetAttributes(&attributes, p));
@@ -169,22 +177,37 @@ void pointers(Run& run) {
   run.print(table);
   run.note("addresses, words: how many different ones all threads have seen; address: one of them");
   run.note("own load: in PTX, where the compiler sees the space; here one generic load reads all");
+  run.note("a constant lies in global memory: through ptr1 it is read as such");
   run.note(
       "one address names a word per block in shared memory, a word per thread in local memory");
 
   constexpr size_t n = 100003;
   const DeviceBuffer<unsigned> on_device(n);
   const PinnedBuffer<unsigned> pinned(n);
-  const std::vector<unsigned> plain(n);
-  if (const std::string error = change_by_both(pinned, n); !error.empty())
-    throw WrongResult("pinned memory: " + error);
+  std::vector<unsigned> plain(n);
   Table sides("a pointer from", {"its type", "host dereferences", "device dereferences"});
+  const auto tried = [&](const char* name, unsigned* p) {
+    if (const std::string error = change_by_both(p, n); !error.empty())
+      throw WrongResult(name + (": " + error));
+    sides.row(name, {type_of(p), "yes, tried", "yes, tried"});
+  };
   sides.row("cudaMalloc", {type_of(on_device), "no", "yes"});
-  sides.row("cudaMallocHost (pinned)", {type_of(pinned), "yes", "yes, tried"});
-  sides.row("new, malloc",
-            {type_of(plain.data()), "yes", run.gpu.pageableMemoryAccess ? "yes, here" : "no"});
+  tried("cudaMallocHost (pinned)", pinned);
+  if (run.gpu.managedMemory)
+    tried("cudaMallocManaged", managed_memory(n).get());
+  else
+    sides.missing("cudaMallocManaged", "no managed memory");
+  if (run.gpu.pageableMemoryAccess)
+    tried("new, malloc", plain.data());
+  else
+    sides.row("new, malloc", {type_of(plain.data()), "yes", "no"});
   run.print(sides);
-  run.note("managed memory is the other kind that both dereference: 05_unified_memory");
+  run.observed({"01.16", "pinned memory is the only memory that host and device dereference",
+                "[LC 1] \"There is a single exception\""},
+               !run.gpu.managedMemory && !run.gpu.pageableMemoryAccess,
+               run.gpu.managedMemory          ? "managed memory is another, tried"
+               : run.gpu.pageableMemoryAccess ? "memory of malloc is another, tried"
+                                              : "this GPU has neither managed nor pageable access");
 }
 SAMPLE(3, pointers, "one pointer to global, shared, local and pinned memory");
 
@@ -206,10 +229,11 @@ TEST_CASE("pointers: every thread reads its own word and finds its space") {
     }
 }
 
-TEST_CASE("pointers: host and device change one pinned array by one pointer") {
+TEST_CASE("pointers: host and device change one array by one pointer") {
   if (skip_without_gpu()) return;
+  const bool managed = current_gpu().managedMemory;
   for (const size_t n : {1, 31, 1009, 100003}) {
-    const PinnedBuffer<unsigned> pinned(n);
-    CHECK(change_by_both(pinned, n) == "");
+    CHECK(change_by_both(PinnedBuffer<unsigned>(n), n) == "");
+    if (managed) CHECK(change_by_both(managed_memory(n).get(), n) == "");
   }
 }
