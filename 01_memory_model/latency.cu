@@ -1,7 +1,8 @@
 // latency: how long does a load take to answer? The lectures put registers, shared memory, L1 and
 // hits in the constant and read-only caches at about a cycle, global memory at 200-800 [PR: memory
 // latencies]. The study has 200-300 [BW]. The wiki has an order: registers, shared, then local and
-// global memory [LC 1]. Dr. Dobb's has global memory 100-150 times slower than shared memory [DD].
+// global memory [LC 1], and adds a "significant" latency for the host's [LC 2]. Dr. Dobb's has global
+// memory 100-150 times slower than shared memory [DD].
 //
 // One thread follows a ring: the answer of each load is the address of the next. Look at what it
 // waits, beside "about a cycle". Then look where the curve rises: the ring no longer fits L1, then
@@ -11,6 +12,7 @@
 //
 //   1  chase_register, chase_shared, chase_local, chase_constant, chase_texture: small rings
 //   2  chase_l1, chase_read_only, chase_l2: rings of any size in global memory
+//   3  chase_host: a ring in pinned memory of the host
 #include <algorithm>
 
 #include "../common/sample.hpp"
@@ -92,9 +94,8 @@ __global__ void chase_texture(Answer* answer, cudaTextureObject_t texels, unsign
   });
 }
 
-// First the whole block reads the ring twice in the walk's order, and leaves L1, the L2 and the
-// translation of addresses as one finds them who has always gone round. Then its first thread goes
-// round.
+// First the whole block reads the ring twice in the walk's order, so that L1, the L2 and the
+// translation of addresses are as a long walk would leave them. Then its first thread goes round.
 template <class Load>
 __device__ void chase_global(Answer* answer, size_t ring, unsigned slots, unsigned timed,
                              Load load) {
@@ -131,7 +132,15 @@ __global__ void chase_l2(Answer* answer, size_t ring, unsigned slots, unsigned t
   });
 }
 
-// ---- cycles of a load in each memory: rings whose end the host knows ----
+// Past L1 to the host's memory, with nothing read before: a ring of as many slots as there are steps
+// has each line once. No cache has it from the launch before, since the host may have written.
+__global__ void chase_host(Answer* answer, size_t ring, size_t first, unsigned timed) {
+  walk(answer, first + threadIdx.x, ring, timed, [](size_t& address) {
+    asm volatile("ld.global.cg.u64 %0, [%0];" : "+l"(address)::"memory");
+  });
+}
+
+// ---- cycles of a load in each memory: rings whose end the host can compute ----
 
 /// For each slot of a small ring the one that comes next.
 std::vector<unsigned> next_slots(unsigned slots) {
@@ -207,6 +216,18 @@ Interval in_global(GlobalKernel kernel, const DeviceBuffer<char>& memory, size_t
                          size_t(slot_bytes) * slot_at(untimed + timed, slots));
 }
 
+constexpr unsigned line_bytes = 256;  // more than a line of any cache
+
+/// A ring in pinned memory of the host, a slot in each line.
+Interval in_host(unsigned slots, unsigned timed) {
+  const PinnedBuffer<char> memory(size_t(slots) * line_bytes, cudaHostAllocMapped);
+  const auto at = [&](unsigned k) { return memory.data() + line_bytes * slot_at(k, slots); };
+  for (unsigned k = 0; k < slots; ++k) *reinterpret_cast<char**>(at(k)) = at(k + 1);
+  const size_t ring = size_t(memory.data()), first = size_t(at(0));
+  const auto launch = [=](Answer* a) { chase_host<<<1, 1>>>(a, ring, first, timed); };
+  return cycles_per_load("host", launch, timed, size_t(at(untimed + timed)) - ring);
+}
+
 int clock_kHz() {
   int device = 0, kHz = 0;
   CUDA_CHECK(cudaGetDevice(&device));
@@ -231,8 +252,8 @@ void print_curve(Run& run, const DeviceBuffer<char>& memory, unsigned timed, dou
               {cycles, bar(cycles.value / most), larger_than(bytes, run.gpu)});
   }
   run.print(curve);
-  run.note("L1 holds about " + bytes_text(double(run.gpu.sharedMemPerMultiprocessor)) +
-           ", the L2 " + bytes_text(run.gpu.l2CacheSize));
+  run.note("the L2 holds " + bytes_text(run.gpu.l2CacheSize) + "; L1 may take about what shared" +
+           " memory may, " + bytes_text(double(run.gpu.sharedMemPerMultiprocessor)));
   if (run.gpu.major != 9) return;
   run.note("this L2 has two halves: what one multiprocessor loads stays in the one that is near");
 }
@@ -251,11 +272,13 @@ void latency(Run& run) {
   const auto busy = [&] { chase_register<<<1, 1>>>(answer, 1, 1, 1 << 16); };
   run.timer.alone({"warm-up", busy});  // memory's cycles depend on how fast the clock runs
   const Interval global = in_global(chase_l2, memory, beyond, timed);
+  const unsigned few_timed = timed / 8, lines = untimed + few_timed;  // each is read once
+  const Interval host = in_host(lines, few_timed);
 
   Table table("a load from", {"footprint", "the lectures", "cycles", ""});
   const auto row = [&](const char* name, size_t bytes, const char* lectures, const Interval& i) {
     const std::string footprint = bytes > 0 ? bytes_text(double(bytes)) : "-";
-    table.row(name, {footprint, lectures, i, bar(i.value / global.value)});
+    table.row(name, {footprint, lectures, i, bar(i.value / host.value)});
     return i;
   };
   const Interval reg = row("register: a multiply-add", 0, "1", in_register(timed));
@@ -268,8 +291,10 @@ void latency(Run& run) {
   row("texture, hit", 2048, "1", in_texture(512, timed));
   row("global, in the L2", within, "", in_global(chase_l2, memory, within, timed));
   row("global, in memory", beyond, "200-800", global);
+  row("host, pinned", size_t(lines) * line_bytes, "", host);
   run.print(table);
   run.note("a multiply-add is no load: what a register takes by itself is not judged");
+  run.note("host, pinned: each load is of another line, so no cache of the GPU can answer");
   run.note(digits(global.value) + " cycles are " + digits(1e6 * global.value / clock_kHz()) +
            " ns at the highest clock; 200-300 of an 8800 GTX were 148-222 ns");
   print_curve(run, memory, timed, global.value);
@@ -297,6 +322,10 @@ void latency(Run& run) {
              "[DD] \"between 100x-150x slower\""},
             {times_as_long(global, shared), "times as many cycles as a load from shared memory"},
             more_by(100, 150));
+  run.claim({"01.19", "mapped host memory adds a significant latency over global memory",
+             "[LC 2] \"a significant amount of latency is added\""},
+            {times_as_long(host, global), "times as many cycles as a load from global memory"},
+            much_more());
 }
 SAMPLE(7, latency, "how long a load from each memory takes");
 
@@ -304,14 +333,9 @@ TEST_CASE("latency: the walk is one ring over all slots") {
   for (const unsigned slots : {1u, 2u, 3u, 16u, 31u, 97u, 1000u, 4096u, 65537u, 131072u}) {
     CAPTURE(slots);
     const std::vector<unsigned> next = next_slots(slots);
-    std::vector<char> visited(slots, 0);
-    unsigned slot = 0, met = 0;
-    for (; met < slots && !visited[slot]; ++met) {
-      visited[slot] = 1;
-      slot = next[slot];
-    }
-    CHECK(met == slots);  // none twice
-    CHECK(slot == 0);     // and it closes
+    unsigned slot = next[0], steps = 1;
+    for (; slot != 0 && steps <= slots; ++steps) slot = next[slot];
+    CHECK(steps == slots);  // until it closes: none was met twice
   }
   const std::vector<unsigned> ring{2, 0, 3, 1};  // 0 2 3 1; the untimed steps are whole rounds
   CHECK(last_slot(ring, 256) == 0);
@@ -341,6 +365,7 @@ TEST_CASE("latency: every chase ends where its ring leads") {
       CHECK_NOTHROW(in_words(chase_local, slots, 0, timed));
       CHECK_NOTHROW(in_constant(slots, timed));
       CHECK_NOTHROW(in_texture(slots, timed));
+      CHECK_NOTHROW(in_host(slots, timed));
       for (const auto kernel : {chase_l1, chase_read_only, chase_l2})
         CHECK_NOTHROW(in_global(kernel, memory, slots * slot_bytes, timed));
     }
