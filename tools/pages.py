@@ -150,6 +150,7 @@ def claims(path):
     found, experiment = {}, ""
     for part in re.split(r"^== ", read(path), flags=re.M)[1:]:
         experiment = part.partition(":")[0]
+        part = re.sub(r"\n {15}(?=\S)", " ", part)  # long lines are wrapped
         for id, verdict, statement, here, source in re.findall(r"^  (\d\d\.\S+) +(.*?): (.*)\n +here: (.*)\n +source: (.*)$", part, re.M):
             if id in found:
                 raise Stale("%s has two claims %s" % (path.name, id))

@@ -313,6 +313,8 @@ void one() { read(nullptr); }
         text = "a on b\n\n== x: t\n  05.1a  holds, weaker: it is so\n         here: 1.5x\n         source: [LC 1] 2 times\n"
         path = self.file("x.txt", text)
         self.assertEqual(pages.claims(path), {"05.1a": ("holds, weaker", "it is so", "1.5x", "[LC 1] 2 times", "x")})
+        wrapped = text.replace("here: 1.5x", "here: 1.5x as fast:\n               'a' over 'b'")
+        self.assertEqual(pages.claims(self.file("x.txt", wrapped))["05.1a"][2], "1.5x as fast: 'a' over 'b'")
         with self.assertRaises(pages.Stale):
             pages.claims(self.file("x.txt", text + text[text.index("  05"):]))
 

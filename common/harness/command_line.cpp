@@ -376,7 +376,8 @@ int measure(int argc, char** argv) {
   const std::string heading = heading_on(run.gpu);
   std::cout << heading << std::endl;
   const bool all_right = run_all(run, chosen, argv[0]);
-  if (!run.totals().empty()) std::cout << "\nclaims: " << run.totals() << std::endl;
+  if (!run.totals().empty())
+    std::cout << '\n' << wrapped("claims: " + run.totals(), 8) << std::flush;
   if (csv) {
     const std::string how = run.quick ? ", quick" : "";
     std::vector<std::string> lines{"# " + heading + how,

@@ -30,6 +30,17 @@ std::string quoted(const std::string& field) {
 
 }  // namespace
 
+std::string wrapped(std::string text, size_t indent) {
+  std::string lines;
+  while (width(text) > 100) {
+    const size_t space = text.rfind(' ', 100);
+    if (space == std::string::npos || space <= indent) break;
+    lines += text.substr(0, space) + '\n';
+    text = std::string(indent, ' ') + text.substr(space + 1);
+  }
+  return lines + text + '\n';
+}
+
 std::string digits(double value) {
   if (!std::isfinite(value)) return "-";
   const double size = std::abs(value);
@@ -155,8 +166,8 @@ void Run::judged(const Claim& claim, Verdict verdict, const std::string& here,
   const std::string id = claim.id + std::string(claim.id.size() < 7 ? 7 - claim.id.size() : 1, ' ');
   const std::string words = known[how] + text(verdict);
   std::cout << "  " << id << words << ": " << claim.statement << '\n';
-  std::cout << "         here: " << here << '\n';
-  std::cout << "         source: " << claim.source << '\n';
+  std::cout << wrapped("         here: " + here, 15)
+            << wrapped("         source: " + claim.source, 15);
   save("claim", claim.id + ": " + claim.statement, words, number);
 }
 
