@@ -218,7 +218,7 @@ FIGURES = {
     },
 }
 
-WITHOUT = {"device": "sizes of this GPU, most of them without a comparison", "symbols": "values, not measures", "pointers": "addresses",
+WITHOUT = {"block_order": "counts of blocks, by kind of grid", "device": "sizes of this GPU, most of them without a comparison", "symbols": "values, not measures", "pointers": "addresses",
            "bandwidths": "two numbers", "yours": "two rows, of what a reader types", "tensor_copy": "three times the same number",
            "sort_file": "three numbers, one 300 times the others", "system_memory": "four numbers, and here two rows have none",
            "dimensions": "kinds and limits", "sampling": "readings by coordinate; nothing is timed"}

@@ -38,7 +38,7 @@ def memories(rows):
         ("global", "cudaMalloc, __device__", DEVICE, ["rw", "rw", "rw", "rw"], "until freed", ("%.0f GiB" % sizes["device memory, GiB"], "%.0f MiB in the L2" % (sizes["L2, KiB"] / 1024)),
          {numbers["global, in L1"]: "L1", l2: "L2", memory: "memory"}),
         ("managed", "cudaMallocManaged", BOTH, ["rw", "rw", "rw", "rw"], "until freed", ("moves by pages", "when touched"), {}),
-        ("pinned", "cudaMallocHost", HOST, ["rw", "rw", "rw", "rw"], "until freed", ("host memory", "over the link"), {}),
+        ("pinned", "cudaMallocHost", HOST, ["rw", "rw", "rw", "rw"], "until freed", ("host memory", "over the link"), {numbers["host, pinned"]: ""}),
         ("pageable", "malloc, new", HOST, ["", "", "", "rw"], "until freed", ("host memory", ""), {}),
     ]
 

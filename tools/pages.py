@@ -11,6 +11,7 @@ In a page:
                                                 of the experiment. A block of more than eight lines is folded
     <!-- output: stride "stride, words" 1; 8 -->    of that table only the rows with these names
     <!-- output: peer "GB/s" nvidia-h200 -->    the same of another GPU; README.md names the topic, 03_access_patterns/stride
+    <!-- output: peer "GB/s" two_gpus/nvidia-h100-80gb-hbm3 -->   what needs two GPUs is recorded apart
     <!-- figure: stride -->                     results/stride.svg, which tools/plot.py draws, with its title, and that of the run
 docs/TEXTS.md names ids of claims in its last column, and gets their verdicts and whys. In docs/VERDICTS.md the last column, why, is written by hand and kept; so is all from "## By cause" on.
 """
@@ -122,11 +123,12 @@ def block_of(text):
 
 def figure(folder, experiment):
     """The picture of an experiment, and below it the title of the run."""
-    found, foot = plot.recorded_figures(folder.name, folder / "results" / plot.RECORDED)
-    title = next((title for name, title, _, _ in found if name == experiment), None)
-    if title is None:
-        raise Stale("tools/figures.py has no figure of %s" % experiment)
-    return "![%s](results/%s.svg)\n\n*%s (%s)*\n" % (title, experiment, printed(folder, experiment)[0][0], foot)
+    for name, title, _, _, foot in plot.recorded_figures(folder.name, folder / "results" / plot.RECORDED):
+        if name == experiment:
+            there = folder / "results" / "two_gpus" / RECORDED
+            two = there.exists() and "\n== %s: " % experiment in read(there)
+            return "![%s](results/%s.svg)\n\n*%s (%s)*\n" % (title, experiment, printed(folder, experiment, ("two_gpus/" if two else "") + RECORDED)[0][0], foot)
+    raise Stale("tools/figures.py has no figure of %s" % experiment)
 
 
 def filled(page):
@@ -138,7 +140,7 @@ def filled(page):
         if kind == "figure":
             return match.group(1) + figure(page.parent, what) + match.group(5)
         words, more = re.fullmatch(r'(?:"(.*?)")? ?(.*)', rest).groups()
-        recorded = more + ".txt" if re.fullmatch(r"nvidia-[\w.-]+", more) else RECORDED
+        recorded = more + ".txt" if re.fullmatch(r"(two_gpus/)?nvidia-[\w.-]+", more) else RECORDED
         rows = [row.strip() for row in more.split(";")] if more and recorded == RECORDED else []
         topic, _, experiment = what.rpartition("/")
         return match.group(1) + block_of(output(page.parent / topic, experiment, words, recorded, rows)) + match.group(5)

@@ -85,18 +85,21 @@ def mark_of(title, panels, cells, foot):
 
 
 def recorded_figures(topic, path):
-    """(experiment, title, panels, cells) of each figure of a topic's CSV, and their footer."""
-    heading, rows = results.read(path)
-    cells = tables(rows)
+    """(experiment, title, panels, cells, footer) of each figure of a topic's CSV. What needs two GPUs is recorded apart, in two_gpus."""
     found = []
+    of_all = [(tables(rows), footer(heading)) for heading, rows in map(results.read, filter(Path.exists, (path, path.parent / "two_gpus" / path.name)))]
     for experiment, (title, *panels) in FIGURES[topic].items():
-        of = cells.get(experiment, {})
+        of, foot = next(((cells[experiment], foot) for cells, foot in of_all if series_there(panels, cells.get(experiment, {}))), ({}, ""))
         if of:
             try:
-                found.append((experiment, titled(title, panels, of), panels, of))
+                found.append((experiment, titled(title, panels, of), panels, of, foot))
             except KeyError as missing:
                 sys.exit("plot.py: the title of %s: %s has no %s" % (experiment, path.name, missing))
-    return found, footer(heading)
+    return found
+
+
+def series_there(panels, cells):
+    return any(set(panel.table if panel.kind == "spans" else [panel.table]) & set(cells) for panel in panels)
 
 
 def interval(column, columns):
@@ -347,8 +350,8 @@ def stale():
     """Figures that are not of what is recorded."""
     wanted = {}
     for topic in FIGURES:
-        found, foot = recorded_figures(topic, ROOT / topic / "results" / RECORDED)
-        wanted.update({ROOT / topic / "results" / (experiment + ".svg"): mark_of(title, panels, cells, foot) for experiment, title, panels, cells in found})
+        for experiment, title, panels, cells, foot in recorded_figures(topic, ROOT / topic / "results" / RECORDED):
+            wanted[ROOT / topic / "results" / (experiment + ".svg")] = mark_of(title, panels, cells, foot)
     wanted[ROOT / "docs" / "drawings" / "then_and_now.svg"] = mark_of(*then_and_now())
     for path, mark in wanted.items():
         if not path.exists() or not path.read_text(encoding="utf-8").endswith(mark):
@@ -371,8 +374,7 @@ def main():
     for topic in [asked[0]] if asked else FIGURES:
         if topic in FIGURES:
             path = Path(asked[1]) if len(asked) == 2 else ROOT / topic / "results" / RECORDED
-            found, foot = recorded_figures(topic, path)
-            for experiment, title, panels, cells in found:
+            for experiment, title, panels, cells, foot in recorded_figures(topic, path):
                 text = figure(title, panels, cells, foot)
                 if text:
                     write(path.parent / (experiment + ".svg"), text + mark_of(title, panels, cells, foot))

@@ -183,8 +183,8 @@ class Figures(unittest.TestCase):
     def test_each_panel_finds_its_numbers(self):
         for _, of, cells, _ in self.recorded():
             for experiment, (title, *panels) in of.items():
-                if experiment not in cells:
-                    continue  # not recorded yet: pages.py says so
+                if experiment == "peer":
+                    continue  # recorded apart, on two GPUs
                 self.assertLess(len(plot.titled(title, panels, cells[experiment])), 75, title)
                 words = re.sub(r"\{[^}]*\}|\b(2007|G80|32 x 8|8 x 32|32 x 32|int\[8\]|L[12]|1 MiB|128 KiB|16 chunks)\b", "", title)
                 self.assertIsNone(re.search(r"[0-9.]%%|\d (ms|us|cycles|times|GB)", words), title)
