@@ -18,7 +18,7 @@ std::string bytes_text(double bytes);
 /// "3.43x [3.40, 3.47]".
 std::string factor_text(const Interval& factor);
 /// The text in lines of at most 100 columns; all but the first begin with `indent` spaces.
-std::string wrapped(std::string text, size_t indent);
+std::string in_lines(std::string text, size_t indent);
 
 /// A cell of a table: words, a number, or a number with its interval.
 struct Cell {

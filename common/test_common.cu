@@ -318,14 +318,14 @@ TEST_CASE("verdicts: an id is used once, votes and the text's own figure are sav
 
 // ---- what is printed and saved ----
 
-TEST_CASE("wrapped: lines of at most 100 columns, broken between words") {
+TEST_CASE("in_lines: lines of at most 100 columns, broken between words") {
   const std::string ten = "nine signs ";  // eleven, with its space
   std::string text;
   for (int i = 0; i < 10; ++i) text += ten;
-  CHECK(wrapped("short", 4) == "short\n");
-  CHECK(wrapped(text.substr(0, 109), 4) ==
+  CHECK(in_lines("short", 4) == "short\n");
+  CHECK(in_lines(text.substr(0, 109), 4) ==
         text.substr(0, 98) + "\n    " + text.substr(99, 10) + "\n");
-  CHECK(wrapped(std::string(120, 'x'), 4) == std::string(120, 'x') + "\n");
+  CHECK(in_lines(std::string(120, 'x'), 4) == std::string(120, 'x') + "\n");
 }
 
 TEST_CASE("digits: three or four, and no exponent") {

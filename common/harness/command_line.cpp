@@ -377,7 +377,7 @@ int measure(int argc, char** argv) {
   std::cout << heading << std::endl;
   const bool all_right = run_all(run, chosen, argv[0]);
   if (!run.totals().empty())
-    std::cout << '\n' << wrapped("claims: " + run.totals(), 8) << std::flush;
+    std::cout << '\n' << in_lines("claims: " + run.totals(), 8) << std::flush;
   if (csv) {
     const std::string how = run.quick ? ", quick" : "";
     std::vector<std::string> lines{"# " + heading + how,

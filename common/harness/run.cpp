@@ -30,7 +30,7 @@ std::string quoted(const std::string& field) {
 
 }  // namespace
 
-std::string wrapped(std::string text, size_t indent) {
+std::string in_lines(std::string text, size_t indent) {
   std::string lines;
   while (width(text) > 100) {
     const size_t space = text.rfind(' ', 100);
@@ -166,8 +166,8 @@ void Run::judged(const Claim& claim, Verdict verdict, const std::string& here,
   const std::string id = claim.id + std::string(claim.id.size() < 7 ? 7 - claim.id.size() : 1, ' ');
   const std::string words = known[how] + text(verdict);
   std::cout << "  " << id << words << ": " << claim.statement << '\n';
-  std::cout << wrapped("         here: " + here, 15)
-            << wrapped("         source: " + claim.source, 15);
+  std::cout << in_lines("         here: " + here, 15)
+            << in_lines("         source: " + claim.source, 15);
   save("claim", claim.id + ": " + claim.statement, words, number);
 }
 
