@@ -81,9 +81,9 @@ def part(title, lines, most):
     return text + (["  and %d more" % (len(lines) - most)] if len(lines) > most else [])
 
 
-def votes(*said):
-    """Whether two claims differ in their votes alone, as they do from run to run."""
-    return len({re.sub(r"(in favour|decided) \d+", "", text) for text in said}) == 1
+def same_words(*said):
+    """Whether two claims compare the same, but for what changes from run to run: measured numbers, and which launch was best."""
+    return len({re.sub(r"\d+\.\d+|\d+ x \d+ threads", "", text) for text in said}) == 1
 
 
 def compared(pairs):
@@ -103,8 +103,9 @@ def compared(pairs):
             if here[1] != there[1]:
                 verdicts.append("  %s: %s; recorded: %s" % (id, *("%s%s" % (claim[1], " %.4g [%.4g, %.4g]" % tuple(claim[2:]) if claim[2] is not None else "")
                                                                   for claim in (here, there))))
-        what, was = results.compared(rows), results.compared(recorded_rows)
-        others += ["  %s: %s; recorded: %s" % (id, what[id], was[id]) for id in sorted(set(what) & set(was)) if what[id] != was[id] and not votes(what[id], was[id])]
+        for of, same in ((results.compared, same_words), (results.stated, lambda *figures: len(set(figures)) == 1)):
+            here, there = of(rows), of(recorded_rows)
+            others += ["  %s: %s; recorded: %s" % (id, here[id], there[id]) for id in sorted(set(here) & set(there)) if not same(here[id], there[id])]
         for into, numbers in ((mine, results.numbers(rows)), (record, results.numbers(recorded_rows))):
             into.update({(topic, *key): number for key, number in numbers.items() if key[0] != NOT_COMPARED and not key[3].endswith("spread")})
     by_row = {}

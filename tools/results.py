@@ -68,12 +68,8 @@ def stated(rows):
 
 
 def compared(rows):
-    """{"03.1": "as fast: 'SoA' over 'AoS'; 2 to 2; 14 of 18"}: what a claim compares, the figure that its text states, and the votes."""
-    said = {}
-    for _, table, row, column, *number in rows:
-        if table in ("compared", "stated", "votes"):
-            said.setdefault(row, []).append(column if number[0] is None else "%s %s" % (column, " to ".join("%g" % n for n in dict.fromkeys(number[1:]))))
-    return {id: "; ".join(parts) for id, parts in said.items()}
+    """{"03.1": "as fast: 'SoA' over 'AoS'"}: what a claim compares."""
+    return {row: column for _, table, row, column, *_ in rows if table == "compared"}
 
 
 def claims(rows):
