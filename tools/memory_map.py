@@ -32,7 +32,7 @@ def memories(rows):
         ("shared", "__shared__", CHIP, ["rw", "rw", "", ""], "block", ("%.0f KiB" % sizes["per block that opts in"], "per block, at most"),
          {numbers["shared"]: ""}),
         ("local", "int x[100]; spills", DEVICE, ["rw", "", "", ""], "thread", ("in device memory", ""), {numbers["local, in L1"]: "hit in L1"}),
-        ("constant", "__constant__", DEVICE, ["r", "r", "r", "rw"], "program", ("%.0f KiB" % sizes["constant memory, KiB"], "%.0f KiB cached" % sizes["constant cache, KiB per SM"]),
+        ("constant", "__constant__", DEVICE, ["r", "r", "r", "rw"], "program", ("%.0f KiB" % sizes["constant memory, KiB"], "%.2g KiB at full speed" % results.claims(rows)["01.18"][2]),
          {numbers["constant, ring of 1 KiB"]: "hit", numbers["constant, ring of 4 KiB"]: "2nd", numbers["constant, first touch"]: "miss"}),
         ("texture", "an object", DEVICE, ["r", "r", "r", "rw"], "until destroyed", ("in device memory", ""), {numbers["texture, hit"]: "hit in L1"}),
         ("global", "cudaMalloc, __device__", DEVICE, ["rw", "rw", "rw", "rw"], "until freed", ("%.0f GiB" % sizes["device memory, GiB"], "%.0f MiB in the L2" % (sizes["L2, KiB"] / 1024)),

@@ -333,6 +333,7 @@ def then_and_now():
         stated = {row: [low, high] for _, table, row, column, _, low, high in lines_of if table == "stated" and column == "times" and high > 1}
         for id, (statement, verdict, *number) in results.claims(lines_of).items():
             if id in stated and number[0] is not None:
+                verdict = verdict.replace("computed, ", "").replace("counted, ", "")
                 kind = "holds" if verdict.startswith("holds") else "direction only" if verdict == "direction only" else "does not"
                 rows["%s  %s" % (textwrap.shorten(statement, 60, placeholder=" ..."), id)] = {
                     kind: number, "least": [stated[id][0]], "most": [stated[id][1]]}

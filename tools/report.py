@@ -42,7 +42,7 @@ summary { cursor: pointer; }
 
 
 def css_class(verdict):
-    verdict = verdict.removeprefix("computed, ").removeprefix("counted, ")
+    verdict = verdict.replace("computed, ", "").replace("counted, ", "")
     if verdict.startswith("holds"):
         return "holds"
     return "no" if verdict in ("does not hold", "no longer") else "open"
