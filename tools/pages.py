@@ -118,7 +118,7 @@ def block_of(text):
     lines = text.split("\n")
     if len(lines) <= UNFOLDED:
         return "```text\n%s\n```\n" % text
-    return "<details><summary>The numbers: %s</summary>\n\n```text\n%s\n```\n\n</details>\n" % (html.escape(lines[0].removeprefix("== ")), text)
+    return "<details><summary>The numbers: %s</summary>\n\n```text\n%s\n```\n\n</details>\n" % (html.escape(lines[0].replace("== ", "", 1)), text)
 
 
 def figure(folder, experiment):

@@ -344,7 +344,7 @@ def then_and_now():
 
 def write(path, text):
     path.write_text(text, encoding="utf-8")
-    print(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
+    print(path.relative_to(ROOT) if ROOT in path.parents else path)
 
 
 def stale():
