@@ -167,7 +167,7 @@ FIGURES = {
                     lines("threads per block", "GB/s", "threads per block", "GB/s", ring=[("predicted ms", "ms")]),
                     dots("times off the best, threads", ["1024 blocks", "32 per SM", "one per row"], "times the best time", log="x", then=["in 2007"], said="in 2007")),
         "blocks": ("The rate falls where one block more than fit at once is launched",
-                   lines("blocks", "GB/s", "blocks", "GB/s", ring=[("predicted ms", "ms")])),
+                   lines("blocks", "GB/s", "blocks", "GB/s", ring=[("predicted ms", "ms")], log="x")),
         "async_copy": ("Bytes in flight decide, not who asks for them",
                        lines("sum", "GB/s", "KiB in flight on a multiprocessor", "GB/s", x="KiB in flight", rows=r"(?P<line>plain|async_ring)(?P<row>.*)", log="x")),
     },
