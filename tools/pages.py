@@ -209,21 +209,19 @@ def counts(of):
     return found
 
 
-VERBS = {"holds": ("holds", "hold"), "holds, stronger": ("holds, and more strongly", "hold, and more strongly"),
-         "holds, weaker": ("holds, but weaker", "hold, but weaker"), "direction only": ("holds in its direction only", "hold in their direction only"),
-         "depends": ("depends on size or shape", "depend on size or shape"), "no longer": ("no longer holds", "no longer hold"),
-         "does not hold": ("does not hold", "do not hold"), "too close to call": ("is too close to call", "are too close to call"),
-         "not seen here": ("was not seen here", "were not seen here"), "not judged": ("could not be judged here", "could not be judged here")}
+VERBS = {"holds": ("holds", "hold"), "holds, stronger": ("more strongly than stated",) * 2, "holds, weaker": ("more weakly than stated",) * 2,
+         "direction only": ("only in its direction", "only in their direction"), "depends": ("depends on size or shape", "depend on size or shape"),
+         "no longer": ("no longer holds", "no longer hold"), "does not hold": ("does not hold", "do not hold"),
+         "too close to call": ("is too close to call", "are too close to call"), "not seen here": ("was not seen here", "were not seen here"),
+         "not judged": ("could not be judged here",) * 2}
 
 
 def sums(of):
-    """"115 claims are measured: 60 hold, 1 holds no longer; 19 are computed: 12 hold" """
-    parts = []
+    """["115 are measured: 60 hold, 1 no longer holds", "19 are computed: 12 hold"] """
     for how, found in counts(of).items():
         if found:
             said = ", ".join("%d %s" % (found[word], verbs[found[word] > 1]) for word, verbs in VERBS.items() if found[word])
-            parts.append("%d %s %s: %s" % (sum(found.values()), "claims are" if not parts else "is" if sum(found.values()) == 1 else "are", how or "measured", said))
-    return "; ".join(parts)
+            yield "%d %s %s: %s" % (sum(found.values()), "is" if sum(found.values()) == 1 else "are", how or "measured", said)
 
 
 def verdicts():
@@ -233,7 +231,7 @@ def verdicts():
     why, of = whys(old), all_claims()
     heading = read(topics()[0] / "results" / RECORDED).partition("\n")[0].partition(" on ")[2]
     gpu = heading.partition(",")[0]
-    text = "# Verdicts\n\nWhat the texts say, what an %s gives, and why. Of %d claims %s. [Who wrote the texts](TEXTS.md).\n\n" % (gpu, len(of), sums(of).replace(" claims are", " are"))
+    text = "# Verdicts\n\nWhat the texts say, what an %s gives, and why. Of %d claims, %s. [Who wrote the texts](TEXTS.md).\n\n" % (gpu, len(of), "; ".join(sums(of)))
     text += "A line names the rows that it compares: \"1.9x as fast: 'a' over 'b'\" says that a takes less time. The intervals are in each " \
             "topic's `results/*.csv`. *then* is the text's own figure or words.\n\n" + words_of_verdicts() + \
             "\n[How we measure and judge](../CONTRIBUTING.md#how-we-measure-and-judge) has the rules behind these words.\n"
@@ -254,7 +252,7 @@ def verdicts():
 def counted_in(page):
     """The page with its counts of claims."""
     of = all_claims()
-    return re.sub(r"(<!-- counts -->).*?(<!-- end -->)", lambda m: "%s\nOn an H100 %s.\n%s" % (m[1], sums(of), m[2]), filled(page), flags=re.S)
+    return re.sub(r"(<!-- counts -->).*?(<!-- end -->)", lambda m: "%s\nOn an H100, of %d claims\n\n%s\n%s" % (m[1], len(of), "\n".join("- %s" % line for line in sums(of)), m[2]), filled(page), flags=re.S)
 
 
 def gpus(page):
