@@ -87,13 +87,6 @@ DeviceBuffer<unsigned> hashes(size_t n) {
   return filled<unsigned>(n, [] __device__(size_t i) { return hash(i); });
 }
 
-int attribute(cudaDeviceAttr which) {
-  int device = 0, value = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
-  return value;
-}
-
 }  // namespace
 
 void bandwidths(Run& run) {
@@ -109,8 +102,10 @@ void bandwidths(Run& run) {
   const double shared_bytes = 16.0 * double(sums.size()) * turns * loads_per_turn;
   const Interval shared = timed["shared"].gbs_interval(shared_bytes);
   const Interval global = timed["global"].gbs_interval(double(bytes));
-  const double banks = 128e-6 * attribute(cudaDevAttrClockRate) * run.gpu.multiProcessorCount;
-  const double memory = 2e-6 * attribute(cudaDevAttrMemoryClockRate) * run.gpu.memoryBusWidth / 8;
+  const double banks =
+      128e-6 * device_attribute(cudaDevAttrClockRate) * run.gpu.multiProcessorCount;
+  const double memory =
+      2e-6 * device_attribute(cudaDevAttrMemoryClockRate) * run.gpu.memoryBusWidth / 8;
 
   Table table("all multiprocessors read", {"theory, GB/s", "GB/s", "of theory", ""});
   table.row("shared", {banks, shared, percent(shared.value / banks), bar(1)});

@@ -48,12 +48,7 @@ double cycles_of_step(unsigned warps, double delay, double lanes) {
 }
 
 /// Highest clock, in cycles per millisecond.
-double clock_khz() {
-  int device = 0, kHz = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&kHz, cudaDevAttrClockRate, device));
-  return kHz;
-}
+double clock_khz() { return device_attribute(cudaDevAttrClockRate); }
 
 /// With factor 1 and addend 1, which the compiler does not know, x counts the multiply-adds from
 /// the thread's number on: exactly, as long as it stays below 2^24.

@@ -53,13 +53,6 @@ const Documented* documented(const cudaDeviceProp& p) {
   return nullptr;
 }
 
-int attribute(cudaDeviceAttr which) {
-  int device = 0, value = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
-  return value;
-}
-
 }  // namespace
 
 void device(Run& run) {
@@ -86,9 +79,9 @@ void device(Run& run) {
   table.row("  that can be set aside", {"", "", p.persistingL2CacheMaxSize / kib, "property"});
   table.row("device memory, GiB", {16, 16, double(p.totalGlobalMem) / gib, "property"});
   table.row("memory interface, bits", {4096, 4096, p.memoryBusWidth, "property"});
-  const double memory_MHz = attribute(cudaDevAttrMemoryClockRate) * 1e-3;
+  const double memory_MHz = device_attribute(cudaDevAttrMemoryClockRate) * 1e-3;
   table.row("memory clock, MHz", {"", "", memory_MHz, "attribute"});
-  table.row("SM clock, MHz", {"", "", attribute(cudaDevAttrClockRate) * 1e-3, "attribute"});
+  table.row("SM clock, MHz", {"", "", device_attribute(cudaDevAttrClockRate) * 1e-3, "attribute"});
   table.row("memory rate in theory, GB/s",
             {"", "", 2 * memory_MHz * 1e-3 * p.memoryBusWidth / 8, "computed"});
   run.print(table);

@@ -228,13 +228,6 @@ Interval in_host(unsigned slots, unsigned timed) {
   return cycles_per_load("host", launch, timed, size_t(at(untimed + timed)) - ring);
 }
 
-int clock_kHz() {
-  int device = 0, kHz = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&kHz, cudaDevAttrClockRate, device));
-  return kHz;
-}
-
 // ---- the curve over the footprint ----
 
 /// What a ring no longer fits. L1 may take about what shared memory may; before 7.0 no call says.
@@ -295,7 +288,8 @@ void latency(Run& run) {
   run.print(table);
   run.note("a multiply-add is no load: what a register takes by itself is not judged");
   run.note("host, pinned: each load is of another line, so no cache of the GPU can answer");
-  run.note(digits(global.value) + " cycles are " + digits(1e6 * global.value / clock_kHz()) +
+  run.note(digits(global.value) + " cycles are " +
+           digits(1e6 * global.value / device_attribute(cudaDevAttrClockRate)) +
            " ns at the highest clock; 200-300 of an 8800 GTX were 148-222 ns");
   print_curve(run, memory, timed, global.value);
 

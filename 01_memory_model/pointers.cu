@@ -143,7 +143,7 @@ std::string hex(unsigned long long value) {
 /// The host writes, the device changes, the host reads, all by the same pointer.
 std::string change_by_both(unsigned* p, size_t n) {
   for (size_t i = 0; i < n; ++i) p[i] = hash(i);
-  change<<<unsigned((n + 255) / 256), 256>>>(p, n);
+  change<<<unsigned(ceil_div(n, 256)), 256>>>(p, n);
   CUDA_CHECK_LAUNCH();
   CUDA_CHECK(cudaDeviceSynchronize());  // the launch returned long before: only now may it read
   return find_mismatch_on_host(p, n, [](size_t i) { return 3 * hash(i) + unsigned(i); });

@@ -193,7 +193,7 @@ struct Arrays {
     CUDA_CHECK(cudaMemcpy(in, input(n), 4 * n, cudaMemcpyDeviceToHost));
   }
   void there() const { CUDA_CHECK(cudaMemcpy(device_in, in, 4 * n, cudaMemcpyHostToDevice)); }
-  void add() const { add_to_each<<<unsigned((n + 255) / 256), 256>>>(device_out, device_in, n); }
+  void add() const { add_to_each<<<unsigned(ceil_div(n, 256)), 256>>>(device_out, device_in, n); }
   void back() const { CUDA_CHECK(cudaMemcpy(out, device_out, 4 * n, cudaMemcpyDeviceToHost)); }
 
   void poison() const {

@@ -127,7 +127,7 @@ Benchmark by_kernel(const std::string& name, const Memory& from, const Memory& t
   return carrying(name, from, to, [&from, &to] {
     const auto* in = reinterpret_cast<const uint4*>(from.source.data());
     auto* out = reinterpret_cast<uint4*>(to.target.data());
-    copy<<<unsigned((from.n + 255) / 256), 256>>>(out, in, from.n);
+    copy<<<unsigned(ceil_div(from.n, 256)), 256>>>(out, in, from.n);
     CUDA_CHECK_LAUNCH();
   });
 }

@@ -227,13 +227,6 @@ double least_ms(const Row& row, size_t n, int multiprocessors, int khz) {
 
 // ---- the experiment ----
 
-int clock_khz() {
-  int device = 0, khz = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, device));
-  return khz;
-}
-
 Timings measure(Run& run, int n) {
   const Matrices m = matrices(n);
   std::vector<Benchmark> benchmarks;
@@ -253,7 +246,8 @@ Timings measure(Run& run, int n) {
     const double of_b = double(pieces(row.of_b, n, sector_bytes));
     table.row(row.name, {row.product, of_a / row.steps, of_b / row.steps,
                          row.makes_bt ? Cell("") : Cell((of_a + of_b) / 2),
-                         least_ms(row, n, run.gpu.multiProcessorCount, clock_khz()),
+                         least_ms(row, n, run.gpu.multiProcessorCount,
+                                  device_attribute(cudaDevAttrClockRate)),
                          times.ms_interval(), percent(times.spread()), per_ns(times)});
   }
 #ifdef HAVE_CUBLAS

@@ -216,11 +216,11 @@ void print_pattern(Run& run, const Pattern& pattern, const Timings& timed, const
       if (!counted.missing.empty()) return NAN;
       return counted.runs.at(name_of(pattern, advice)).front()[what].*number / unit;
     };
-    table.row(names[advice],
-              {times.median(), percent(times.spread()),
-               advice == accessed_by_device ? by_bus_ms : NAN,
-               count(to_device, &Line::bytes, 1 << 20), count(to_host, &Line::bytes, 1 << 20),
-               count(fault_groups, &Line::count), count(cpu_faults, &Line::count)});
+    table.row(
+        names[advice],
+        {times.median(), percent(times.spread()), advice == accessed_by_device ? by_bus_ms : NAN,
+         count(to_device, &Line::bytes, 1 << 20), count(to_host, &Line::bytes, 1 << 20),
+         count(fault_groups, &Line::count), count(cpu_faults, &Line::count)});
   }
   run.print(table);
 }

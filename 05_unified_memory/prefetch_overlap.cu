@@ -82,8 +82,8 @@ struct Arrays {
 
 void compute(const Arrays& a, const float* in, const Piece& p, cudaStream_t stream = nullptr) {
   if (p.words == 0) return;
-  one_minus<<<unsigned((p.words + 255) / 256), 256, 0, stream>>>(a.out.data() + p.first,
-                                                                 in + p.first, p.words);
+  one_minus<<<unsigned(ceil_div(p.words, 256)), 256, 0, stream>>>(a.out.data() + p.first,
+                                                                  in + p.first, p.words);
   CUDA_CHECK_LAUNCH();
 }
 
@@ -273,7 +273,7 @@ TEST_CASE("prefetch_overlap: the kernel computes every word at awkward sizes") {
     for (size_t i = 0; i < n; ++i) words[i] = Input{}(i);
     const DeviceBuffer<float> in(words);
     const GuardedBuffer<float> out(n);
-    one_minus<<<unsigned((n + 255) / 256), 256>>>(out, in, n);
+    one_minus<<<unsigned(ceil_div(n, 256)), 256>>>(out, in, n);
     CUDA_CHECK_LAUNCH();
     for (float& x : words)
       for (int step = 0; step < steps; ++step) x = 1 - x;

@@ -14,6 +14,13 @@ void check_cuda(cudaError_t code, const char* call, const char* file, int line) 
   throw CudaError(code, call, file, line);
 }
 
+int device_attribute(cudaDeviceAttr which) {
+  int device = 0, value = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
+  return value;
+}
+
 std::string no_gpu_reason() {
   int count = 0;
   const cudaError_t code = cudaGetDeviceCount(&count);
