@@ -198,7 +198,8 @@ def draw_lines(axes, panel, found, cells, record, *_):
         else:
             axes.fill_between(xs, [n[1] for n in numbers], [n[2] for n in numbers], color=COLOURS[i], alpha=0.2, linewidth=0)
         few = len(points) <= MANY
-        axes.plot(xs, [n[0] for n in numbers], MARKS[i], linestyle="none" if panel.by else "-", color=COLOURS[i], markersize=3.5 if few else 2, linewidth=1.2)
+        axes.plot(xs, [n[0] for n in numbers], MARKS[i] if few or panel.by else "", linestyle="none" if panel.by else "-", color=COLOURS[i],
+                  markersize=3.5, linewidth=1.2)
         axes.plot(*zip(*sorted((p[0], p[1][0]) for p in record.get(label, []) if p[0])) or ([], []), color=INK, linewidth=0.8, linestyle=":", zorder=1)
         predicted = [(point[0], point[2]) for point in points if point[2] is not None]
         if predicted:
