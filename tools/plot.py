@@ -163,7 +163,8 @@ def draw_dots(axes, panel, found, cells, record, rows, named):
                 axes.barh(y, value, height=0.5, color=COLOURS[0], alpha=0.18, linewidth=0)
             if said:
                 axes.plot([*said, value], [y] * 3, color="#d0d0d0", linewidth=1, zorder=0)
-                axes.plot(said, [y, y], "D-", color=PALE, markersize=4.5, linewidth=3, zorder=1)
+                if i == 0 or panel.join:
+                    axes.plot(said, [y, y], "D-", color=PALE, markersize=4.5, linewidth=3, zorder=1)
             if predicted is not None:
                 axes.plot(predicted, y, **RING, markersize=8, zorder=4)
             if row in recorded:
@@ -198,11 +199,11 @@ def draw_lines(axes, panel, found, cells, record, *_):
         else:
             axes.fill_between(xs, [n[1] for n in numbers], [n[2] for n in numbers], color=COLOURS[i], alpha=0.2, linewidth=0)
         few = len(points) <= MANY
-        axes.plot(xs, [n[0] for n in numbers], MARKS[i] if few or panel.by else "", linestyle="none" if panel.by else "-", color=COLOURS[i],
+        axes.plot(xs, [n[0] for n in numbers], marker=MARKS[i] if few or panel.by else None, linestyle="none" if panel.by else "-", color=COLOURS[i],
                   markersize=3.5, linewidth=1.2)
         axes.plot(*zip(*sorted((p[0], p[1][0]) for p in record.get(label, []) if p[0])) or ([], []), color=INK, linewidth=0.8, linestyle=":", zorder=1)
-        predicted = [(point[0], point[2]) for point in points if point[2] is not None]
-        if predicted:
+        predicted = [(point[0], math.nan if point[2] is None else point[2]) for point in points]  # a gap where nothing is predicted
+        if any(point[2] is not None for point in points):
             axes.plot(*zip(*predicted), **({**RING, "linestyle": "none", "markersize": 7} if few else {"color": INK, "linewidth": 0.7}))
         ends.append((xs[-1], numbers[-1][0], label, COLOURS[i]))
     if "y" not in panel.log:
