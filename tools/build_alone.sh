@@ -17,6 +17,7 @@ for file in "${files[@]}"; do
     code=1
     continue
   fi
+  line=${line%% && *}  # what follows runs it
   nvidia-smi >/dev/null 2>&1 || line=${line//-arch=native/-arch=sm_75}
   start=$(date +%s.%N)
   # the line writes to -o NAME; here that is in a folder of its own
