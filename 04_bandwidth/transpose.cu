@@ -237,7 +237,8 @@ double predicted_ms(const Row& row, const Limits& limits) {
 
 /// Counted: what transposeColRow uses of the sectors that its loads bring from the L2 to L1, useful
 /// bytes over 32 x lts__t_sectors_srcunit_tex_op_read.sum, over the 12.5% of a load by itself. That
-/// is 32 over the "L2 sectors read per load" which the following command prints:
+/// is 32 over the "L2 sectors read per load" which the following command prints
+/// (with --quick, as it was counted, for a matrix of 8192 columns):
 ///   tools/profile.py --counts build/release/04_bandwidth/04_bandwidth transpose
 const std::vector<Count> use_over_one_eighth = {  // 4 sectors per load: all of them are used
     {.gpu = "NVIDIA H100 80GB HBM3", .value = 32.0 / 4, .when = "ncu, CUDA 13.0, 2026-11-28"}};
