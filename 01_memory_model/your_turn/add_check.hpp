@@ -37,11 +37,16 @@ TEST_CASE("right: without_atomics adds all amounts") {
   check_sums(without_atomics);
 }
 
-TEST_CASE("right: the first kernel is compiled to an atomic, the second to none") {
-  const std::string first = machine_code("with_an_atomic");
-  const std::string second = machine_code("without_atomics");
+/// By the names of two kernels of this program.
+void check_atomics(const std::string& with_an_atomic, const std::string& without_atomics) {
+  const std::string first = machine_code(with_an_atomic), second = machine_code(without_atomics);
   if (first.empty()) return skip("python3 or cuobjdump is not here, or shows no machine code");
-  if (first.find("atomics") == std::string::npos) FAIL("with_an_atomic has no atomic: " << first);
-  if (second.find("atomics") != std::string::npos) FAIL("without_atomics has " << second);
+  if (first.find("atomics") == std::string::npos)
+    FAIL(with_an_atomic << " has no atomic: " << first);
+  if (second.find("atomics") != std::string::npos) FAIL(without_atomics << " has " << second);
+}
+
+TEST_CASE("right: the first kernel is compiled to an atomic, the second to none") {
+  check_atomics("with_an_atomic", "without_atomics");
   skip_without_gpu();  // then the sums are not checked, and nothing is done
 }

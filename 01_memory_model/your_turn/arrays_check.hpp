@@ -13,7 +13,7 @@ __global__ void most_frequent_of_each(unsigned* out, const unsigned* in) {
   out[i] = most_frequent(in + size_t(32) * i);
 }
 
-TEST_CASE("right: the most frequent value, and the smallest of several") {
+inline void check_values(unsigned (*most_frequent)(const unsigned*)) {
   for (unsigned kinds = 1; kinds <= 16; ++kinds)  // few, so that each is there often, or many
     for (unsigned set = 0; set < 100; ++set) {
       unsigned samples[32], count[16] = {};
@@ -30,8 +30,15 @@ TEST_CASE("right: the most frequent value, and the smallest of several") {
     }
 }
 
-TEST_CASE("cheap: no local memory") {
-  const std::string code = machine_code("most_frequent_of_each");
+TEST_CASE("right: the most frequent value, and the smallest of several") {
+  check_values(most_frequent);
+}
+
+/// Of a kernel of this program.
+inline void check_no_local_memory(const std::string& kernel) {
+  const std::string code = machine_code(kernel);
   if (code.empty()) return skip("python3 or cuobjdump is not here, or shows no machine code");
   if (code.find("local") != std::string::npos) FAIL("it loads from local memory: " << code);
 }
+
+TEST_CASE("cheap: no local memory") { check_no_local_memory("most_frequent_of_each"); }

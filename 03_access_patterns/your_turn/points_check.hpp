@@ -9,7 +9,10 @@
 constexpr size_t sizes[] = {1, 2, 31, 32, 33, 1000, 1009, 4099};
 constexpr Field fields[] = {x, y, z};
 
-TEST_CASE("right: every field of every point has a word of its own") {
+using WordsFor = size_t (*)(size_t n);
+using WordOf = size_t (*)(size_t i, Field field, size_t n);
+
+inline void check_words(WordsFor words_for, WordOf word_of) {
   for (const size_t n : sizes) {
     CAPTURE(n);
     const size_t words = words_for(n);
@@ -27,7 +30,11 @@ TEST_CASE("right: every field of every point has a word of its own") {
   }
 }
 
-TEST_CASE("cheap: 4 sectors per request, not 12") {
+TEST_CASE("right: every field of every point has a word of its own") {
+  check_words(words_for, word_of);
+}
+
+inline void check_sectors(WordOf word_of) {
   for (const size_t n : sizes)
     for (size_t first = 0; first + 32 <= n; first += 32)
       for (const Field field : fields) {
@@ -38,3 +45,5 @@ TEST_CASE("cheap: 4 sectors per request, not 12") {
         if (moved > 4) FAIL(moved << " sectors per request; 4 will do");
       }
 }
+
+TEST_CASE("cheap: 4 sectors per request, not 12") { check_sectors(word_of); }

@@ -4,13 +4,13 @@
 
 #include "../../common/exercise.hpp"
 
-TEST_CASE("right: how long the kernel takes") {
+inline void check_seconds(double seconds) {
   const double right = 2 * 50e6 * 300 / 1.35e9;  // loads x cycles / cycles per second
   if (seconds < 0.75 * right || seconds > 1.25 * right)
     FAIL("not " << digits(seconds) << " s; count the loads, then their cycles, then the seconds");
 }
 
-TEST_CASE("right: the limit that ended it") {
+inline void check_limit(Limit limit) {
   switch (limit) {
     case Limit::unknown:
       FAIL("choose one of the list");
@@ -27,7 +27,7 @@ TEST_CASE("right: the limit that ended it") {
   }
 }
 
-TEST_CASE("right: the line that returned the error") {
+inline void check_line(Line line) {
   switch (line) {
     case Line::unknown:
       FAIL("choose one of the list");
@@ -41,3 +41,7 @@ TEST_CASE("right: the line that returned the error") {
       break;
   }
 }
+
+TEST_CASE("right: how long the kernel takes") { check_seconds(seconds); }
+TEST_CASE("right: the limit that ended it") { check_limit(limit); }
+TEST_CASE("right: the line that returned the error") { check_line(line); }

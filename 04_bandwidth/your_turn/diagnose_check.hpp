@@ -27,14 +27,16 @@ inline std::string against(Cause yours, bool loads_more_than_its_words) {
   return "choose one of the list";
 }
 
-TEST_CASE("right: all five") {
-  const auto check = [](char kernel, Cause yours, Cause right, bool loads_more_than_its_words) {
+inline void check(const Cause (&yours)[5]) {
+  const auto compare = [](char kernel, Cause yours, Cause right, bool loads_more_than_its_words) {
     const std::string name(1, kernel);
     if (yours != right) FAIL_CHECK(name << ": " << against(yours, loads_more_than_its_words));
   };
-  check('a', a, Cause::scattered_stores, false);
-  check('b', b, Cause::bank_conflicts, false);
-  check('c', c, Cause::nothing, false);
-  check('d', d, Cause::misaligned_loads, true);
-  check('e', e, Cause::scattered_loads, true);
+  compare('a', yours[0], Cause::scattered_stores, false);
+  compare('b', yours[1], Cause::bank_conflicts, false);
+  compare('c', yours[2], Cause::nothing, false);
+  compare('d', yours[3], Cause::misaligned_loads, true);
+  compare('e', yours[4], Cause::scattered_loads, true);
 }
+
+TEST_CASE("right: all five") { check({a, b, c, d, e}); }

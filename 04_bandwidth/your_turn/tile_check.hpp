@@ -12,11 +12,11 @@
 
 constexpr unsigned side = 32, rows_at_once = 8, steps = 4;
 constexpr size_t nothing = ~size_t(0);
+using Answer = Move (*)(Thread, unsigned step, unsigned nx, unsigned ny);
 
 /// Calls work(word of the matrix, word of the tile) for each word that a block moves.
 template <class Work>
-void move_words(unsigned bx, unsigned by, unsigned nx, unsigned ny,
-                Move (*function)(Thread, unsigned, unsigned, unsigned), Work work) {
+void move_words(unsigned bx, unsigned by, unsigned nx, unsigned ny, Answer function, Work work) {
   for (unsigned step = 0; step < steps; ++step)
     for (unsigned ty = 0; ty < rows_at_once; ++ty)
       for (unsigned tx = 0; tx < side; ++tx) {
@@ -32,7 +32,7 @@ void move_words(unsigned bx, unsigned by, unsigned nx, unsigned ny,
       }
 }
 
-TEST_CASE("right: every word, at awkward shapes, and none out of bounds") {
+inline void check_words(Answer load, Answer store) {
   constexpr unsigned shapes[][2] = {{1, 1}, {32, 32}, {33, 31}, {7, 1000}, {1009, 97}, {256, 64}};
   for (const auto& shape : shapes) {
     const unsigned nx = shape[0], ny = shape[1];
@@ -71,7 +71,7 @@ size_t wavefronts(WordOf word_of) {
 struct Cost {
   size_t sectors = 0, wavefronts = 0;
 };
-inline Cost cost_of(Move (*function)(Thread, unsigned, unsigned, unsigned)) {
+inline Cost cost_of(Answer function) {
   Cost most;
   for (unsigned bx = 0; bx < 8; ++bx)
     for (unsigned step = 0; step < steps; ++step)
@@ -87,14 +87,20 @@ inline Cost cost_of(Move (*function)(Thread, unsigned, unsigned, unsigned)) {
   return most;
 }
 
-TEST_CASE("cheap: 4 sectors per request, not 32") {
+inline void check_sectors(Answer load, Answer store) {
   const size_t read = cost_of(load).sectors, written = cost_of(store).sectors;
   if (read > 4) FAIL_CHECK(read << " sectors per request to read the input; 4 will do");
   if (written > 4) FAIL_CHECK(written << " sectors per request to write the output; 4 will do");
 }
 
-TEST_CASE("cheap: 1 wavefront per request, not 32") {
+inline void check_wavefronts(Answer load, Answer store) {
   const size_t written = cost_of(load).wavefronts, read = cost_of(store).wavefronts;
   if (written > 1) FAIL_CHECK(written << " wavefronts per request to write the tile; 1 will do");
   if (read > 1) FAIL_CHECK(read << " wavefronts per request to read the tile; 1 will do");
 }
+
+TEST_CASE("right: every word, at awkward shapes, and none out of bounds") {
+  check_words(load, store);
+}
+TEST_CASE("cheap: 4 sectors per request, not 32") { check_sectors(load, store); }
+TEST_CASE("cheap: 1 wavefront per request, not 32") { check_wavefronts(load, store); }

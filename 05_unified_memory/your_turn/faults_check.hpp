@@ -34,19 +34,23 @@ std::vector<int> every(int step) {
   return parts;
 }
 
-TEST_CASE("right: all parts in order") {
+inline void check_in_order(double in_order) {
   if (in_order != Host(every(1)).faults_served)
     FAIL("in_order: after the fault at part 2, which parts are there?");
 }
 
-TEST_CASE("right: parts 0, 1, 2 and 4") {
+inline void check_kib(double kib) {
   if (kib != Host({0, 1, 2, 4}).kib_here())
     FAIL("kib: how much of the 512 KiB from part 0 on is there with part 4?");
 }
 
-TEST_CASE("right: every second part") {
+inline void check_every_second(double every_second, double kib_of_every_second) {
   const Host host(every(2));
   if (every_second != host.faults_served) FAIL_CHECK("every_second: is there ever more than half?");
   if (kib_of_every_second != host.kib_here())
     FAIL_CHECK("kib_of_every_second: what does each fault bring?");
 }
+
+TEST_CASE("right: all parts in order") { check_in_order(in_order); }
+TEST_CASE("right: parts 0, 1, 2 and 4") { check_kib(kib); }
+TEST_CASE("right: every second part") { check_every_second(every_second, kib_of_every_second); }

@@ -14,7 +14,9 @@ constexpr size_t sizes[] = {1,     33, page_words - 1, page_words, page_words + 
 
 size_t warps_for(size_t n) { return (n + page_words - 1) / page_words; }
 
-TEST_CASE("right: every element once") {
+using Answer = long long (*)(size_t warp, unsigned step, unsigned lane, size_t n);
+
+inline void check_elements(Answer element) {
   for (const size_t n : sizes) {
     CAPTURE(n);
     std::vector<unsigned> taken(n);
@@ -39,13 +41,13 @@ TEST_CASE("right: every element once") {
   }
 }
 
-TEST_CASE("right: an array of more words than 32 bits count") {
+inline void check_64_bits(Answer element) {
   constexpr size_t n = size_t(1) << 33;
-  const auto page_of = [](size_t warp) { return element(warp, 0, 0, n) / (long long)page_words; };
+  const auto page_of = [&](size_t warp) { return element(warp, 0, 0, n) / (long long)page_words; };
   if (page_of(0) == page_of(262144)) FAIL("warps 0 and 262144 take the same page");
 }
 
-TEST_CASE("cheap: a page per warp") {
+inline void check_pages(Answer element) {
   for (const size_t n : sizes)
     for (size_t warp = 0; warp < warps_for(n); ++warp) {
       std::set<size_t> pages;
@@ -58,7 +60,7 @@ TEST_CASE("cheap: a page per warp") {
     }
 }
 
-TEST_CASE("cheap: 4 sectors per request, not 32") {
+inline void check_sectors(Answer element) {
   for (const size_t n : sizes)
     for (unsigned step = 0; step < steps && (step + 1) * 32 <= n; ++step) {
       const size_t moved =
@@ -66,3 +68,8 @@ TEST_CASE("cheap: 4 sectors per request, not 32") {
       if (moved > 4) FAIL("n is " << n << ": " << moved << " sectors per request; 4 will do");
     }
 }
+
+TEST_CASE("right: every element once") { check_elements(element); }
+TEST_CASE("right: an array of more words than 32 bits count") { check_64_bits(element); }
+TEST_CASE("cheap: a page per warp") { check_pages(element); }
+TEST_CASE("cheap: 4 sectors per request, not 32") { check_sectors(element); }

@@ -10,9 +10,11 @@
 
 constexpr unsigned sizes[] = {64, 128, 256, 512, 1024};
 
+using Answer = Sum (*)(unsigned step, unsigned tid, unsigned n);
+
 /// One step of n threads, where no thread may read or write a word that another one writes. The
 /// array has 2 * n words.
-inline void add_up(std::vector<unsigned>& word, unsigned step) {
+inline void add_up(Answer sum, std::vector<unsigned>& word, unsigned step) {
   CAPTURE(step);
   const unsigned n = unsigned(word.size()) / 2;
   std::map<unsigned, unsigned> writer;  // of a word
@@ -35,13 +37,13 @@ inline void add_up(std::vector<unsigned>& word, unsigned step) {
   }
 }
 
-TEST_CASE("right: all prefix sums, and no thread reads what another one writes") {
+inline void check_sums(Answer sum, unsigned (*result)(unsigned n)) {
   for (const unsigned n : sizes) {
     CAPTURE(n);
     std::vector<unsigned> word(2 * n);
     for (unsigned i = 0; i < n; ++i) word[i] = (i + 1) * 0x9e3779b1u;
     const std::vector<unsigned> input = word;
-    for (unsigned step = 0; 1u << step < n; ++step) add_up(word, step);
+    for (unsigned step = 0; 1u << step < n; ++step) add_up(sum, word, step);
     const unsigned first = result(n);
     if (first > n) FAIL("the result begins at word " << first << "; it does not fit into the rest");
     unsigned right = 0;
@@ -53,7 +55,7 @@ TEST_CASE("right: all prefix sums, and no thread reads what another one writes")
   }
 }
 
-TEST_CASE("cheap: 1 wavefront per request") {
+inline void check_wavefronts(Answer sum) {
   for (const unsigned n : sizes)
     for (unsigned step = 0; 1u << step < n; ++step)
       for (unsigned first = 0; first < n; first += 32) {
@@ -70,3 +72,8 @@ TEST_CASE("cheap: 1 wavefront per request") {
         if (most > 1) FAIL(most << " wavefronts per request; 1 will do");
       }
 }
+
+TEST_CASE("right: all prefix sums, and no thread reads what another one writes") {
+  check_sums(sum, result);
+}
+TEST_CASE("cheap: 1 wavefront per request") { check_wavefronts(sum); }

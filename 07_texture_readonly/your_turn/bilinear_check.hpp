@@ -11,10 +11,17 @@
 // Of texels from 0 to 1 that is 1/256 at most; twice as much is allowed.
 constexpr float tolerance = 1.0f / 128;
 
-static __global__ void sample(float* out, const float* image, int width, int height,
+struct Yours {
+  __device__ float operator()(const float* image, int width, int height, float x, float y) const {
+    return bilinear(image, width, height, x, y);
+  }
+};
+
+template <class Read>
+static __global__ void sample(Read read, float* out, const float* image, int width, int height,
                               const float2* at, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-  if (i < n) out[i] = bilinear(image, width, height, at[i].x, at[i].y);
+  if (i < n) out[i] = read(image, width, height, at[i].x, at[i].y);
 }
 
 static __global__ void fetch(float* out, cudaTextureObject_t texture, const float2* at, size_t n) {
@@ -50,16 +57,17 @@ struct Image {
   }
 };
 
-inline void launch_answer(float* out, const Image& image, const float2* at, size_t n) {
-  sample<<<blocks_for(n), 256>>>(out, image.rows, image.width, image.height, at, n);
+template <class Read>
+void launch_answer(Read read, float* out, const Image& image, const float2* at, size_t n) {
+  sample<<<blocks_for(n), 256>>>(read, out, image.rows, image.width, image.height, at, n);
 }
 
 inline void launch_fetches(float* out, const Image& image, const float2* at, size_t n) {
   fetch<<<blocks_for(n), 256>>>(out, image.texture, at, n);
 }
 
-TEST_CASE("right: as the texture unit, inside and beyond the image") {
-  if (skip_without_gpu()) return;
+template <class Read>
+void check_places(Read read) {
   constexpr size_t n = 10007;
   constexpr std::pair<int, int> shapes[] = {{1, 1}, {2, 3}, {61, 37}};
   for (const auto& [width, height] : shapes) {
@@ -71,7 +79,7 @@ TEST_CASE("right: as the texture unit, inside and beyond the image") {
     };
     const auto at = filled<float2>(n, place);
     const GuardedBuffer<float> out(n), fetched(n);
-    launch_answer(out, image, at, n);
+    launch_answer(read, out, image, at, n);
     launch_fetches(fetched, image, at, n);
     CUDA_CHECK_LAUNCH();
     const auto found = out.to_host(), right = fetched.to_host();
@@ -82,4 +90,8 @@ TEST_CASE("right: as the texture unit, inside and beyond the image") {
                     << "; the texture unit has " << right[i]);
     CHECK(guard_error(out) == "");
   }
+}
+
+TEST_CASE("right: as the texture unit, inside and beyond the image") {
+  if (!skip_without_gpu()) check_places(Yours{});
 }

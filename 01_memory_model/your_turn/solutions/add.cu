@@ -41,3 +41,17 @@ __global__ void without_atomics(unsigned* value, const unsigned* amount) {
 // [/your turn]
 
 #include "../add_check.hpp"
+
+/// As the text has it.
+__global__ void all_at_once(unsigned* value, const unsigned* amount) {
+  value[blockIdx.x] += amount[64 * blockIdx.x + threadIdx.x];
+}
+
+WRONG_ANSWER("each thread adds for itself") {
+  if (skip_without_gpu()) FAIL("not run");
+  check_sums(all_at_once);
+}
+WRONG_ANSWER("an atomic in the second kernel, too") {
+  if (machine_code("with_an_atomic").empty()) FAIL("not seen: no machine code is shown here");
+  check_atomics("with_an_atomic", "with_an_atomic");
+}

@@ -42,3 +42,26 @@ __host__ __device__ unsigned most_frequent(const unsigned* samples) {
 // [/your turn]
 
 #include "../arrays_check.hpp"
+
+/// Counts by the sample as an index.
+__host__ __device__ unsigned by_index(const unsigned* samples, bool last_of_several) {
+  unsigned count[16] = {}, best = 0;
+  for (unsigned i = 0; i < 32; ++i) ++count[samples[i] % 16];
+  for (unsigned value = 1; value < 16; ++value)
+    if (count[value] + last_of_several > count[best]) best = value;
+  return best;
+}
+
+/// It is compiled, and never launched.
+__global__ void counted_by_index(unsigned* out, const unsigned* in) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = by_index(in + size_t(32) * i, false);
+}
+
+WRONG_ANSWER("the last of several values") {
+  check_values([](const unsigned* samples) { return by_index(samples, true); });
+}
+WRONG_ANSWER("counts in an array, by an index that is no constant") {
+  if (machine_code("counted_by_index").empty()) FAIL("not seen: no machine code is shown here");
+  check_no_local_memory("counted_by_index");
+}

@@ -26,3 +26,10 @@ constexpr int warps = 1;    // table[threadIdx.x / 32]
 // [/your turn]
 
 #include "../constants_check.hpp"
+
+WRONG_ANSWER("equal words are one request only for neighbouring lanes") {
+  check({same, lane, 32, eighths, warps});
+}
+WRONG_ANSWER("the block's eight warps are counted together") {
+  check({same, lane, fours, eighths, 8});
+}

@@ -32,3 +32,10 @@ constexpr int registers = 40;  // that a thread may have under __launch_bounds__
 // [/your turn]
 
 #include "../resident_check.hpp"
+
+WRONG_ANSWER("small blocks by the limit of threads alone") {
+  check({narrow, wide, large, 64, sharing, registers});
+}
+WRONG_ANSWER("registers are not given out by eights") {
+  check({narrow, wide, large, single, sharing, 65536 / (6 * 256)});
+}

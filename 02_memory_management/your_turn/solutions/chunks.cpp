@@ -45,3 +45,21 @@ Chunk chunk(unsigned k, unsigned chunks, size_t bytes) {
 // [/your turn]
 
 #include "../chunks_check.hpp"
+
+WRONG_ANSWER("rounded down, which forgets the rest") {
+  check_bytes([](unsigned k, unsigned chunks, size_t bytes) -> Chunk {
+    return {bytes / chunks * k, bytes / chunks, k % 3};
+  });
+}
+WRONG_ANSWER("rounded up, without the end") {
+  check_bytes([](unsigned k, unsigned chunks, size_t bytes) -> Chunk {
+    const size_t each = (bytes + chunks - 1) / chunks;
+    return {k * each, each, k % 3};
+  });
+}
+WRONG_ANSWER("two streams") {
+  check_time([](unsigned k, unsigned chunks, size_t bytes) -> Chunk {
+    const Chunk right = chunk(k, chunks, bytes);
+    return {right.first, right.count, k % 2};
+  });
+}

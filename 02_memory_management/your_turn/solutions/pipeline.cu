@@ -45,3 +45,27 @@ void run(unsigned* host, unsigned* device, size_t words, const cudaStream_t* str
 // [/your turn]
 
 #include "../pipeline_check.hpp"
+
+/// The right chunks, in streams that are right or not.
+template <int to, int working, int back>
+void in_streams(unsigned* host, unsigned* device, size_t words, const cudaStream_t* streams) {
+  constexpr unsigned chunks = 8;
+  const size_t each = (words + chunks - 1) / chunks;
+  for (unsigned k = 0; k < chunks; ++k) {
+    const size_t first = std::min(k * each, words), bytes = 4 * std::min(each, words - first);
+    unsigned* const at = device + first;
+    cudaMemcpyAsync(at, host + first, bytes, cudaMemcpyHostToDevice, streams[to]);
+    work(at, bytes / 4, streams[working]);
+    cudaMemcpyAsync(host + first, at, bytes, cudaMemcpyDeviceToHost, streams[back]);
+  }
+}
+
+WRONG_ANSWER("a stream per kind of work: nothing waits for what it needs") {
+  if (skip_without_gpu()) FAIL("not run");
+  check_words(in_streams<0, 1, 2>);
+}
+WRONG_ANSWER("all chunks in one stream") {
+  if (skip_without_gpu()) FAIL("not run");
+  if (current_gpu().asyncEngineCount < 2) FAIL("not seen: this GPU copies one way at a time");
+  check_time(in_streams<0, 0, 0>);
+}

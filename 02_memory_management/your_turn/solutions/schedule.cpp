@@ -29,3 +29,8 @@ constexpr double crumbs = 9;       // 1000 chunks, and each copy takes 5 us more
 // [/your turn]
 
 #include "../schedule_check.hpp"
+
+WRONG_ANSWER("the copies back begin when all are there") {
+  check({whole, 4 + 4 / 2.0 + 2 / 2.0, 4 + 4 / 8.0, one_stream, crumbs});
+}
+WRONG_ANSWER("starting a copy costs nothing") { check({whole, halves, eighths, one_stream, 4}); }

@@ -39,3 +39,15 @@ long long load(unsigned tid, unsigned step, size_t first, size_t n) {
 // [/your turn]
 
 #include "../halo_check.hpp"
+
+WRONG_ANSWER("the last block's neighbour is beyond the array") {
+  check_words([](unsigned tid, unsigned step, size_t first, size_t n) {
+    return step == 1 && tid == 1 ? (long long)(first + 256) : load(tid, step, first, n);
+  });
+}
+WRONG_ANSWER("every thread loads its word and both neighbours") {
+  check_sectors([](unsigned tid, unsigned step, size_t first, size_t n) {
+    const long long i = (long long)(first + tid + step) - 1;
+    return i < (long long)(n) ? i : -1;
+  });
+}

@@ -32,3 +32,13 @@ size_t word_of(size_t i, Field field, size_t n) {
 // [/your turn]
 
 #include "../points_check.hpp"
+
+WRONG_ANSWER("an array of structures") {
+  check_sectors([](size_t i, Field field, size_t) { return 3 * i + field; });
+}
+WRONG_ANSWER("three arrays that follow each other at once") {
+  check_sectors([](size_t i, Field field, size_t n) { return field * n + i; });
+}
+WRONG_ANSWER("tiles, without room for the last one's gaps") {
+  check_words([](size_t n) { return 3 * n; }, word_of);
+}

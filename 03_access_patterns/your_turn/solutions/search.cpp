@@ -45,3 +45,7 @@ constexpr Line line = Line::copy_found;              // that returned the error
 // [/your turn]
 
 #include "../search_check.hpp"
+
+WRONG_ANSWER("a load for each byte, one array") { check_seconds(50e6 * 300 / 1.35e9); }
+WRONG_ANSWER("the text does not fit") { check_limit(Limit::device_memory); }
+WRONG_ANSWER("the launch itself returned the error") { check_line(Line::launch); }

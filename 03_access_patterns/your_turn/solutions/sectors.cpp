@@ -25,3 +25,10 @@ constexpr unsigned backwards = 4;  // in[31 - i]
 // [/your turn]
 
 #include "../sectors_check.hpp"
+
+WRONG_ANSWER("a word further makes no difference") {
+  check({straight, 4, strided, fourfold, backwards});
+}
+WRONG_ANSWER("backwards each lane has its own") {
+  check({straight, shifted, strided, fourfold, 32});
+}

@@ -46,3 +46,10 @@ constexpr Cause e = Cause::scattered_loads;
 // [/your turn]
 
 #include "../diagnose_check.hpp"
+
+WRONG_ANSWER("16 sectors per request are scattered") {
+  check({a, b, Cause::scattered_loads, d, e});
+}
+WRONG_ANSWER("loads and stores exchanged") {
+  check({Cause::scattered_loads, b, c, d, Cause::scattered_stores});
+}

@@ -31,3 +31,8 @@ constexpr double warps_of_quads = 35.5;
 // [/your turn]
 
 #include "../flight_check.hpp"
+
+WRONG_ANSWER("a thread's word, not a warp's") { check({bytes, warps * 32, rate, warps_of_quads}); }
+WRONG_ANSWER("all bytes by one multiprocessor") {
+  check({bytes, bytes / (32 * 4), rate, warps_of_quads});
+}

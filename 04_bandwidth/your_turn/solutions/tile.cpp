@@ -59,3 +59,25 @@ Move store(Thread t, unsigned step, unsigned nx, unsigned ny) {
 // [/your turn]
 
 #include "../tile_check.hpp"
+
+/// Stores the word that the thread has loaded.
+Move store_own(Thread t, unsigned step, unsigned nx, unsigned ny) {
+  const Move own = load(t, step, nx, ny);
+  if (own.memory < 0) return own;
+  return {own.memory % nx * ny + own.memory / nx, own.tile};
+}
+
+WRONG_ANSWER("the block's bounds when it loads are those when it stores") {
+  check_words(load, [](Thread t, unsigned step, unsigned nx, unsigned ny) {
+    return load(t, step, nx, ny).memory < 0 ? Move{-1, 0} : store(t, step, nx, ny);
+  });
+}
+WRONG_ANSWER("each thread stores what it has loaded: down a column") {
+  check_sectors(load, store_own);
+}
+WRONG_ANSWER("a tile of 32 words per row") {
+  check_wavefronts(load, [](Thread t, unsigned step, unsigned nx, unsigned ny) {
+    const Move right = store(t, step, nx, ny);
+    return Move{right.memory, right.tile / pitch * 32 + right.tile % pitch};
+  });
+}

@@ -32,3 +32,36 @@ __global__ void transpose(float* out, const float* in, unsigned nx, unsigned ny)
 // [/your turn]
 
 #include "../transpose_check.hpp"
+
+/// By rows of the input, or through a tile without padding or without a barrier.
+template <unsigned pitch, bool barrier>
+__global__ void nearly(float* out, const float* in, unsigned nx, unsigned ny) {
+  __shared__ float tile[32][pitch];
+  const unsigned column = blockIdx.x * 32, row = blockIdx.y * 32, tx = threadIdx.x;
+  for (unsigned y = threadIdx.y; y < 32; y += 8)
+    if (column + tx < nx && row + y < ny) tile[y][tx] = in[size_t(row + y) * nx + column + tx];
+  if (barrier) __syncthreads();
+  for (unsigned x = threadIdx.y; x < 32; x += 8)
+    if (column + x < nx && row + tx < ny) out[size_t(column + x) * ny + row + tx] = tile[tx][x];
+}
+
+__global__ void by_columns(float* out, const float* in, unsigned nx, unsigned ny) {
+  const unsigned ix = blockIdx.x * 32 + threadIdx.x;
+  for (unsigned y = threadIdx.y; y < 32; y += 8) {
+    const unsigned iy = blockIdx.y * 32 + y;
+    if (ix < nx && iy < ny) out[size_t(ix) * ny + iy] = in[size_t(iy) * nx + ix];
+  }
+}
+
+WRONG_ANSWER("no barrier between writing the tile and reading it") {
+  if (skip_without_gpu()) FAIL("not run");
+  check_words(nearly<33, false>);
+}
+WRONG_ANSWER("columns are written") {
+  if (skip_without_gpu()) FAIL("not run");
+  check_time(by_columns);
+}
+WRONG_ANSWER("a tile whose columns lie in one bank") {
+  if (skip_without_gpu()) FAIL("not run");
+  check_time(nearly<32, true>);
+}

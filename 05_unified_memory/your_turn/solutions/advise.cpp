@@ -32,3 +32,11 @@ constexpr double sparse_moved = 262144;  // KiB over the link: the same, moved
 // [/your turn]
 
 #include "../advise_check.hpp"
+
+WRONG_ANSWER("a pass reads at the link's rate after the move, too") {
+  check_pass(mapped, moved + mapped);
+}
+WRONG_ANSWER("two passes over the link take less than a move and two passes") { check_passes(2); }
+WRONG_ANSWER("a word is four bytes on the link, too") {
+  check_sparse(4096 * 4 / 1024, sparse_moved);
+}

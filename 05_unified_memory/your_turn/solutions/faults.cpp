@@ -27,3 +27,9 @@ constexpr double kib_of_every_second = 1024;  // that it has then
 // [/your turn]
 
 #include "../faults_check.hpp"
+
+WRONG_ANSWER("half of the parts is enough to bring the rest") {
+  check_every_second(2, 2048);  // part 2 makes two of four
+}
+WRONG_ANSWER("a fault brings its own part alone") { check_in_order(32); }
+WRONG_ANSWER("four faults bring four parts") { check_kib(4 * 64); }

@@ -32,3 +32,27 @@ long long element(size_t warp, unsigned step, unsigned lane, size_t n) {
 // [/your turn]
 
 #include "../pages_check.hpp"
+
+WRONG_ANSWER("a grid-stride loop, as ever") {
+  check_pages([](size_t warp, unsigned step, unsigned lane, size_t n) {
+    const size_t warps = (n + 16383) / 16384, i = (step * warps + warp) * 32 + lane;
+    return i < n ? (long long)(i) : -1;
+  });
+}
+WRONG_ANSWER("consecutive words for each lane") {
+  check_sectors([](size_t warp, unsigned step, unsigned lane, size_t n) {
+    const size_t i = warp * 16384 + lane * 512 + step;
+    return i < n ? (long long)(i) : -1;
+  });
+}
+WRONG_ANSWER("the end is forgotten") {
+  check_elements([](size_t warp, unsigned step, unsigned lane, size_t) {
+    return (long long)(warp * 16384 + step * 32 + lane);
+  });
+}
+WRONG_ANSWER("the index in 32 bits") {
+  check_64_bits([](size_t warp, unsigned step, unsigned lane, size_t n) {
+    const unsigned i = unsigned(warp) * 16384 + step * 32 + lane;
+    return i < n ? (long long)(i) : -1;
+  });
+}

@@ -37,3 +37,15 @@ void after_kernel(unsigned* out, const unsigned* in, size_t n) {
 // [/your turn]
 
 #include "../prefetch_check.hpp"
+
+WRONG_ANSWER("only what the kernel reads goes to the device") {
+  if (!pages_move()) FAIL("not run");
+  check_time(
+      [](unsigned*, const unsigned* in, size_t n) { prefetch_to_device(in, n * sizeof *in); },
+      after_kernel);
+}
+WRONG_ANSWER("words for bytes") {
+  if (!pages_move()) FAIL("not run");
+  check_time(before_kernel,
+             [](unsigned* out, const unsigned*, size_t n) { prefetch_to_host(out, n); });
+}

@@ -29,3 +29,10 @@ constexpr int two_words = 2;  // tile[32 * (i % 2)]
 // [/your turn]
 
 #include "../banks_check.hpp"
+
+WRONG_ANSWER("lanes that want one word conflict") {
+  check({2, doubled, tripled, eightfold, column, padded, 16});
+}
+WRONG_ANSWER("a factor of three takes three") {
+  check({halved, doubled, 3, eightfold, column, padded, two_words});
+}

@@ -27,3 +27,10 @@ constexpr int upper = 0;        // threadIdx.x >= 128
 // [/your turn]
 
 #include "../diverge_check.hpp"
+
+WRONG_ANSWER("a warp without a lane that takes the branch is divergent") {
+  check({even, first, whole_warps, 8, upper});
+}
+WRONG_ANSWER("half of the warps take a branch, so half diverge") {
+  check({even, first, 4, quarter, 4});
+}

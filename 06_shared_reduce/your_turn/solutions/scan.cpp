@@ -52,3 +52,25 @@ unsigned result(unsigned n) {
 // [/your turn]
 
 #include "../scan_check.hpp"
+
+WRONG_ANSWER("in place") {
+  check_sums(
+      [](unsigned step, unsigned tid, unsigned) -> Sum {
+        const unsigned distance = 1u << step;
+        if (tid < distance) return {false, false, tid, tid, tid};
+        return {true, false, tid, tid - distance, tid};
+      },
+      [](unsigned) { return 0u; });
+}
+WRONG_ANSWER("what adds nothing is not copied") {
+  check_sums(
+      [](unsigned step, unsigned tid, unsigned n) {
+        Sum s = sum(step, tid, n);
+        s.copies = false;
+        return s;
+      },
+      result);
+}
+WRONG_ANSWER("the result is always in the first half") {
+  check_sums(sum, [](unsigned) { return 0u; });
+}

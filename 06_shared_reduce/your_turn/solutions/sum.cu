@@ -38,3 +38,31 @@ __global__ void sum(unsigned* out, const unsigned* in, size_t n) {
 // [/your turn]
 
 #include "../sum_check.hpp"
+
+/// An atomic per thread, after words that are loaded one by one.
+__global__ void sum_of_words(unsigned* out, const unsigned* in, size_t n) {
+  unsigned mine = 0;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
+       i += size_t(gridDim.x) * blockDim.x)
+    mine += in[i];
+  atomicAdd(out, mine);
+}
+
+/// As the solution, up to the last whole 16 bytes.
+__global__ void sum_of_quads(unsigned* out, const unsigned* in, size_t n) {
+  const uint4* quads = reinterpret_cast<const uint4*>(in);
+  unsigned mine = 0;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n / 4;
+       i += size_t(gridDim.x) * blockDim.x)
+    mine += quads[i].x + quads[i].y + quads[i].z + quads[i].w;
+  atomicAdd(out, mine);
+}
+
+WRONG_ANSWER("one word at a time") {
+  if (skip_without_gpu()) FAIL("not run");
+  check_time(sum_of_words);
+}
+WRONG_ANSWER("the last words are forgotten") {
+  if (skip_without_gpu()) FAIL("not run");
+  check_sums(sum_of_quads);
+}

@@ -23,3 +23,13 @@ unsigned place(unsigned row, unsigned column) { return 32 * row + (column ^ row)
 // [/your turn]
 
 #include "../swizzle_check.hpp"
+
+WRONG_ANSWER("rows as they are") {
+  check_wavefronts([](unsigned row, unsigned column) { return 32 * row + column; });
+}
+WRONG_ANSWER("padding, for which there is no room") {
+  check_words([](unsigned row, unsigned column) { return 33 * row + column; });
+}
+WRONG_ANSWER("swapped by an or, which two columns share") {
+  check_words([](unsigned row, unsigned column) { return 32 * row + (column | row); });
+}

@@ -38,3 +38,16 @@ Add add(unsigned step, unsigned tid, unsigned n) {
 // [/your turn]
 
 #include "../tree_check.hpp"
+
+WRONG_ANSWER("every thread adds its neighbour, which adds, too") {
+  check_sums([](unsigned step, unsigned tid, unsigned n) -> Add {
+    const unsigned s = 1u << step;
+    return {tid + s < n, tid, tid + s};
+  });
+}
+WRONG_ANSWER("the guide's second version: lanes meet in a bank") {
+  check_wavefronts([](unsigned step, unsigned tid, unsigned n) -> Add {
+    const unsigned s = 1u << step;
+    return {2 * s * tid + s < n, 2 * s * tid, 2 * s * tid + s};
+  });
+}

@@ -41,3 +41,13 @@ int mirror(float x, int n) {
 // [/your turn]
 
 #include "../address_check.hpp"
+
+WRONG_ANSWER("wrap: towards 0, not down") {
+  check_near([](float x, int n) { return (int(x * float(n)) % n + n) % n; }, wrapped);
+}
+WRONG_ANSWER("wrap: the texels on from 0 are counted in an int") {
+  check_far([](float x, int n) { return (int(std::floor(x * float(n))) % n + n) % n; }, wrapped);
+}
+WRONG_ANSWER("mirror: every width goes back") {
+  check_near([](float x, int n) { return n - 1 - wrap(x, n); }, mirrored);
+}

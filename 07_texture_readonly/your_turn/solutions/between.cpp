@@ -27,3 +27,6 @@ constexpr double wrapped = 4;  // x = 1, if coordinates are normalised and the a
 // [/your turn]
 
 #include "../between_check.hpp"
+
+WRONG_ANSWER("centres at whole numbers") { check({8, 5, 3.5, 6, 2}); }
+WRONG_ANSWER("beyond the image there is nothing") { check({border, quarter, 1, 0, wrapped}); }

@@ -33,3 +33,23 @@ __device__ float bilinear(const float* image, int width, int height, float x, fl
 // [/your turn]
 
 #include "../bilinear_check.hpp"
+
+WRONG_ANSWER("centres at whole numbers") {
+  if (skip_without_gpu()) FAIL("not run");
+  check_places([] __device__(const float* image, int width, int height, float x, float y) {
+    return bilinear(image, width, height, x + 0.5f, y + 0.5f);
+  });
+}
+WRONG_ANSWER("the place is clamped, so that the border has no width") {
+  if (skip_without_gpu()) FAIL("not run");
+  check_places([] __device__(const float* image, int width, int height, float x, float y) {
+    return bilinear(image, width, height, fminf(fmaxf(x, 0), width - 1),
+                    fminf(fmaxf(y, 0), height - 1));
+  });
+}
+WRONG_ANSWER("places by 32nds of a texel are too coarse") {
+  if (skip_without_gpu()) FAIL("not run");
+  check_places([] __device__(const float* image, int width, int height, float x, float y) {
+    return bilinear(image, width, height, rintf(x * 32) / 32, rintf(y * 32) / 32);
+  });
+}
