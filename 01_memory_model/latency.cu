@@ -228,6 +228,17 @@ Interval in_host(unsigned slots, unsigned timed) {
   return cycles_per_load("host", launch, timed, size_t(at(untimed + timed)) - ring);
 }
 
+/// Of so many cycles at a clock of kHz, which are cycles per ms.
+constexpr double ns_of(double cycles, double kHz) { return 1e6 * cycles / kHz; }
+static_assert(ns_of(1980, 1980000) == 1000);
+
+/// Throws WrongResult of what no load takes, not even one over the link: a unit or a factor is wrong.
+void require_possible(const std::string& name, double cycles, double kHz) {
+  if (cycles >= 1 && ns_of(cycles, kHz) <= 10000) return;
+  throw WrongResult(name + ": " + digits(cycles) +
+                    " cycles, where 1 is the least and 10 us the most");
+}
+
 // ---- the curve over the footprint ----
 
 /// What a ring no longer fits. L1 may take about what shared memory may; before 7.0 no call says.
@@ -269,7 +280,9 @@ void latency(Run& run) {
   const Interval host = in_host(lines, few_timed);
 
   Table table("a load from", {"footprint", "the lectures", "cycles", ""});
+  const double kHz = device_attribute(cudaDevAttrClockRate);
   const auto row = [&](const char* name, size_t bytes, const char* lectures, const Interval& i) {
+    require_possible(name, i.value, kHz);
     const std::string footprint = bytes > 0 ? bytes_text(double(bytes)) : "-";
     table.row(name, {footprint, lectures, i, bar(i.value / host.value)});
     return i;
@@ -288,8 +301,7 @@ void latency(Run& run) {
   run.print(table);
   run.note("a multiply-add is no load: what a register takes by itself is not judged");
   run.note("host, pinned: each load is of another line, so no cache of the GPU can answer");
-  run.note(digits(global.value) + " cycles are " +
-           digits(1e6 * global.value / device_attribute(cudaDevAttrClockRate)) +
+  run.note(digits(global.value) + " cycles are " + digits(ns_of(global.value, kHz)) +
            " ns at the highest clock; 200-300 of an 8800 GTX were 148-222 ns");
   print_curve(run, memory, timed, global.value);
 
@@ -335,6 +347,14 @@ TEST_CASE("latency: the walk is one ring over all slots") {
   CHECK(last_slot(ring, 256) == 0);
   CHECK(last_slot(ring, 257) == 2);
   CHECK(last_slot(ring, 259) == 1);
+}
+
+TEST_CASE("latency: a load takes a cycle or more, and 10 us or less") {
+  constexpr double kHz = 1e6;  // a cycle is a ns
+  CHECK_NOTHROW(require_possible("a load", 1, kHz));
+  CHECK_NOTHROW(require_possible("a load", 10000, kHz));
+  CHECK_THROWS_AS(require_possible("a load", 0.99, kHz), WrongResult);
+  CHECK_THROWS_AS(require_possible("a load", 10001, kHz), WrongResult);
 }
 
 TEST_CASE("latency: what a ring is larger than, by hand") {
