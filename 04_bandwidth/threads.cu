@@ -177,6 +177,12 @@ void threads(Run& run) {
     return timed.speedup({.of = name_of({rows, of}), .over = name_of({rows, over})});
   };
   const std::string as_long = "times as long as " + name_of(best);
+  const auto by_1024 = [&](unsigned of, unsigned over) {
+    return digits(timed[name_of({charted, of})].median() /
+                  timed[name_of({charted, over})].median());
+  };
+  const unsigned best_of_1024 = best_of(launches(charted, beside_others), timed).threads;
+  const auto of_1024 = [&](unsigned t) { return "; of 1024 blocks " + by_1024(t, best_of_1024); };
 
   const std::string card = ", 8800 GTX";
   run.claim_each({"04.5a", "thread counts not divisible by 16 give a very bad bandwidth",
@@ -184,10 +190,10 @@ void threads(Run& run) {
                  beats(beside_16), "time of a neighbour / multiple of 16", much_faster_by(6.5));
   run.claim({"04.5b", "blocks of 16 threads are 3 to 4 times off the best", "[BW] 3-4 times" + card,
              Hardware::g80},
-            {off({{16, t}})[0], as_long}, between(3, 4));
+            {off({{16, t}})[0], as_long + of_1024(16)}, between(3, 4));
   run.claim({"04.5c", "blocks of 32 threads are 1.5 to 2 times off the best",
              "[BW] 1.5-2 times" + card, Hardware::g80},
-            {off({{32, t}})[0], as_long}, between(1.5, 2));
+            {off({{32, t}})[0], as_long + of_1024(32)}, between(1.5, 2));
   run.claim_each({"04.5d", "multiples of 4 threads are a little faster than their neighbours",
                   "[BW] \"grows a little\" at multiples of 4" + card, Hardware::g80},
                  beats(beside_4), "time of a neighbour / multiple of 4", faster());
@@ -211,9 +217,12 @@ void threads(Run& run) {
     run.claim(alone, faster_than(two_fit, two_fit + 32), faster());
   else
     run.claim_skipped(alone, "two blocks of 1024 threads fit on a multiprocessor");
-  run.claim_each({"04.13a", "192 or 256 threads per block are better than 64",
-                  "[BW, quoting the guide] \"64, and better 192 or 256\"", Hardware::g80},
-                 beats({{64, 192}, {64, 256}}), "time of 64 / 192, 256 threads", faster());
+  run.claim_each(
+      {"04.13a", "192 or 256 threads per block are better than 64",
+       "[BW, quoting the guide] \"64, and better 192 or 256\"", Hardware::g80},
+      beats({{64, 192}, {64, 256}}),
+      "time of 64 / 192, 256 threads; of 1024 blocks " + by_1024(64, 192) + ", " + by_1024(64, 256),
+      faster());
 }
 SAMPLE(6, threads, "a sum by rows with 16 to 1024 threads per block");
 
