@@ -21,13 +21,28 @@ int device_attribute(cudaDeviceAttr which) {
   return value;
 }
 
+std::string cuda_version(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
 std::string no_gpu_reason() {
   int count = 0;
   const cudaError_t code = cudaGetDeviceCount(&count);
   if (code == cudaSuccess && count > 0) return "";
   cudaGetLastError();
+  if (code == cudaSuccess) return "no GPU is visible";
   int driver = 0;  // the CUDA version that it knows; 0: there is none
-  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
-    return "no NVIDIA driver is here";
-  return code == cudaSuccess ? "no GPU is visible" : cudaGetErrorString(code);
+  const bool asked = cudaDriverGetVersion(&driver) == cudaSuccess;
+  namespace fs = std::filesystem;
+  if (asked && driver == 0) {
+    std::error_code none;
+    const bool in_a_container =
+        fs::exists("/.dockerenv", none) || fs::exists("/run/.containerenv", none);
+    return std::string("no NVIDIA driver is here") +
+           (in_a_container ? "; a container gets it by docker run --gpus all" : "");
+  }
+  if (code == cudaErrorInsufficientDriver && asked && driver < CUDART_VERSION)
+    return "the driver is too old: it knows CUDA " + cuda_version(driver) +
+           ", and this program is of CUDA " + cuda_version(CUDART_VERSION);
+  return std::string(cudaGetErrorName(code)) + ", " + cudaGetErrorString(code);
 }

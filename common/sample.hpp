@@ -27,6 +27,12 @@ bool register_sample(const Sample& sample);
 bool register_option(const SampleOption& option);
 bool register_exercise();  ///< in exercise.hpp
 
+/// What nvcc compiles a file for: 900 for compute capability 9.0.
+bool register_code(std::initializer_list<int> architectures);
+#ifdef __CUDA_ARCH_LIST__
+[[maybe_unused]] static const bool code_is_registered = register_code({__CUDA_ARCH_LIST__});
+#endif
+
 #define SAMPLE(place, function, about, ...)                   \
   [[maybe_unused]] static const bool function##_is_a_sample = \
       register_sample({place, #function, function, about, __FILE__ __VA_OPT__(, ) __VA_ARGS__})

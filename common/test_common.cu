@@ -1,6 +1,7 @@
 // What must be right once, because every topic builds on it.
 #include <filesystem>
 #include <random>
+#include <set>
 
 #include "arrays.cuh"
 #include "harness/output_file.hpp"
@@ -317,6 +318,22 @@ TEST_CASE("verdicts: an id is used once, votes and the text's own figure are sav
 }
 
 // ---- what is printed and saved ----
+
+std::string code_of_another(const std::set<int>& compiled_for, int gpu);  // of the command line
+
+TEST_CASE("a heading names the code that ran, if it is not this GPU's own") {
+  CHECK(code_of_another({900}, 900) == "");
+  CHECK(code_of_another({750, 900}, 900) == "");
+  CHECK(code_of_another({750}, 900) == ", code for 7.5");
+  CHECK(code_of_another({750, 860, 1200}, 890) == ", code for 8.6");
+  CHECK(code_of_another({900}, 610) == "");  // it can run none: that is an error
+  CHECK(code_of_another({}, 900) == "");     // not known
+}
+
+TEST_CASE("cuda_version: as the macro and the driver tell it") {
+  CHECK(cuda_version(12040) == "12.4");
+  CHECK(cuda_version(13000) == "13.0");
+}
 
 TEST_CASE("in_lines: lines of at most 100 columns, broken between words") {
   const std::string ten = "nine signs ";  // eleven, with its space

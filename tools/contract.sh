@@ -47,6 +47,37 @@ fi
 expect $((without_gpu == 0 ? 1 : 2)) --device 99  # without a GPU nothing can be measured; with one it is not there
 expect 1 --quick --csv "$folder/missing/x.csv" "$experiment"
 expect 1 --quick --csv /dev/full "$experiment"
+"$program" --list >/dev/full 2>"$folder/err"
+[ $? = 1 ] || { echo "a full disk is no error"; failed=1; }
+
+# a made-up driver: CUDA VERSION, and what its first call returns
+made_up() {
+  VERSION=$1 RETURNS=$2 LD_LIBRARY_PATH="$folder" "$program" --quick "$experiment" >"$folder/out" 2>"$folder/err"
+  grep -q "$3" "$folder/out" || { echo "a driver of $1 that returns $2 is shown as: $(head -n 1 "$folder/out")"; failed=1; }
+}
+cat >"$folder/driver.c" <<'END'
+#include <dlfcn.h>
+#include <stdlib.h>
+int cuInit(unsigned flags) { return atoi(getenv("RETURNS")); }
+int cuDriverGetVersion(int *version) { return *version = atoi(getenv("VERSION")), 0; }
+static int other(void) { return atoi(getenv("RETURNS")); }
+int cuGetProcAddress_v2(const char *name, void **function, int version, unsigned long long flags, int *found) {
+  void *self = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  *function = self ? dlsym(self, name) : 0;
+  if (!*function) *function = (void *)other;
+  if (found) *found = 0;
+  return 0;
+}
+int cuGetProcAddress(const char *name, void **function, int version, unsigned long long flags) {
+  return cuGetProcAddress_v2(name, function, version, flags, 0);
+}
+END
+if cc -shared -fPIC -o "$folder/libcuda.so.1" "$folder/driver.c" -ldl 2>"$folder/err"; then
+  made_up 11040 100 "the driver is too old: it knows CUDA 11.4, and this program is of CUDA 1[2-9]"
+  made_up 19000 100 "cudaErrorNoDevice, no CUDA-capable device"
+  made_up 19000 999 "cudaErrorUnknown, unknown error"
+fi
+rm -f "$folder"/{driver.c,libcuda.so.1}
 if [ $without_gpu != 0 ]; then
   expect 0 --quick --csv "$folder/saved" "$experiment"
   head -n 1 "$folder/saved" | grep -q "^# .* on .*, compute capability .*, quick$" || { echo "the CSV has no heading"; failed=1; }

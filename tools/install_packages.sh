@@ -8,9 +8,9 @@ command -v nvcc >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvcc ] || {
   exit 1
 }
 
-# header NAME: where a compiler finds it
+# header NAME: where a compiler finds it first
 header() {
-  for folder in /usr/include /usr/local/include ${CPATH:+$(echo "$CPATH" | tr : ' ')} ${CONDA_PREFIX:+"$CONDA_PREFIX/include"}; do
+  for folder in ${CPATH:+$(echo "$CPATH" | tr : ' ')} ${CONDA_PREFIX:+"$CONDA_PREFIX/include"} /usr/local/include /usr/include; do
     [ ! -e "$folder/$1" ] || { echo "$folder/$1"; return; }
   done
 }

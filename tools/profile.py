@@ -47,7 +47,7 @@ def counted(rows):
                 sums[work, op][i] += value(COUNTER % (what, op))
         wavefronts = (value(WAVEFRONTS % "ld") + value(WAVEFRONTS % "st")) / value("launch__grid_size")
         shared[work, "shared"] = min(wavefronts, shared.get((work, "shared"), wavefronts))
-    return shared | {key: sectors / requests for key, (sectors, requests) in sums.items() if requests}
+    return {**shared, **{key: sectors / requests for key, (sectors, requests) in sums.items() if requests}}
 
 
 def told(rows):
@@ -75,6 +75,12 @@ def compared(experiment, saved, counts):
     return pairs
 
 
+def why(output):
+    """What ncu says where it counts nothing: its first error, else its last line."""
+    lines = output.strip().splitlines() or ["ncu says nothing"]
+    return next((line for line in lines if "ERROR" in line), lines[-1])
+
+
 def profile(program, experiment, folder, tell):
     """Prints one experiment's counts; (how many were compared, how many differ). tell: also those that nothing predicts."""
     saved = os.path.join(folder, "saved.csv")
@@ -85,7 +91,7 @@ def profile(program, experiment, folder, tell):
                           text=True, capture_output=True)
     rows = lines_of(done.stdout)
     if not rows or not os.path.exists(saved):
-        print("%s: nothing was counted: %s" % (experiment, ((done.stdout + done.stderr).strip().splitlines() or ["ncu says nothing"])[-1]))
+        print("%s: nothing was counted: %s" % (experiment, why(done.stdout + done.stderr)))
         return 0, 0
     pairs = compared(experiment, results.read(saved)[1], counted(rows))
     for work, column, value, count in pairs:

@@ -5,6 +5,7 @@
 """
 import argparse
 import html
+import os
 import re
 import sys
 import warnings
@@ -262,6 +263,8 @@ def main():
     parser.add_argument("files", nargs="+", metavar="CSV")
     parser.add_argument("--output", required=True, metavar="HTML")
     arguments = parser.parse_args()
+    if any(os.path.exists(arguments.output) and os.path.exists(path) and os.path.samefile(arguments.output, path) for path in arguments.files):
+        sys.exit("%s would be overwritten: it is read" % arguments.output)
     text = page([results.read(path) for path in arguments.files], results.recorded())
     try:
         with open(arguments.output, "w", encoding="utf-8") as file:

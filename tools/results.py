@@ -4,6 +4,9 @@ import math
 import sys
 from pathlib import Path
 
+if sys.version_info < (3, 8):  # every tool reads this file
+    sys.exit("Python 3.8 or later is needed; this is %d.%d" % sys.version_info[:2])
+
 HEADER = ["experiment", "table", "row", "column", "value", "low", "high"]
 ROOT = Path(__file__).resolve().parent.parent
 NO_NUMBERS = ("claim", "compared", "stated", "votes", "failed")  # tables that hold something else

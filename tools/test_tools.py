@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Checks of the tools, without a GPU."""
+import ast
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -262,6 +265,86 @@ class Profile(unittest.TestCase):
             done = subprocess.run([TOOLS / "profile.py", *arguments], text=True, capture_output=True)
             self.assertEqual(done.returncode, 1)
             self.assertNotIn("Traceback", done.stderr)
+
+
+class Machines(InAFolder):
+    """What is met on other machines: programs that are made up stand in front of the real ones."""
+
+    def program(self, name, text):
+        path = self.file("bin/" + name, "#!/bin/sh\n" + text)
+        path.chmod(0o755)
+        return path
+
+    def run_in_front(self, command, **more):
+        environment = {**os.environ, "PATH": "%s:%s" % (self.folder / "bin", os.environ["PATH"]), **more}
+        return subprocess.run(command, text=True, capture_output=True, env=environment)
+
+    def architectures(self, gpus):
+        nvcc = self.program("nvcc", "printf 'sm_75\\nsm_86\\nsm_90\\n'\n")
+        self.program("nvidia-smi", "printf '%s'\n" % gpus)
+        script = self.file("x.cmake", "cmake_minimum_required(VERSION 3.25)\ninclude(%s)\n" % (TOOLS.parent / "cmake" / "architectures.cmake"))
+        done = self.run_in_front(["cmake", "-P", script], CUDACXX=str(nvcc), CUDAARCHS="")
+        return " ".join((done.stdout + done.stderr).split())
+
+    @unittest.skipUnless(shutil.which("cmake"), "needs cmake")
+    def test_the_code_is_for_the_gpus_that_are_here(self):
+        self.assertIn("CUDA architectures: 90 (the GPU in this machine)", self.architectures("9.0\\n"))
+        self.assertIn("CUDA architectures: 90;75 (", self.architectures("9.0\\n7.5\\n9.0\\n"))
+        for unknown in ("", "12.1\\n", "NVIDIA-SMI has failed\\n"):
+            said = self.architectures(unknown)
+            self.assertIn("CUDA architectures: 75 (no GPU that this toolkit knows is here: one portable build)", said)
+            self.assertNotIn("too old", said)
+
+    @unittest.skipUnless(shutil.which("cmake"), "needs cmake")
+    def test_a_gpu_too_old_for_the_toolkit(self):
+        self.assertIn("of compute capability 6.1, is too old for this toolkit, which begins at 7.5: it takes CUDA 12", self.architectures("6.1\\n"))
+        self.assertIn("it takes CUDA 11", self.architectures("3.7\\n"))
+        self.assertNotIn("too old", self.architectures("6.1\\n8.6\\n"))
+
+    def test_counters_that_are_forbidden(self):
+        self.program("ncu", "echo '==ERROR== ERR_NVGPUCTRPERM - The user does not have permission'\necho '==WARNING== No kernels were profiled.'\n")
+        topic = self.program("topic", "echo stride\n")
+        done = self.run_in_front([TOOLS / "profile.py", topic])
+        self.assertIn("stride: nothing was counted: ==ERROR== ERR_NVGPUCTRPERM", done.stdout)
+        self.assertEqual(done.returncode, 1)
+
+    def test_packages_that_are_too_old(self):
+        needed = "sh cmake ninja g++ git python3 nvcc sed sort head paste id tr cat".split()
+        found = {name: shutil.which(name, path=os.environ["PATH"] + ":/usr/local/cuda/bin") for name in needed}
+        if None in found.values():
+            self.skipTest("not all of these are here: %s" % needed)
+        (self.folder / "few").mkdir()
+        for name, path in found.items():  # no apt-get: nothing is installed
+            (self.folder / "few" / name).symlink_to(path)
+        self.file("old/cxxopts.hpp", "#define CXXOPTS__VERSION_MAJOR 3\n#define CXXOPTS__VERSION_MINOR 0\n#define CXXOPTS__VERSION_PATCH 0\n")
+        self.file("old/doctest/doctest.h", "#define DOCTEST_VERSION_MAJOR 2\n#define DOCTEST_VERSION_MINOR 4\n#define DOCTEST_VERSION_PATCH 8\n")
+        done = subprocess.run([TOOLS / "install_packages.sh"], text=True, capture_output=True,
+                              env={"PATH": str(self.folder / "few"), "CPATH": str(self.folder / "old")})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("cxxopts 3.0.0 is here; CMake fetches a newer one", done.stdout)
+        self.assertIn("doctest 2.4.8 is here; CMake fetches a newer one", done.stdout)
+
+    def test_an_input_is_not_overwritten(self):
+        saved = self.file("x.csv", SAVED)
+        done = subprocess.run([TOOLS / "report.py", "--output", saved, saved], text=True, capture_output=True)
+        self.assertEqual((done.returncode, done.stderr.count("\n"), saved.read_text()), (1, 1, SAVED))
+
+    def test_python_3_8_will_do(self):
+        for tool in TOOLS.glob("*.py"):
+            ast.parse(tool.read_text(encoding="utf-8"), feature_version=(3, 8))
+            self.assertNotRegex(tool.read_text(encoding="utf-8"), r"\.remove(pre|suf)fix\(|return \w+ \| \{")
+        done = subprocess.run([sys.executable, "-c", "import sys; sys.version_info = (3, 7, 9); import results"], text=True, capture_output=True, cwd=TOOLS)
+        self.assertEqual((done.returncode, done.stderr), (1, "Python 3.8 or later is needed; this is 3.7\n"))
+
+    def test_the_notebook_shows_pages_by_themselves(self):
+        notebook = json.loads((TOOLS.parent / "docs" / "colab.ipynb").read_text(encoding="utf-8"))
+        cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        given = {}
+        exec(next(cell for cell in cells if "def by_itself" in cell).split("\ndisplay(")[0].replace("from IPython.display import", "#"), given)
+        for page in TOOLS.parent.glob("0?_*/README.md"):
+            text = given["by_itself"](page, "https://example.org/samples")
+            self.assertEqual(text.count("(data:image/svg+xml;base64,"), len(re.findall(r"!\[", page.read_text(encoding="utf-8"))))
+            self.assertEqual(re.findall(r"\]\((?!https?:|data:|#)[^)]*\)", text), [])
 
 
 class Pages(InAFolder):

@@ -7,12 +7,25 @@
 #include <fstream>
 #include <iostream>
 #include <optional>
+#include <set>
 
 #define CXXOPTS_NO_REGEX
 #include <cxxopts.hpp>
 
 #include "../sample.hpp"
 #include "output_file.hpp"
+
+/// "9.0" of 900.
+std::string capability_text(int architecture) {
+  return std::to_string(architecture / 100) + "." + std::to_string(architecture % 100 / 10);
+}
+
+/// ", code for 7.5": the newest that this GPU can run, if none is its own.
+std::string code_of_another(const std::set<int>& compiled_for, int gpu) {
+  const auto newer = compiled_for.upper_bound(gpu);
+  if (newer == compiled_for.begin() || compiled_for.count(gpu)) return "";
+  return ", code for " + capability_text(*std::prev(newer));
+}
 
 namespace {
 
@@ -32,6 +45,11 @@ void say_error(const std::string& program, const std::string& what) {
     line = line.substr(0, end) + "...";
   }
   std::cerr << line << std::endl;
+}
+
+/// Throws if the disk is full.
+void require_printed() {
+  if (!std::cout.flush()) throw std::runtime_error("cannot write standard output");
 }
 
 // ---- self-checks ----
@@ -105,6 +123,10 @@ std::vector<SampleOption>& sample_options() {
   static std::vector<SampleOption> options;
   return options;
 }
+std::set<int>& architectures() {
+  static std::set<int> architectures;
+  return architectures;
+}
 bool is_exercise = false;
 
 /// The folder of its source file. nvcc keeps a file's name as it was typed, relative to the folder in
@@ -144,14 +166,18 @@ std::string today() {
   return text;
 }
 
-/// "05_unified_memory on NVIDIA H200, compute capability 9.0, CUDA 13.0, 2026-11-24"
+/// "05_unified_memory on NVIDIA H200, compute capability 9.0, CUDA 13.0, 2026-11-24"; of several GPUs
+/// it says which.
 std::string heading_on(const cudaDeviceProp& gpu) {
-  const auto version = [](int major, int minor) {
-    return std::to_string(major) + "." + std::to_string(minor);
-  };
+  int count = 0, device = 0;
+  CUDA_CHECK(cudaGetDeviceCount(&count));
+  CUDA_CHECK(cudaGetDevice(&device));
+  const int capability = gpu.major * 100 + gpu.minor * 10;
   return topic_of(samples()[0]) + " on " + gpu.name + ", compute capability " +
-         version(gpu.major, gpu.minor) + ", CUDA " +
-         version(CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10) + ", " + today();
+         capability_text(capability) + ", CUDA " + cuda_version(CUDART_VERSION) +
+         code_of_another(architectures(), capability) +
+         (count > 1 ? ", device " + std::to_string(device) + " of " + std::to_string(count) : "") +
+         ", " + today();
 }
 
 /// What a GPU printed of an experiment, but for the first titles, which have been printed here.
@@ -286,6 +312,11 @@ bool register_option(const SampleOption& option) {
   return true;
 }
 
+bool register_code(std::initializer_list<int> compiled_for) {
+  architectures().insert(compiled_for);
+  return true;
+}
+
 bool register_exercise() { return is_exercise = true; }
 
 // ---- in doctest cases ----
@@ -323,13 +354,17 @@ int run_without_sample(int argc, char** argv) try {
   if (argc > 1 && !checks)
     throw UsageError("'" + std::string(argv[1]) + "' is no option of an exercise");
   const int code = self_check(argc, argv);
-  if (argc > 1) return code;
   const char* const done = cases_skipped ? "done, as far as it can be checked here" : "done";
-  std::cout << (code == success ? done : code == skipped ? "not checked" : "not yet") << '\n';
+  if (!checks)
+    std::cout << (code == success ? done : code == skipped ? "not checked" : "not yet") << '\n';
+  require_printed();
   return code;
 } catch (const UsageError& error) {
   say_error(argv[0], error.what());
   return usage;
+} catch (const std::exception& error) {
+  say_error(argv[0], error.what());
+  return failure;
 }
 
 /// Lists, helps, shows what was recorded, or measures.
@@ -390,7 +425,7 @@ int measure(int argc, char** argv) {
 
 int run_samples(int argc, char** argv) try {
   const int code = is_self_check(argc, argv) ? self_check(argc, argv) : measure(argc, argv);
-  if (!std::cout.flush()) throw std::runtime_error("cannot write standard output");
+  require_printed();
   return code;
 } catch (const UsageError& error) {
   say_error(argv[0], error.what());
