@@ -4,16 +4,14 @@
 // divergence, and that of the second bank conflicts.
 //
 // Look at the twins, which have the same instructions and differ in one cause: how much does each
-// cause cost? Then compare the times with the instructions per word, and see which share of their
-// issue slots the multiprocessors use.
+// cause cost? Then compare the times with the instructions per word.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o ladder ladder.cu ../common/*.cpp
 //
-//   the guide's, by its names:  1 reduce  2 reduce1  3 reduce2
-//   ours:  reduce_mask         1 without its division
-//          reduce2_divided     3 with the division of 1: a twin of 1 that does not diverge
-//          reduce1_at          2 with conflicts, and its twin without
-//          reduce_shuffle, reduce_vector, and beside them CUB
+//   the guide's:  1 reduce  2 reduce1  3 reduce2
+//   ours:         reduce_mask (1 without its division), reduce2_divided (3 with it: a twin of 1 that
+//                 does not diverge), reduce1_at (2 with conflicts, and its twin without),
+//                 reduce_shuffle, reduce_vector; and beside them CUB
 #include <algorithm>
 #include <iostream>
 
@@ -194,7 +192,7 @@ int wavefronts(
 
 /// What a kernel was compiled to by CUDA 13.0 for compute capability 9.0, read in the listing of
 /// cuobjdump -sass: the parts of its machine code. A warp issues an instruction if one of its lanes
-/// executes it, or if all of them are predicated off. instructions.sh asks whether all() is right.
+/// executes it, or if all are predicated off. instructions.sh asks whether all() is right.
 struct Compiled {
   unsigned warp = 0;    ///< each warp issues these once; 0: not counted
   unsigned step = 0;    ///< and these in each step in shared memory
@@ -206,8 +204,7 @@ struct Compiled {
   unsigned all() const { return warp + step + first + adding + turn + rest; }
   /// By a block, but for the turns of its loop.
   unsigned issued(unsigned steps) const {
-    unsigned adding_warps = 0;  // in all steps: 4, 2, 1, 1 ... for the order of reduce1
-    for (unsigned k = 0; k < steps; ++k) adding_warps += std::max(THREAD_PER_BLOCK >> (k + 6), 1u);
+    constexpr unsigned adding_warps = 4 + 2 + 6 * 1;  // of all eight steps of reduce1
     return THREAD_PER_BLOCK / 32 * (warp + steps * step) + adding_warps * adding + first;
   }
 };
@@ -419,7 +416,7 @@ TEST_CASE("ladder: wavefronts of a block, by hand") {
 
 TEST_CASE("ladder: instructions of a block, by hand") {
   CHECK(Compiled{.warp = 26, .step = 10, .first = 11}.issued(8) == 8 * (26 + 8 * 10) + 11);
-  CHECK(Compiled{.adding = 1}.issued(8) == 4 + 2 + 1 + 1 + 1 + 1 + 1 + 1);
+  CHECK(Compiled{.warp = 30, .step = 10, .first = 11, .adding = 11}.issued(8) == 1023);
   for (const Rung& rung : rungs) {  // instructions.sh reads these lines
     const std::string name = rung.name;
     if (rung.compiled.warp)
