@@ -210,7 +210,7 @@ void barriers(Run& run) {
   run.print(table);
   run.note(
       "a step is a multiplication and an addition; `blocks` fill the SM, `one` is alone on it");
-  run.note("8 and 32: in each round one warp, the next every time, has 32 steps, the others 8");
+  run.note("8 and 32: in each round one warp has 32 steps and the others 8; each time another one");
 
   run.claim_each({"06.5", "__syncthreads may slow a kernel by often forcing the SM to idle",
                   "[LC 1] \"forcing the SM to idle frequently\""},

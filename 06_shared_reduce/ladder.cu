@@ -4,16 +4,16 @@
 // divergence, and that of the second bank conflicts.
 //
 // Look at the twins, which have the same instructions and differ in one cause: how much does each
-// cause cost? Then look at how much is gained after the guide's last version.
+// cause cost? Then compare the times with the instructions per word.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o ladder ladder.cu ../common/*.cpp
 //
-//   the guide's, by its names:  1 reduce  2 reduce1  3 reduce2
-//   ours:  reduce_mask         1 without its division
-//          reduce2_divided     3 with the division of 1: a twin of 1 that does not diverge
-//          reduce1_at          2 with conflicts, and its twin without
-//          reduce_shuffle, reduce_vector, and beside them CUB
+//   the guide's:  1 reduce  2 reduce1  3 reduce2
+//   ours:         reduce_mask (1 without its division), reduce2_divided (3 with it: a twin of 1 that
+//                 does not diverge), reduce1_at (2 with conflicts, and its twin without),
+//                 reduce_shuffle, reduce_vector; and beside them CUB
 #include <algorithm>
+#include <iostream>
 
 #include "../common/sample.hpp"
 #include "banks.hpp"
@@ -190,6 +190,26 @@ int wavefronts(
   return sum + 1;  // thread 0 loads the result
 }
 
+/// What a kernel was compiled to by CUDA 13.0 for compute capability 9.0, read in the listing of
+/// cuobjdump -sass: the parts of its machine code. A warp issues an instruction if one of its lanes
+/// executes it, or if all are predicated off. instructions.sh asks whether all() is right.
+struct Compiled {
+  unsigned warp = 0;    ///< each warp issues these once; 0: not counted
+  unsigned step = 0;    ///< and these in each step in shared memory
+  unsigned first = 0;   ///< warp 0 alone issues these once
+  unsigned adding = 0;  ///< of a step; a warp in which no lane adds jumps over them
+  unsigned turn = 0;    ///< of a loop: for 128 words of a warp
+  unsigned rest = 1;    ///< nearly never issued
+
+  unsigned all() const { return warp + step + first + adding + turn + rest; }
+  /// By a block, but for the turns of its loop.
+  unsigned issued(unsigned steps) const {
+    constexpr unsigned adding_warps = 4 + 2 + 6 * 1;  // of all eight steps of reduce1
+    return THREAD_PER_BLOCK / 32 * (warp + steps * step) + adding_warps * adding + first;
+  }
+};
+constexpr unsigned schedulers = 4;  // of a multiprocessor: each issues an instruction per cycle
+
 // ---- the launches: add yours here ----
 
 using Kernel = void(const float* d_in, float* d_out, size_t n);
@@ -205,48 +225,66 @@ void by_reduce1_at(unsigned blocks, const float* in, float* out, size_t n) {
 struct Rung {
   const char *name, *what;
   void (*launch)(unsigned blocks, const float* in, float* out, size_t n);
+  Compiled compiled;
   int wavefronts = 0;     ///< of a block; 0: no prediction
   unsigned words = 1;     ///< that a thread takes at a time
   bool resident = false;  ///< a grid that fits on the GPU at once
+  unsigned steps = 8;     ///< in shared memory
+
+  size_t blocks(size_t n, size_t most) const {
+    const size_t needed = ceil_div(n, size_t(words) * THREAD_PER_BLOCK);
+    return resident ? std::min(needed, most) : needed;
+  }
 };
 const Rung rungs[] = {
     {.name = "reduce",
      .what = "guide: every 2s-th thread",
      .launch = by<reduce>,
+     .compiled = {.warp = 26, .step = 28, .first = 11},
      .wavefronts = wavefronts(Order::modulo)},
     {.name = "reduce1",
      .what = "guide: the first threads",
      .launch = by<reduce1>,
+     .compiled = {.warp = 26, .step = 14, .first = 11},
      .wavefronts = wavefronts(Order::strided)},
     {.name = "reduce2",
      .what = "guide: words side by side",
      .launch = by<reduce2>,
+     .compiled = {.warp = 26, .step = 10, .first = 11},
      .wavefronts = wavefronts(Order::descending)},
     {.name = "reduce_mask",
      .what = "reduce, no division",
      .launch = by<reduce_mask>,
+     .compiled = {.warp = 26, .step = 12, .first = 11},
      .wavefronts = wavefronts(Order::modulo)},
     {.name = "reduce2_divided",
      .what = "reduce2, and a division",
      .launch = by<reduce2_divided>,
+     .compiled = {.warp = 27, .step = 27, .first = 11},
      .wavefronts = wavefronts(Order::descending)},
     {.name = "reduce1_at, p = 0",
      .what = "reduce1, with conflicts",
      .launch = by_reduce1_at<0>,
+     .compiled = {.warp = 30, .step = 10, .first = 11, .adding = 11},
      .wavefronts = wavefronts(Order::strided)},
     {.name = "reduce1_at, p = 1",
      .what = "reduce1, without conflicts",
      .launch = by_reduce1_at<1>,
+     .compiled = {.warp = 30, .step = 10, .first = 11, .adding = 11},
      .wavefronts = wavefronts(Order::strided, [](unsigned x) { return padded(x); })},
     {.name = "reduce_shuffle",
      .what = "2 words a thread, shuffles",
      .launch = by<reduce_shuffle>,
-     .words = 2},
+     .compiled = {.warp = 40, .step = 11, .first = 25, .rest = 36},
+     .words = 2,
+     .steps = 3},
     {.name = "reduce_vector",
      .what = "few blocks, 16-byte loads",
      .launch = by<reduce_vector>,
+     .compiled = {.warp = 51, .step = 11, .first = 25, .turn = 12, .rest = 53},
      .words = 4,
-     .resident = true},
+     .resident = true,
+     .steps = 3},
 };
 
 /// n words, and the memory that their sums take.
@@ -261,8 +299,7 @@ struct Sums {
 
 /// The kernel leaves one sum per block; launched again over these sums, until there is one.
 void launch(const Rung& rung, const float* in, size_t n, size_t most, const Sums& x, float* next) {
-  const size_t needed = ceil_div(n, size_t(rung.words) * THREAD_PER_BLOCK);
-  const size_t blocks = rung.resident ? std::min(needed, most) : needed;
+  const size_t blocks = rung.blocks(n, most);
   rung.launch(unsigned(blocks), in, blocks == 1 ? x.out.data() : next, n);
   if (blocks > 1) launch(rung, next, blocks, 1, x, next + blocks);
 }
@@ -278,6 +315,14 @@ std::vector<Benchmark> kernels(const Sums& x) {
         {rung.name, [=] { launch(rung, x.in, x.n, x.resident_blocks, x, x.partial); }, check});
   all.push_back({"CUB", [=] { x.cub.sum(x.in, x.out, x.n); }, check});
   return all;
+}
+
+/// Whether this is the machine code whose instructions were counted.
+bool is_counted() {
+  cudaFuncAttributes of{};
+  CUDA_CHECK(cudaFuncGetAttributes(&of, reduce));
+  return of.binaryVersion == 90 && of.ptxVersion == 90 && __CUDACC_VER_MAJOR__ == 13 &&
+         __CUDACC_VER_MINOR__ == 0;
 }
 
 }  // namespace
@@ -302,6 +347,27 @@ void ladder(Run& run) {
   run.note("wavefronts: passes through the banks of shared memory, predicted, of a block; not for");
   run.note("rows with shuffles. CUB: NVIDIA's library");
   if (!run.beyond_l2(bytes)) run.note("less than four times the L2: a part of this is its rate");
+
+  if (is_counted()) {
+    const double clock_khz = device_attribute(cudaDevAttrClockRate);  // cycles per ms
+    const double slots_per_ms = schedulers * clock_khz * run.gpu.multiProcessorCount;
+    Table issued("compiled for 9.0 by CUDA 13.0",
+                 {"instructions", "issued by a block", "per word", "of issue slots"});
+    for (const Rung& rung : rungs) {
+      if (!rung.compiled.warp) continue;
+      const double words = double(n) / double(rung.blocks(n, x.resident_blocks));  // of a block
+      const double per_word = rung.compiled.issued(rung.steps) / words + rung.compiled.turn / 128.;
+      const double share = per_word * double(n) / (timed[rung.name].median() * slots_per_ms);
+      if (share > 1) throw WrongResult(std::string(rung.name) + ": more than all issue slots");
+      issued.row(rung.name, {rung.compiled.all(), per_word * words, per_word, percent(share)});
+    }
+    run.print(issued);
+    run.note("issued: warps' instructions, each for 32 lanes; of issue slots: at " +
+             digits(clock_khz * 1e-3) + " MHz, " + std::to_string(run.gpu.multiProcessorCount) +
+             " x " + std::to_string(schedulers) + " in each cycle");
+  } else {
+    run.note("instructions are counted for compute capability 9.0 and CUDA 13.0 alone");
+  }
 
   const auto times_of = [&](const char* with, const char* without) {
     return ratio(timed[with], timed[without]);
@@ -346,6 +412,17 @@ TEST_CASE("ladder: wavefronts of a block, by hand") {
         wavefronts(Order::descending));
   CHECK(padded(95, 0) == 95);
   CHECK(padded(95, 1) == 97);
+}
+
+TEST_CASE("ladder: instructions of a block, by hand") {
+  CHECK(Compiled{.warp = 26, .step = 10, .first = 11}.issued(8) == 8 * (26 + 8 * 10) + 11);
+  CHECK(Compiled{.warp = 30, .step = 10, .first = 11, .adding = 11}.issued(8) == 1023);
+  for (const Rung& rung : rungs) {  // instructions.sh reads these lines
+    const std::string name = rung.name;
+    if (rung.compiled.warp)
+      std::cout << "counted: " << name.substr(0, name.find(',')) << ": " << rung.compiled.all()
+                << " instructions\n";
+  }
 }
 
 // Few words, so that racecheck comes to its end.

@@ -38,6 +38,10 @@ __device__ unsigned largest_free(float value, bool free, unsigned lane, unsigned
   return key;
 }
 
+// A pivot whose |value| has these bits or fewer is below 2^-126: its reciprocal can be infinite. It
+// counts as zero.
+constexpr unsigned largest_zero = 0x007fffff;
+
 // Gauss and Jordan, in place. Lane j of a group keeps column j: a[i] is word (i, j). In step k the
 // free lane with the largest a[k] shows its column to the others, through shared memory: 16 bytes
 // at a time, the same for all lanes of the group, so that no bank is asked twice. All groups of a
@@ -64,7 +68,7 @@ __global__ void invert_in_warp(float* out, int* singular, const float* in, unsig
   for (unsigned k = 0; k < width; ++k) {
     if (k >= n) break;
     const unsigned largest = largest_free<width>(a[k], free, lane, mask);
-    if (largest < 32 && zero_at == 0) zero_at = int(k) + 1;
+    if (largest <= largest_zero && zero_at == 0) zero_at = int(k) + 1;
     const bool pivot = lane == largest % 32;
     if (lane == k) pivot_of = largest % 32;
 
@@ -314,6 +318,22 @@ TEST_CASE("small_matrices: every size is right, and singular matrices are report
     CHECK_NOTHROW(require_right({.name = "matinv", .work = matinv, .check = m.check()}));
 #endif
   }
+}
+
+TEST_CASE(
+    "small_matrices: a pivot below 2^-126 is reported, since its reciprocal can be infinite") {
+  if (skip_without_gpu()) return;
+  const Matrices m(1, 4);  // of one word each
+  const std::vector<float> words = {0x1p-145f, 0x1p-128f, 0x1p-126f, -0x1p+126f};
+  CUDA_CHECK(cudaMemcpy(m.in.data(), words.data(), m.in.bytes(), cudaMemcpyHostToDevice));
+  launch(m.out, m.singular, m.in, m.n, m.count);
+  CUDA_CHECK_LAUNCH();
+  CHECK(m.singular.to_host() == std::vector<int>{1, 1, 0, 0});
+  const std::vector<float> inverse = m.out.to_host();
+  CHECK(std::isnan(inverse[0]));
+  CHECK(std::isnan(inverse[1]));
+  CHECK(inverse[2] == 0x1p+126f);
+  CHECK(inverse[3] == -0x1p-126f);
 }
 
 TEST_CASE("small_matrices: exchanged rows, a scaled inverse, an unreported singular one are seen") {
