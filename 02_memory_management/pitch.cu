@@ -3,9 +3,9 @@
 // arrays of several dimensions: rows of a multiple of 256 bytes, since accesses that are not
 // aligned are split [KP].
 //
-// A request that begins off a sector of 32 bytes takes one sector more. Look at long rows: there
-// this sector shows in the time. Then look at short rows. Packed, they share the sectors at their
-// ends with their neighbours. Pitched, they do not: more bytes move, and the pitch loses.
+// A request that begins off a sector of 32 bytes touches one sector more. Predict from the sectors
+// how much faster pitched rows are. Then compare long rows with short ones: which of them share the
+// sectors at their ends with their neighbours, and what does a row cost that does not?
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o pitch pitch.cu ../common/*.cpp
 //
