@@ -308,9 +308,9 @@ void overlap(Run& run) {
   run.note("predicted 1: up + kernel + down + 3 x chunks x change");
   run.note(
       "predicted 4: (up + kernel + down + (chunks - 1) x limit) / chunks + (chunks + 2) x change");
-  run.note("limit: the slowest part alone, " + digits(cost.limit()) +
-           " ms; change: " + digits(1e3 * cost.change) + " us, as " + std::to_string(small_chunks) +
-           " chunks of 64 KiB take " + digits(small_ms) + " ms in one stream");
+  run.note("limit: the slowest part alone, " + digits(cost.limit()) + " ms");
+  run.note("change: of engine, " + digits(1e3 * cost.change) + " us: in one stream " +
+           std::to_string(small_chunks) + " chunks of 64 KiB take " + digits(small_ms) + " ms");
   run.note("pageable: the host carries the bytes to and from a pinned buffer of the driver");
   show_time_line(run, trip, best);
   require_below_link("up and down at once", timed["up and down at once"].gbs(2 * bytes), run.gpu,

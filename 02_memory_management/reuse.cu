@@ -182,9 +182,7 @@ void reuse(Run& run) {
   }
   run.print(table);
   run.note("of a copy: the copy's own time included");
-  run.note(
-      "predicted: one copy over the bus, then each read at the rate of device memory, not of the "
-      "L2");
+  run.note("predicted: one copy over the bus, then each read at the rate of device memory");
   run.note("read once, through a buffer of " + bytes_text(bytes / parts) +
            " where device memory is too small: " + digits(timed["copied in parts"].gbs(bytes)) +
            " GB/s");
