@@ -35,7 +35,8 @@ __global__ void mix(unsigned* out, const unsigned* in, size_t n, int rounds) {
   out[i] = x;
 }
 
-/// The same in other words: a step of a generator modulo 2^32, then the upper half onto the lower.
+/// An independent implementation, for the check: a step of a generator modulo 2^32, then the upper
+/// half onto the lower.
 __host__ __device__ unsigned mixed(unsigned word, int rounds) {
   for (int r = 0; r < rounds; ++r) {
     const unsigned long long step = (1664525ull * word + 1013904223ull) % (1ull << 32);
