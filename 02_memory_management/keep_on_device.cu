@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(chains) step_by_block(unsigned* x, size_t n) {
   }
 }
 
-// One thread takes word after word of all chains. A word's two loads wait for the store before them.
+// One thread takes word after word of all chains: nothing is parallel.
 __global__ void step_by_thread(unsigned* x, size_t n) {
   for (size_t i = 0; i < n; ++i) x[i] += factor * (i < chains ? 0 : x[i - chains]);
 }
@@ -187,7 +187,7 @@ void judge_step(Run& run) {
   run.print(table);
   run.note("host and back: the words are fetched, a core of the host steps, they are sent back");
   run.note("host's step: that core's part alone; -: the first word of each chain stays as it is");
-  run.note("one thread: nothing is parallel; -: not measured, it takes long");
+  run.note("one thread: nothing is parallel; -: not measured, it would take long");
   run.claim_each({"02.8", "low-parallelism tasks that would need transfers belong on the GPU",
                   "[KP] \"Place low-parallelism tasks ... on the GPU\""},
                  factors, "time of host and back / one block", faster());
