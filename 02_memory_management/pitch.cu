@@ -30,8 +30,9 @@ struct Rows {
 constexpr unsigned block_threads = 256;
 constexpr unsigned block_rows = block_threads / 32;
 
-// A warp takes a row and walks along it, 32 neighbouring elements in a step, `steps` of them in
-// flight: aligned in a pitched row, anywhere in a packed one. What lies between rows it leaves alone.
+// A warp takes a row and walks along it, 32 neighbouring elements in a step: aligned in a pitched
+// row, anywhere in a packed one. What lies between rows it leaves alone. So many steps are in flight
+// that a thread has 16 bytes on their way: 16 words of 1 byte, 4 of 4.
 template <unsigned steps, class Word>
 __global__ void add_one(Word* __restrict__ out, const Word* __restrict__ in, Rows rows) {
   const unsigned row = blockIdx.x * block_rows + threadIdx.x / 32;
