@@ -6,11 +6,15 @@
 // last row: what it gives back it must map again.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o allocation allocation.cu ../common/*.cpp
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 
 #include "../common/arrays.cuh"
 #include "../common/sample.hpp"
+#include "host.hpp"
 
 namespace {
 
@@ -76,13 +80,15 @@ void compare_sizes(Run& run, const std::vector<size_t>& sizes) {
   };
   Table table("us per iteration",
               {"reused", "cudaMalloc", "pool", "pool that keeps", "cudaMallocHost"});
+  const std::string refused = refusal([] { use_pinned(4 * KiB); });
   for (const size_t n : sizes) {
+    const bool pins = n <= most_pinned && refused.empty();
     // whole pieces: of half a one cudaMalloc would take the rest, and map nothing
     const DeviceBuffer<Byte> kept((n + 2 * MiB - 1) / (2 * MiB) * 2 * MiB);
-    std::vector<Benchmark> benchmarks = {iteration("reused", [&kept, n] { use(kept, n); }),
-                                         iteration("cudaMalloc", [n] { use_from_cuda_malloc(n); })};
-    if (n <= most_pinned) benchmarks.push_back(iteration("cudaMallocHost", [n] { use_pinned(n); }));
-    if (there_are_pools()) benchmarks.push_back(iteration("pool", [n] { use_from_pool(n); }));
+    std::vector<Benchmark> benchmarks = {iteration("reused", [=] { use(kept, n); }),
+                                         iteration("cudaMalloc", [=] { use_from_cuda_malloc(n); })};
+    if (pins) benchmarks.push_back(iteration("cudaMallocHost", [=] { use_pinned(n); }));
+    if (there_are_pools()) benchmarks.push_back(iteration("pool", [=] { use_from_pool(n); }));
     const Timings timed = timer.interleaved(benchmarks);
     const auto us = [&timed](const char* name) { return Cell(timed[name].us_interval()); };
     Cell keeping = "no pools";
@@ -93,12 +99,71 @@ void compare_sizes(Run& run, const std::vector<size_t>& sizes) {
     }
     table.row(bytes_text(double(n)),
               {us("reused"), us("cudaMalloc"), there_are_pools() ? us("pool") : Cell("no pools"),
-               keeping, n <= most_pinned ? us("cudaMallocHost") : Cell("-")});
+               keeping, pins ? us("cudaMallocHost") : Cell("-")});
   }
   run.print(table);
   run.note("pool: it gives what is free back to the system at each wait, and must map it again");
-  run.note("-: not measured, pinning takes too long");
+  run.note("-: not measured, " + (refused.empty() ? "pinning takes too long" : refused));
 }
+
+// ---- what pinning costs ----
+
+/// Pages that nobody has touched: the system finds and zeroes each when it is touched.
+std::shared_ptr<Byte> untouched(size_t bytes) {
+  void* const data =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) throw std::bad_alloc();
+  return {static_cast<Byte*>(data), [bytes](Byte* p) { munmap(p, bytes); }};
+}
+
+void touch(Byte* memory, size_t bytes) {
+  constexpr size_t page = 4 * KiB;
+  for (size_t i = 0; i < bytes; i += page) static_cast<volatile Byte*>(memory)[i] = mark;
+}
+
+void pin_and_unpin(Byte* memory, size_t bytes) {
+  CUDA_CHECK(cudaHostRegister(memory, bytes, cudaHostRegisterDefault));
+  CUDA_CHECK(cudaHostUnregister(memory));
+}
+
+/// Are new pages what cudaMallocHost takes its time for? Then it costs what registering costs, and
+/// what new pages cost.
+void take_pinning_apart(Run& run) {
+  constexpr size_t n = most_pinned;
+  Table table("pinning " + bytes_text(double(n)), {"ms", "predicted", "spread"});
+  const char *registering = "register pages that are there", *touching = "touch new pages",
+             *both = "register new pages", *anew = "cudaMallocHost";
+  const auto kept = untouched(n);
+  touch(kept.get(), n);
+  const auto by_cuda = [] {
+    Byte* memory = nullptr;
+    CUDA_CHECK(cudaMallocHost(&memory, n));
+    CUDA_CHECK(cudaFreeHost(memory));
+  };
+  const auto refused = refusal([=] {
+    pin_and_unpin(kept.get(), n);
+    by_cuda();
+  });
+  if (!refused.empty()) {
+    table.missing("pinning", refused);
+    return run.print(table);
+  }
+  Timer timer = run.timer;
+  timer.rounds = 12;
+  const Timings timed = timer.interleaved(
+      {{.name = registering, .work = [=] { pin_and_unpin(kept.get(), n); }, .on_host = true},
+       {.name = touching, .work = [] { touch(untouched(n).get(), n); }, .on_host = true},
+       {.name = both, .work = [] { pin_and_unpin(untouched(n).get(), n); }, .on_host = true},
+       {.name = anew, .work = by_cuda, .on_host = true}});
+  const double sum = timed[registering].median() + timed[touching].median();
+  for (const char* name : {registering, touching, both, anew})
+    table.row(name, {timed[name].ms_interval(), name == both || name == anew ? Cell(sum) : Cell(""),
+                     percent(timed[name].spread())});
+  run.print(table);
+  run.note("each row takes what it needs, and gives it back; predicted: the sum of the first two");
+}
+
+// ---- giving back, setting, and the claim ----
 
 /// Memory is given back while 100 uses of it are queued. cudaFree waits until they have ended.
 /// cudaFreeAsync joins the queue behind them, and the host goes on.
@@ -136,7 +201,7 @@ void set_memory(Run& run, const std::vector<size_t>& sizes) {
     const GuardedBuffer<Byte> out(n);
     const Times times = run.timer.alone(
         {.name = "cudaMemset",
-         .work = [&out] { CUDA_CHECK(cudaMemsetAsync(out, mark, out.size(), stream)); },
+         .work = [=] { CUDA_CHECK(cudaMemsetAsync(out, mark, out.size(), stream)); },
          .check = equals(out, [] __device__(size_t) { return mark; })});
     table.row(bytes_text(n), {1e3 * times.median(), times.gbs(double(n)), percent(times.spread())});
   }
@@ -165,11 +230,21 @@ void allocation(Run& run) {
   run.title("an iteration takes memory, sets up to 4 KiB of it, waits, and gives it back");
   const std::vector<size_t> sizes = {256, MiB, 16 * MiB, 64 * MiB, largest};
   compare_sizes(run, sizes);
+  take_pinning_apart(run);
   give_back_in_use(run);
   set_memory(run, sizes);
   judge_reuse(run);
 }
 SAMPLE(2, allocation, "taking memory in the loop, reusing it, a pool");
+
+TEST_CASE("allocation: one byte of each new page is touched") {
+  const size_t pages = 3, n = pages * 4 * KiB;
+  const auto memory = untouched(n);
+  touch(memory.get(), n);
+  CHECK(std::count(memory.get(), memory.get() + n, mark) == pages);
+  CHECK(std::count(memory.get(), memory.get() + n, 0) == n - pages);
+  CHECK(memory.get()[n - 4 * KiB] == mark);
+}
 
 TEST_CASE("allocation: an iteration sets what it should, and nothing behind it") {
   if (skip_without_gpu()) return;

@@ -1,15 +1,15 @@
 // keep_on_device: what is worth carrying? The guide leaves a step with little parallelism on the
-// GPU, if its data would have to travel to the host and back [KP]. The study finds that work of few
-// operations per word is not worth carrying to the card: the way there and back costs what the
-// fast memory gains [BW].
+// GPU, if its data would have to travel to the host and back [KP]. The study: with few operations
+// per word, the transfers eat what the card's fast memory gains [BW].
 //
-// Look at the step's smallest size: a way there and back costs more than a kernel. Then compare the
-// parts of the carried addition: nearly all of it is the way.
+// Compare the step's smallest size with a kernel, and one thread with a block: how little is "little
+// parallelism"? Then compare the parts of the carried addition.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o keep_on_device keep_on_device.cu ../common/*.cpp
 //
-//   1  step_by_block  1024 chains, in each of which a word needs the one before
-//   2  add_to_each    one operation per word
+//   1  step_by_block   1024 chains, in each of which a word needs the one before
+//   2  step_by_thread  the same without any parallelism
+//   3  add_to_each     one operation per word
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,6 +48,11 @@ __global__ void __launch_bounds__(chains) step_by_block(unsigned* x, size_t n) {
     last = factor * last + x[i];
     x[i] = last;
   }
+}
+
+// One thread takes word after word of all chains: nothing is parallel.
+__global__ void step_by_thread(unsigned* x, size_t n) {
+  for (size_t i = 0; i < n; ++i) x[i] += factor * (i < chains ? 0 : x[i - chains]);
 }
 
 // Each warp reads 32 neighbouring words and writes 32: one operation for eight bytes.
@@ -118,6 +123,7 @@ struct Words {
 };
 
 void by_block(const Words& w) { step_by_block<<<1, chains>>>(w.x, w.n); }
+void by_thread(const Words& w) { step_by_thread<<<1, 1>>>(w.x, w.n); }
 void by_host(const Words& w) {
   CUDA_CHECK(cudaMemcpy(w.host, w.x, 4 * w.n, cudaMemcpyDeviceToHost));
   step_on_host(w.host, w.n);
@@ -156,27 +162,32 @@ void judge_step(Run& run) {
   std::vector<size_t> sizes = {4, 4 * KiB, 64 * KiB, MiB};
   if (!run.quick) sizes.push_back(16 * MiB);
   std::vector<Interval> factors;
-  Table table("us, a step over", {"one block", "host and back", "host's step"});
+  Table table("us, a step over", {"one block", "one thread", "host and back", "host's step"});
   for (const size_t bytes : sizes) {
     const size_t n = bytes / 4;
+    const bool serial = bytes <= 64 * KiB;  // a thread takes long
     const DeviceBuffer<unsigned> right(expected(n));
     const auto steps = [&] {
       const Words w{n};
       std::fill_n(w.host.data(), n, 1u);
       const auto host_step = [=] { step_on_host(w.host, w.n); };
-      return std::vector<Benchmark>{stepping("one block", w, by_block, right),
+      std::vector<Benchmark> all = {stepping("one block", w, by_block, right),
                                     stepping("host and back", w, by_host, right),
                                     {.name = "host's step", .work = host_step, .on_host = true}};
+      if (serial) all.push_back(stepping("one thread", w, by_thread, right));
+      return all;
     };
     const Timings timed = run.timer.with_fresh_memory(steps, 2);
     const auto us = [&](const char* name) { return Cell(timed[name].us_interval()); };
     table.row(bytes_text(double(bytes)),
-              {us("one block"), us("host and back"), n > chains ? us("host's step") : "-"});
+              {us("one block"), serial ? us("one thread") : "-", us("host and back"),
+               n > chains ? us("host's step") : "-"});
     factors.push_back(ratio(timed["host and back"], timed["one block"]));
   }
   run.print(table);
   run.note("host and back: the words are fetched, a core of the host steps, they are sent back");
   run.note("host's step: that core's part alone; -: the first word of each chain stays as it is");
+  run.note("one thread: nothing is parallel; -: not measured, it would take long");
   run.claim_each({"02.8", "low-parallelism tasks that would need transfers belong on the GPU",
                   "[KP] \"Place low-parallelism tasks ... on the GPU\""},
                  factors, "time of host and back / one block", faster());
@@ -324,8 +335,8 @@ TEST_CASE("keep_on_device: every way is right at awkward sizes, and nothing is w
     const Words w{n};
     const Arrays a(n);
     const std::vector<Benchmark> benchmarks{
-        stepping("one block", w, by_block, right), stepping("host and back", w, by_host, right),
-        adding("carried", a, [&a] { carry(a); }),
+        stepping("one block", w, by_block, right), stepping("one thread", w, by_thread, right),
+        stepping("host and back", w, by_host, right), adding("carried", a, [&a] { carry(a); }),
         adding("all cores", a, [&] { add_on_all_cores(a, crew); })};
     for (const Benchmark& benchmark : benchmarks) {
       CAPTURE(n);

@@ -35,7 +35,8 @@ __global__ void mix(unsigned* out, const unsigned* in, size_t n, int rounds) {
   out[i] = x;
 }
 
-/// The same in other words: a step of a generator modulo 2^32, then the upper half onto the lower.
+/// An independent implementation, for the check: a step of a generator modulo 2^32, then the upper
+/// half onto the lower.
 __host__ __device__ unsigned mixed(unsigned word, int rounds) {
   for (int r = 0; r < rounds; ++r) {
     const unsigned long long step = (1664525ull * word + 1013904223ull) % (1ull << 32);
@@ -54,35 +55,38 @@ struct Result {
 // ---- the pipeline ----
 
 enum Stage { up, kernel, down };
+constexpr const char* stage_names[] = {"up", "kernel", "down"};
 constexpr int most_streams = 4;
 
 /// The first word of chunk i; that of chunk `chunks` is n. Chunks differ by one word at most.
 size_t chunk_begin(size_t n, int chunks, int i) { return n * size_t(i) / size_t(chunks); }
 
+/// Such a stream waits for the default stream, and the default stream waits for it.
+std::shared_ptr<CUstream_st> waiting_stream() {
+  cudaStream_t stream = nullptr;
+  CUDA_CHECK(cudaStreamCreate(&stream));
+  return {stream, [](cudaStream_t s) { cudaStreamDestroy(s); }};
+}
+
 /// n words that go from the host through the device back to the host. The host's arrays are the
-/// caller's.
+/// caller's. A copy of a trip has the same memory and streams.
 struct Trip {
   size_t n;
   const unsigned* from;
   unsigned* to;
   GuardedBuffer<unsigned> in, out;
   GuardedBuffer<unsigned> seen;  // what the host has got, for the device to look at
-  cudaStream_t streams[most_streams];
+  std::shared_ptr<CUstream_st> streams[most_streams];
   Event begin;
 
   Trip(size_t n, unsigned* from, unsigned* to) : n(n), from(from), to(to), in(n), out(n), seen(n) {
     const DeviceBuffer<unsigned> input = filled<unsigned>(n, Input{});
     CUDA_CHECK(cudaMemcpy(from, input, input.bytes(), cudaMemcpyDeviceToHost));
-    // Such a stream waits for the default stream, and the default stream waits for it.
-    for (cudaStream_t& stream : streams) CUDA_CHECK(cudaStreamCreate(&stream));
-  }
-  Trip(const Trip&) = delete;
-  ~Trip() {
-    for (const cudaStream_t stream : streams) cudaStreamDestroy(stream);
+    for (auto& stream : streams) stream = waiting_stream();
   }
 
   /// One stage's work on `count` words from `first`.
-  void work(Stage stage, size_t first, size_t count, cudaStream_t stream) {
+  void work(Stage stage, size_t first, size_t count, cudaStream_t stream) const {
     const size_t bytes = count * sizeof(unsigned);
     if (stage == up)
       CUDA_CHECK(cudaMemcpyAsync(in + first, from + first, bytes, cudaMemcpyHostToDevice, stream));
@@ -96,10 +100,10 @@ struct Trip {
   }
 
   /// Queues all chunks, and waits for none. `marks`: four events per chunk, around its stages.
-  void run(int chunks, int stream_count, const std::vector<Event>* marks = nullptr) {
+  void run(int chunks, int stream_count, const std::vector<Event>* marks = nullptr) const {
     CUDA_CHECK(cudaEventRecord(begin));  // in the default stream: what was queued before ends first
     for (int i = 0; i < chunks; ++i) {
-      const cudaStream_t stream = streams[i % stream_count];
+      const cudaStream_t stream = streams[i % stream_count].get();
       const size_t first = chunk_begin(n, chunks, i);
       const size_t count = chunk_begin(n, chunks, i + 1) - first;
       if (count == 0) continue;  // more chunks than words
@@ -111,42 +115,43 @@ struct Trip {
     }
   }
 
-  void poison(Stage stage) {
+  void poison(Stage stage) const {
     if (stage == up) in.poison();
     if (stage == kernel) out.poison();
     if (stage != down) return;
     seen.poison();
     CUDA_CHECK(cudaMemcpy(to, seen, seen.bytes(), cudaMemcpyDeviceToHost));
   }
-  std::string find_error(Stage stage) {
+  std::string find_error(Stage stage) const {
     if (stage == up) return find_mismatch(in, Input{});
     if (stage == kernel) return find_mismatch(out, Result{});
     CUDA_CHECK(cudaMemcpy(seen, to, seen.bytes(), cudaMemcpyHostToDevice));
     return find_mismatch(seen, Result{});
   }
-  /// Of work that does these stages. It finds what the stages before have left.
-  Check check(const std::vector<Stage>& does) {
-    const auto poison_all = [this, does] {
-      for (const Stage stage : does) poison(stage);
-    };
-    const auto find_first_error = [this, does] {
-      std::string error;
-      for (const Stage stage : does)
-        if (error.empty()) error = find_error(stage);
-      return error;
-    };
-    return {poison_all, find_first_error};
-  }
 };
+
+/// Of work that does these stages. It finds what the stages before have left.
+Check check(const Trip& trip, const std::vector<Stage>& does) {
+  const auto poison = [=] {
+    for (const Stage stage : does) trip.poison(stage);
+  };
+  const auto find_first_error = [=] {
+    std::string error;
+    for (const Stage stage : does)
+      if (error.empty()) error = trip.find_error(stage);
+    return error;
+  };
+  return {poison, find_first_error};
+}
 
 std::string name_of(int chunks, int streams) {
   return "chunks: " + std::to_string(chunks) + ", streams: " + std::to_string(streams);
 }
 
-Benchmark pipeline(Trip& trip, int chunks, int streams) {
+Benchmark pipeline(const Trip& trip, int chunks, int streams) {
   return {.name = name_of(chunks, streams),
-          .work = [&trip, chunks, streams] { trip.run(chunks, streams); },
-          .check = trip.check({up, kernel, down})};
+          .work = [=] { trip.run(chunks, streams); },
+          .check = check(trip, {up, kernel, down})};
 }
 
 // ---- prediction ----
@@ -154,16 +159,25 @@ Benchmark pipeline(Trip& trip, int chunks, int streams) {
 /// What the whole array takes, in milliseconds.
 struct Cost {
   double up, kernel, down;
-  double both;  ///< both copies at once: they slow each other down
+  double both;    ///< both copies at once: they slow each other down
+  double change;  ///< from one engine to another: what an operation costs besides its work
 
+  double sum() const { return up + kernel + down; }
   /// No pipeline is faster than its slowest part.
   double limit() const { return std::max(both, kernel); }
+  /// Each operation waits for the one before, which is another engine's.
+  double in_one_stream(int chunks) const { return sum() + 3 * chunks * change; }
   /// The first chunk passes its stages alone. Then a chunk is down each time that the slowest part
   /// has done one: if the streams hold enough chunks for all parts.
-  double predicted(int chunks) const {
-    return (up + kernel + down + (chunks - 1) * limit()) / chunks;
+  double overlapped(int chunks) const {
+    return (sum() + (chunks - 1) * limit()) / chunks + (chunks + 2) * change;
   }
 };
+
+/// From chunks so small that the changes take most of their time, in one stream.
+double change_ms(double measured_ms, double work_ms, int chunks) {
+  return std::max(0.0, measured_ms - work_ms) / (3 * chunks);
+}
 
 // ---- the time line ----
 
@@ -175,7 +189,7 @@ void draw(std::string& line, char letter, double from, double to) {
   std::fill(line.begin() + first, line.begin() + end, letter);
 }
 
-void show_time_line(Run& run, Trip& trip, int chunks) {
+void show_time_line(Run& run, const Trip& trip, int chunks) {
   constexpr size_t columns = 80;
   const std::vector<Event> marks(size_t(4 * chunks));
   trip.run(chunks, most_streams);  // warms up
@@ -189,14 +203,23 @@ void show_time_line(Run& run, Trip& trip, int chunks) {
   const double total = ms_at(4 * chunks - 1);  // the last chunk is down
   std::vector<std::string> lines(most_streams, std::string(columns, ' '));
   double engine_free[3] = {};
+  std::vector<Table> saved;  // for the figure
+  for (int s = 0; s < most_streams; ++s)
+    saved.push_back({"stream " + std::to_string(s),
+                     {"since the first, us", "lasts, us", "up", "kernel", "down"}});
   for (int i = 0; i < chunks; ++i)
     for (const Stage stage : {up, kernel, down}) {
       // The mark before a stage says when its stream was free. Its engine may have been busy.
       const double begin = std::max(ms_at(4 * i + stage), engine_free[stage]);
       engine_free[stage] = ms_at(4 * i + stage + 1);
-      draw(lines[size_t(i % most_streams)], "ukd"[stage], begin / total,
+      draw(lines[size_t(i % most_streams)], stage_names[stage][0], begin / total,
            engine_free[stage] / total);
+      const auto one_of = [stage](Stage which) { return stage == which ? Cell(1) : Cell(""); };
+      saved[size_t(i % most_streams)].row("chunk " + std::to_string(i) + ", " + stage_names[stage],
+                                          {1e3 * begin, 1e3 * (engine_free[stage] - begin),
+                                           one_of(up), one_of(kernel), one_of(down)});
     }
+  for (const Table& table : saved) run.save(table);
   run.note("time line, " + name_of(chunks, most_streams) + ", a column is " +
            digits(1e3 * total / columns) + " us; u: up, k: kernel, d: down");
   for (int s = 0; s < most_streams; ++s)
@@ -208,22 +231,28 @@ void show_time_line(Run& run, Trip& trip, int chunks) {
 constexpr int chunk_counts[] = {1, 2, 4, 8, 16};
 constexpr int stream_counts[] = {1, 2, 4};
 
-/// Each stage alone, the copies both ways, and all pipelines, in turn.
-Timings time_pinned(const Timer& timer, Trip& trip) {
-  const auto alone = [&trip](const char* name, Stage stage) {
+constexpr int small_chunks = 48;
+constexpr size_t small_words = 64 * KiB / sizeof(unsigned);  // of a small chunk
+
+/// Each stage alone, the copies both ways, small chunks, and all pipelines, in turn.
+Timings time_pinned(const Timer& timer, const Trip& trip, const Trip& small) {
+  const auto alone = [=](const char* name, Stage stage) {
     return Benchmark{.name = name,
-                     .work = [&trip, stage] { trip.work(stage, 0, trip.n, nullptr); },
-                     .check = trip.check({stage})};
+                     .work = [=] { trip.work(stage, 0, trip.n, nullptr); },
+                     .check = check(trip, {stage})};
   };
-  const auto both = [&trip] {
-    trip.work(up, 0, trip.n, trip.streams[0]);
-    trip.work(down, 0, trip.n, trip.streams[1]);
+  const auto both = [=] {
+    trip.work(up, 0, trip.n, trip.streams[0].get());
+    trip.work(down, 0, trip.n, trip.streams[1].get());
   };
+  Benchmark small_ones = pipeline(small, small_chunks, 1);
+  small_ones.name = "small chunks";
   std::vector<Benchmark> all = {
       alone("up", up),
       alone("kernel", kernel),
       alone("down", down),
-      {.name = "up and down at once", .work = both, .check = trip.check({up, down})}};
+      {.name = "up and down at once", .work = both, .check = check(trip, {up, down})},
+      small_ones};
   for (const int chunks : chunk_counts)
     for (const int streams : stream_counts) all.push_back(pipeline(trip, chunks, streams));
   return timer.interleaved(all);
@@ -232,7 +261,7 @@ Timings time_pinned(const Timer& timer, Trip& trip) {
 /// A pipeline from and to memory that no copy engine can follow.
 Timings time_pageable(const Timer& timer, size_t n, int chunks) {
   std::vector<unsigned> from(n), to(n);
-  Trip trip(n, from.data(), to.data());
+  const Trip trip(n, from.data(), to.data());
   return timer.interleaved({pipeline(trip, chunks, 1), pipeline(trip, chunks, 4)});
 }
 
@@ -245,9 +274,10 @@ void overlap(Run& run) {
   run.title(bytes_text(bytes) + " copied up, mixed, and copied down");
   Timer timer = run.timer;
   timer.rounds = 12;
-  const PinnedBuffer<unsigned> from(n), to(n);
-  Trip trip(n, from, to);
-  const Timings timed = time_pinned(timer, trip);
+  const size_t n_small = small_chunks * small_words;
+  const PinnedBuffer<unsigned> from(std::max(n, n_small)), to(std::max(n, n_small));
+  const Trip trip(n, from, to), small(n_small, from, to);
+  const Timings timed = time_pinned(timer, trip, small);
 
   Table alone("a stage of the whole array", {"ms", "GB/s each way"});
   for (const char* name : {"up", "kernel", "down", "up and down at once"})
@@ -255,34 +285,44 @@ void overlap(Run& run) {
   run.print(alone);
 
   const auto ms = [&timed](const char* name) { return timed[name].median(); };
-  const Cost cost = {ms("up"), ms("kernel"), ms("down"), ms("up and down at once")};
+  Cost cost = {ms("up"), ms("kernel"), ms("down"), ms("up and down at once"), 0};
+  const double small_ms = ms("small chunks");
+  cost.change = change_ms(small_ms, cost.sum() * double(n_small) / double(n), small_chunks);
   int best = 1;  // chunks in 4 streams
   Table table("ms: chunks",
-              {"1 stream", "2 streams", "4 streams", "predicted 4", "gain", "of limit"});
+              {"1 stream", "predicted 1", "2 streams", "4 streams", "predicted 4", "gain"});
   for (const int chunks : chunk_counts) {
     const Times &in_one = timed[name_of(chunks, 1)], &in_two = timed[name_of(chunks, 2)],
                 &in_four = timed[name_of(chunks, 4)];
     table.row(
         std::to_string(chunks),
-        {in_one.ms_interval(), in_two.ms_interval(), in_four.ms_interval(), cost.predicted(chunks),
-         ratio(in_one, in_four), percent(cost.limit() / in_four.median())});
+        {in_one.ms_interval(), cost.in_one_stream(chunks), in_two.ms_interval(),
+         in_four.ms_interval(), cost.overlapped(chunks), ratio(timed[name_of(1, 1)], in_four)});
     if (in_four.median() < timed[name_of(best, 4)].median()) best = chunks;
   }
   const Timings pageable = time_pageable(timer, n, best);
   const Times &in_one = pageable[name_of(best, 1)], &in_four = pageable[name_of(best, 4)];
   table.row(std::to_string(best) + ", pageable",
-            {in_one.ms_interval(), "-", in_four.ms_interval(), "", ratio(in_one, in_four), ""});
+            {in_one.ms_interval(), "", "-", in_four.ms_interval(), "", ""});
   run.print(table);
-  run.note("gain: 1 stream over 4; limit: the slowest part alone, " + digits(cost.limit()) + " ms");
-  run.note("predicted: (up + kernel + down + (chunks - 1) x limit) / chunks");
-  run.note("not in it: some microseconds that each chunk costs, which show where there are many");
+  run.note("gain: of 4 streams over one chunk in one stream");
+  run.note("predicted 1: up + kernel + down + 3 x chunks x change");
+  run.note(
+      "predicted 4: (up + kernel + down + (chunks - 1) x limit) / chunks + (chunks + 2) x change");
+  run.note("limit: the slowest part alone, " + digits(cost.limit()) + " ms");
+  run.note("change: of engine, " + digits(1e3 * cost.change) + " us: in one stream " +
+           std::to_string(small_chunks) + " chunks of 64 KiB take " + digits(small_ms) + " ms");
   run.note("pageable: the host carries the bytes to and from a pinned buffer of the driver");
   show_time_line(run, trip, best);
+  require_below_link("up and down at once", timed["up and down at once"].gbs(2 * bytes), run.gpu,
+                     2);
   const double best_ms = timed[name_of(best, 4)].median();
   require_below_link("a pipeline", bytes * 1e-6 / best_ms, run.gpu);
   if (best_ms < 0.9 * cost.limit())
     throw WrongResult("the pipeline is faster than its slowest part");
-  if (best_ms > 0.95 * (cost.up + cost.kernel + cost.down))
+  if (best_ms > 1.1 * cost.in_one_stream(1))
+    throw WrongResult("the pipeline is slower than its parts one after the other");
+  if (best_ms > 0.95 * cost.sum())
     run.note("nothing overlaps here: the pipeline takes as long as its parts one after the other");
 }
 SAMPLE(8, overlap, "copies and kernels at the same time, in streams");
@@ -300,11 +340,15 @@ TEST_CASE("overlap: chunks cover every word once") {
 }
 
 TEST_CASE("overlap: from the sum of the stages to the slowest, by hand") {
-  const Cost copies = {1, 0.5, 1, 1.2}, slow_kernel = {1, 5, 1, 1.2};
-  CHECK(copies.predicted(1) == doctest::Approx(2.5));
-  CHECK(copies.predicted(4) == doctest::Approx(2.5 / 4 + 3 * 0.3));
-  CHECK(copies.predicted(10000) == doctest::Approx(1.2).epsilon(0.001));
-  CHECK(slow_kernel.predicted(10) == doctest::Approx(0.1 + 5 + 0.1));  // a copy at either end
+  const Cost copies = {1, 0.5, 1, 1.2, 0}, slow_kernel = {1, 5, 1, 1.2, 0};
+  CHECK(copies.overlapped(1) == doctest::Approx(2.5));
+  CHECK(copies.overlapped(4) == doctest::Approx(2.5 / 4 + 3 * 0.3));
+  CHECK(copies.overlapped(10000) == doctest::Approx(1.2).epsilon(0.001));
+  CHECK(slow_kernel.overlapped(10) == doctest::Approx(0.1 + 5 + 0.1));  // a copy at either end
+  const Cost changing = {1, 0.5, 1, 1.2, 0.01};  // three changes a chunk; overlapped, one each
+  CHECK(changing.in_one_stream(4) == doctest::Approx(2.5 + 0.12));
+  CHECK(changing.overlapped(4) == doctest::Approx(2.5 / 4 + 3 * 0.3 + 0.06));
+  CHECK(change_ms(0.9, 0.3, 20) == doctest::Approx(0.01));
 }
 
 TEST_CASE("overlap: a line of the time line") {
@@ -327,9 +371,8 @@ TEST_CASE("overlap: a pipeline is right at awkward sizes and writes nothing behi
     const PinnedBuffer<unsigned> from(n), to(n + 1);
     std::vector<unsigned> ordinary_from(n), ordinary_to(n + 1);
     to[n] = ordinary_to[n] = canary;
-    Trip pinned(n, from, to);
-    Trip pageable(n, ordinary_from.data(), ordinary_to.data());
-    for (Trip* trip : {&pinned, &pageable})
+    const Trip pinned(n, from, to), pageable(n, ordinary_from.data(), ordinary_to.data());
+    for (const Trip* trip : {&pinned, &pageable})
       for (const int chunks : {1, 2, 7, 16})
         for (const int streams : {1, 2, 3, 4}) {
           CAPTURE(n);

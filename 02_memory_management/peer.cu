@@ -104,11 +104,11 @@ Memory memory_on(int gpu, size_t n) {
 
 Benchmark carrying(const std::string& name, const Memory& from, const Memory& to,
                    std::function<void()> work) {
-  const auto poison = [&to] {
+  const auto poison = [=] {
     const On on(to.gpu);
     to.target.poison();
   };
-  const auto find_error = [&from, &to] {
+  const auto find_error = [=] {
     const On on(to.gpu);
     return find_mismatch(to.target, Pattern{from.gpu});
   };
@@ -117,14 +117,14 @@ Benchmark carrying(const std::string& name, const Memory& from, const Memory& to
 
 /// A copy engine's work, queued in the current GPU's default stream.
 Benchmark by_engine(const std::string& name, const Memory& from, const Memory& to) {
-  return carrying(name, from, to, [&from, &to] {
+  return carrying(name, from, to, [=] {
     CUDA_CHECK(cudaMemcpyPeerAsync(to.target, to.gpu, from.source, from.gpu, from.source.bytes()));
   });
 }
 
 /// The current GPU loads from `from` and stores to `to`.
 Benchmark by_kernel(const std::string& name, const Memory& from, const Memory& to) {
-  return carrying(name, from, to, [&from, &to] {
+  return carrying(name, from, to, [=] {
     const auto* in = reinterpret_cast<const uint4*>(from.source.data());
     auto* out = reinterpret_cast<uint4*>(to.target.data());
     copy<<<unsigned(ceil_div(from.n, 256)), 256>>>(out, in, from.n);

@@ -3,14 +3,15 @@
 // arrays of several dimensions: rows of a multiple of 256 bytes, since accesses that are not
 // aligned are split [KP].
 //
-// A request that begins off a sector of 32 bytes takes one sector more. Look at long rows: there
-// this sector shows in the time. Then look at short rows. Packed, they share the sectors at their
-// ends with their neighbours. Pitched, they do not: more bytes move, and the pitch loses.
+// A request that begins off a sector of 32 bytes touches one sector more. Predict from the sectors
+// how much faster pitched rows are. Then compare long rows with short ones: which of them share the
+// sectors at their ends with their neighbours, and what does a row cost that does not?
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o pitch pitch.cu ../common/*.cpp
 //
 //   1  add_one       out = in + 1, a warp per row, in words of 1 or 4 bytes
-//   2  cudaMemcpy2D  packed rows of the host, and rows on the device
+//   2  nothing       an empty kernel: what starting as many blocks takes
+//   3  cudaMemcpy2D  packed rows of the host, and rows on the device
 #include <algorithm>
 #include <numeric>
 
@@ -29,20 +30,23 @@ struct Rows {
 constexpr unsigned block_threads = 256;
 constexpr unsigned block_rows = block_threads / 32;
 
-// A warp takes a row and walks along it, 32 neighbouring elements in a step, four steps in flight:
-// aligned in a pitched row, anywhere in a packed one. What lies between rows it leaves alone.
-template <class Word>
+// A warp takes a row and walks along it, 32 neighbouring elements in a step: aligned in a pitched
+// row, anywhere in a packed one. What lies between rows it leaves alone. So many steps are in flight
+// that a thread has 16 bytes on their way: 16 words of 1 byte, 4 of 4.
+template <unsigned steps, class Word>
 __global__ void add_one(Word* __restrict__ out, const Word* __restrict__ in, Rows rows) {
   const unsigned row = blockIdx.x * block_rows + threadIdx.x / 32;
   if (row >= rows.height) return;
-  for (unsigned x = threadIdx.x % 32; x < rows.width; x += 4 * 32) {
-    Word word[4];
-    for (unsigned k = 0; k < 4; ++k)  // load
+  for (unsigned x = threadIdx.x % 32; x < rows.width; x += steps * 32) {
+    Word word[steps];
+    for (unsigned k = 0; k < steps; ++k)  // load
       if (x + k * 32 < rows.width) word[k] = in[row * rows.pitch + x + k * 32];
-    for (unsigned k = 0; k < 4; ++k)  // add and store
+    for (unsigned k = 0; k < steps; ++k)  // add and store
       if (x + k * 32 < rows.width) out[row * rows.pitch + x + k * 32] = Word(word[k] + 1);
   }
 }
+
+__global__ void nothing() {}
 
 using Byte = unsigned char;
 constexpr size_t guard = 64;  // elements behind the last row
@@ -80,26 +84,28 @@ std::string row_error(const Word* out, const Word* in, const Rows& rows) {
   });
 }
 
-template <class Word>
+unsigned blocks_of(size_t height) { return unsigned(ceil_div(height, block_rows)); }
+
+template <unsigned steps, class Word>
 Benchmark adding(const std::string& name, Byte* to, const Byte* from, const Rows& rows) {
   auto* const out = reinterpret_cast<Word*>(to);
   const auto* const in = reinterpret_cast<const Word*>(from);
-  const auto work = [out, in, rows] {
-    const unsigned blocks = (rows.height + block_rows - 1) / block_rows;
-    add_one<<<blocks, block_threads>>>(out, in, rows);
+  const auto work = [=] {
+    add_one<steps><<<blocks_of(rows.height), block_threads>>>(out, in, rows);
   };
-  const auto poison = [out, rows] {
+  const auto poison = [=] {
     CUDA_CHECK(cudaMemset(out, 0xff, (rows.height * rows.pitch + guard) * sizeof(Word)));
   };
-  return {name, work, {poison, [out, in, rows] { return row_error(out, in, rows); }}};
+  return {name, work, {poison, [=] { return row_error(out, in, rows); }}};
 }
 
-/// `width` and `pitch` are in bytes. Both arrays take height * pitch and 256 bytes more.
+/// `width` and `pitch` are in bytes. Both arrays take height * pitch and 256 bytes more. A thread has
+/// 16 bytes in flight; if `few`, only 4 of the words of 1 byte.
 Benchmark adding(const std::string& name, Byte* out, const Byte* in, size_t width, size_t pitch,
-                 size_t height) {
+                 size_t height, bool few = false) {
   const Rows rows = rows_of(width, pitch, height);
-  return word_of(width) == 4 ? adding<unsigned>(name, out, in, rows)
-                             : adding<Byte>(name, out, in, rows);
+  if (word_of(width) == 4) return adding<4, unsigned>(name, out, in, rows);
+  return few ? adding<4, Byte>(name, out, in, rows) : adding<16, Byte>(name, out, in, rows);
 }
 
 // ---- prediction ----
@@ -134,21 +140,31 @@ void compare_rows(Run& run) {
   for (const size_t width : widths)
     most = std::max(most, double(Pitched(width).pitch) / double(width));
   const size_t bytes = run.fitting(128 * MiB, 2.1 * most);  // of packed rows
-  const size_t all = size_t(most * double(bytes)) + 1024;
-  const DeviceBuffer<Byte> in = input(all), out(all);
+  const size_t most_bytes = size_t(most * double(bytes)) + 1024;
+  const DeviceBuffer<Byte> in = input(most_bytes), out(most_bytes);
 
   Table table("bytes per row", {"word", "pitch", "sectors packed", "pitched", "GB/s packed",
                                 "GB/s pitched", "packed / pitched"});
   Table counted("add_one", {"load", "store"});  // for tools/profile.py
+  Table starting("short rows, bytes", {"blocks", "ms: empty kernel", "packed", "pitched"});
+  Table with_few("4 bytes in flight, bytes per row",
+                 {"GB/s packed", "GB/s pitched", "packed / pitched"});
   std::vector<Interval> long_rows, short_rows;  // what they gain, if they begin off a sector
   for (const size_t width : widths) {
     const size_t height = bytes / width, pitch = Pitched(width).pitch;
     const std::string packed = "packed, " + std::to_string(width);
     const std::string pitched = "pitched, " + std::to_string(width);
-    const Timings timed =
-        timer_of(run).interleaved({adding(packed, out, in, width, width, height),
-                                   adding(pitched, out, in, width, pitch, height)});
-    const unsigned word = word_of(width);
+    const unsigned word = word_of(width), blocks = blocks_of(height);
+    const bool is_short = width < 4 * sector_bytes, try_few = word == 1 && width > KiB;
+    std::vector<Benchmark> all = {adding(packed, out, in, width, width, height),
+                                  adding(pitched, out, in, width, pitch, height)};
+    if (is_short)
+      all.push_back({.name = "empty", .work = [=] { nothing<<<blocks, block_threads>>>(); }});
+    if (try_few) {
+      all.push_back(adding("few, packed", out, in, width, width, height, true));
+      all.push_back(adding("few, pitched", out, in, width, pitch, height, true));
+    }
+    const Timings timed = timer_of(run).interleaved(all);
     const double sectors_packed = sectors_per_request(rows_of(width, width, height), word);
     const double sectors_pitched = sectors_per_request(rows_of(width, pitch, height), word);
     const double moved = 2.0 * double(width * height);  // read and written
@@ -157,12 +173,23 @@ void compare_rows(Run& run) {
                                       timed[packed].gbs(moved), timed[pitched].gbs(moved), gain});
     counted.row(packed, {sectors_packed, sectors_packed});
     counted.row(pitched, {sectors_pitched, sectors_pitched});
+    if (is_short)
+      starting.row(std::to_string(width),
+                   {blocks, timed["empty"].ms_interval(), timed[packed].ms_interval(),
+                    timed[pitched].ms_interval()});
+    if (try_few)
+      with_few.row(std::to_string(width),
+                   {timed["few, packed"].gbs(moved), timed["few, pitched"].gbs(moved),
+                    ratio(timed["few, packed"], timed["few, pitched"])});
     if (width % sector_bytes) (width >= 2 * KiB ? long_rows : short_rows).push_back(gain);
   }
   run.print(table);
   run.save(counted);
   run.note("sectors: of 32 bytes, per request of a warp, predicted. GB/s: of the rows' own bytes");
   run.note("packed / pitched: the ratio of their times; above 1 the pitch gains");
+  run.note("a thread has 16 bytes in flight: 16 words of 1 byte, or 4 of 4 bytes");
+  run.print(starting);
+  run.print(with_few);
   const auto judge = [&](const Claim& claim, const std::vector<Interval>& gains) {
     if (run.beyond_l2(2.0 * double(bytes)))
       run.claim_each(claim, gains, "packed / pitched, width % 32 != 0", faster());
@@ -220,9 +247,9 @@ struct Ends {
 };
 
 Benchmark copying(const std::string& name, const Ends& ends, bool up) {
-  const auto prepare = [&ends, up] { ends.prepare(up); };
-  const auto find_error = [&ends, up] { return ends.find_error(up); };
-  return {name, [&ends, up] { ends.copy(up); }, {prepare, find_error}};
+  const auto prepare = [=] { ends.prepare(up); };
+  const auto find_error = [=] { return ends.find_error(up); };
+  return {name, [=] { ends.copy(up); }, {prepare, find_error}};
 }
 
 void compare_copies(Run& run) {
@@ -292,10 +319,13 @@ TEST_CASE("pitch: every row is one more, and what lies between and behind them i
         const size_t bytes = height * pitch + 256;
         const DeviceBuffer<Byte> in = input(bytes), out(bytes);
         CUDA_CHECK(cudaMemset(out, 0, bytes));
-        const Benchmark add = adding("add_one", out, in, width, pitch, height);
-        add.check.poison();
-        CHECK(add.check.find_error() != "");  // nothing is added yet
-        CHECK_NOTHROW(require_right(add));
+        Benchmark add;
+        for (const bool few : {true, false}) {
+          add = adding("add_one", out, in, width, pitch, height, few);
+          add.check.poison();
+          CHECK(add.check.find_error() != "");  // nothing is added yet
+          CHECK_NOTHROW(require_right(add));
+        }
         std::vector<Byte> before = in.to_host(), after = out.to_host();
         size_t wrong = 0;
         for (size_t row = 0; row < height; ++row)

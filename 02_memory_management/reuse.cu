@@ -91,14 +91,14 @@ struct Arrays {
 
 Benchmark reading(const std::string& name, const Arrays& a, const unsigned* in, size_t n,
                   unsigned passes) {
-  const auto work = [&a, in, n, passes] { a.read(0, in, n, passes); };
-  const auto find_error = [&a, n, passes] { return a.find_error(1, n, passes); };
-  return {name, work, {[&a] { a.sums.poison(); }, find_error}};
+  const auto work = [=] { a.read(0, in, n, passes); };
+  const auto find_error = [=] { return a.find_error(1, n, passes); };
+  return {name, work, {[=] { a.sums.poison(); }, find_error}};
 }
 
 /// The host's array is copied, all of it or part after part, and each part is read.
 Benchmark reading_copies(const std::string& name, const Arrays& a, size_t copies, unsigned passes) {
-  const auto work = [&a, copies, passes] {
+  const auto work = [=] {
     const size_t part = (a.n + copies - 1) / copies;
     for (size_t k = 0; k < copies; ++k) {
       const size_t first = std::min(k * part, a.n), words = std::min(part, a.n - first);
@@ -107,20 +107,18 @@ Benchmark reading_copies(const std::string& name, const Arrays& a, size_t copies
       a.read(k, a.copy, words, passes);
     }
   };
-  const auto poison = [&a] {
+  const auto poison = [=] {
     CUDA_CHECK(cudaMemset(a.copy, 0xff, a.copy.bytes()));
     a.sums.poison();
   };
-  const auto find_error = [&a, copies, passes] { return a.find_error(copies, a.n, passes); };
+  const auto find_error = [=] { return a.find_error(copies, a.n, passes); };
   return {name, work, {poison, find_error}};
 }
 
 Benchmark writing(const std::string& name, const Arrays& a, unsigned* out, size_t n,
                   unsigned passes) {
-  const auto work = [&a, out, n, passes] {
-    write_passes<<<a.threads / block, block>>>(out, n, passes);
-  };
-  const auto poison = [out, n] {
+  const auto work = [=] { write_passes<<<a.threads / block, block>>>(out, n, passes); };
+  const auto poison = [=] {
     CUDA_CHECK(cudaMemset(out, 0xff, (n + guard) * sizeof(unsigned)));
     CUDA_CHECK(cudaDeviceSynchronize());
   };
@@ -146,7 +144,7 @@ std::string named(const char* what, unsigned passes) {
 }  // namespace
 
 void reuse(Run& run) {
-  const size_t n = run.fitting_on_host((run.quick ? 2 : 8) * MiB, 8);
+  const size_t n = run.fitting_on_host(2 * MiB, 8);  // each half of an L2 could keep it
   const size_t n_device = run.fitting(std::max(n, size_t(run.gpu.l2CacheSize)), 12);
   run.title("kernels pass over " + bytes_text(4.0 * double(n)) + " of pinned host memory");
   const Arrays a(n, n_device, run.resident_blocks(block));

@@ -41,24 +41,12 @@ HostMemory pinned(size_t n) {
   return freed_by_cudaFreeHost(data);
 }
 
-// Pinned for all GPUs.
-HostMemory portable(size_t n) {
+// Pinned for all GPUs (portable), or so that kernels can access it (mapped); or not in the host's
+// caches (write-combined): what the host writes is gathered, and sent on.
+template <unsigned flags>
+HostMemory pinned_as(size_t n) {
   Byte* data = nullptr;
-  CUDA_CHECK(cudaHostAlloc(&data, n, cudaHostAllocPortable));
-  return freed_by_cudaFreeHost(data);
-}
-
-// Kernels can access it.
-HostMemory mapped(size_t n) {
-  Byte* data = nullptr;
-  CUDA_CHECK(cudaHostAlloc(&data, n, cudaHostAllocMapped));
-  return freed_by_cudaFreeHost(data);
-}
-
-// Not in the host's caches: what the host writes is gathered, and sent on.
-HostMemory write_combined(size_t n) {
-  Byte* data = nullptr;
-  CUDA_CHECK(cudaHostAlloc(&data, n, cudaHostAllocWriteCombined));
+  CUDA_CHECK(cudaHostAlloc(&data, n, flags));
   return freed_by_cudaFreeHost(data);
 }
 
@@ -77,22 +65,16 @@ struct Kind {
 const Kind kinds[] = {
     {.name = "pageable", .take = pageable, .all_sizes = true, .predicted = false},
     {.name = "pinned", .take = pinned, .all_sizes = true},
-    {.name = "portable", .take = portable},
-    {.name = "mapped", .take = mapped},
-    {.name = "write-combined", .take = write_combined},
+    {.name = "portable", .take = pinned_as<cudaHostAllocPortable>},
+    {.name = "mapped", .take = pinned_as<cudaHostAllocMapped>},
+    {.name = "write-combined", .take = pinned_as<cudaHostAllocWriteCombined>},
     {.name = "registered", .take = registered},
     // Add yours here.
 };
 
 /// Why this machine gives no such memory; empty if it does.
-std::string refusal(HostMemory (*take)(size_t)) {
-  try {
-    take(4 * KiB);
-    return "";
-  } catch (const CudaError& error) {
-    if (error.code != cudaErrorNotSupported && error.code != cudaErrorNotPermitted) throw;
-    return cudaGetErrorString(error.code);
-  }
+std::string refusal_of(HostMemory (*take)(size_t)) {
+  return refusal([take] { take(4 * KiB); });
 }
 
 // ---- the copies ----
@@ -132,8 +114,7 @@ Check arrived(const Ends& e, Arrival where) {
   return {poison, find_error};
 }
 
-// Each waits for the device: cudaMemcpy from pageable memory returns when all is staged, before it
-// has arrived.
+// Each waits for the device: cudaMemcpy from pageable memory returns as soon as all is staged.
 
 Benchmark up(const std::string& name, const Ends& e) {
   const auto copy = [=] {
@@ -189,10 +170,11 @@ Cost calibrated(double small_ms, double large_ms, double large_bytes) {
 void compare_kinds(Run& run, size_t largest) {
   Timer timer = run.timer;
   timer.rounds = 12;
-  const double link = link_gbs(run.gpu);
+  const Link most = link_of(run.gpu, "max");
+  Link now;
   Table table("GB/s: memory, bytes", {"up", "predicted up", "down", "both"});
   for (const Kind& kind : kinds) {
-    if (const std::string why = refusal(kind.take); !why.empty()) {
+    if (const std::string why = refusal_of(kind.take); !why.empty()) {
       table.missing(kind.name, why);
       continue;
     }
@@ -202,6 +184,7 @@ void compare_kinds(Run& run, size_t largest) {
     for (const size_t n : sizes) {
       const Ends e = ends(kind.take, n);
       timed[n] = timer.interleaved({up("up", e), down("down", e), both("both", e)});
+      now = link_of(run.gpu, "current");  // right after copies: an idle link may be slower
     }
     const Cost cost = calibrated(timed[KiB]["up"].median(), timed[largest]["up"].median(), largest);
     for (const auto& [n, t] : timed) {
@@ -220,51 +203,51 @@ void compare_kinds(Run& run, size_t largest) {
         throw WrongResult("both ways carry less than one: not all of their bytes are counted");
     }
   }
+  const double link = now.lanes ? now.gbs() : most.gbs();
   table.row("the link, at most", {link, "", link, 2 * link});
   run.print(table);
+  run.note("the link, right after a copy: " + now.text() + "; the card's maximum: " + most.text());
   run.note("up: to the device, down: to the host, both: so many bytes each way, at once");
   run.note("predicted: the time of 1 KiB, and the bytes at the rate of " +
            bytes_text(double(largest)));
   run.note("pageable memory has no prediction: the host's caches and its copying thread decide");
 }
 
-/// Pins memory that exists, and unpins it. A copy of it then takes saved_ms less.
-void measure_registering(Run& run, size_t n, double saved_ms) {
-  std::vector<Byte> memory(n);
-  const auto pin_and_unpin = [&memory, n] {
-    CUDA_CHECK(cudaHostRegister(memory.data(), n, cudaHostRegisterDefault));
-    CUDA_CHECK(cudaHostUnregister(memory.data()));
-  };
-  Timer timer = run.timer;
-  timer.rounds = 12;
-  const double ms =
-      timer.alone({.name = "registering", .work = pin_and_unpin, .on_host = true}).median();
-  run.note("registering " + bytes_text(double(n)) + " and undoing it takes " + digits(ms) +
-           " ms; a copy to the device then takes " + digits(saved_ms) + " ms less");
-}
-
 void judge_pinned(Run& run, size_t n) {
-  const auto copies = [n] {
-    const Ends ordinary = ends(pageable, n), locked = ends(pinned, n);
-    return std::vector<Benchmark>{
-        up("pageable to device", ordinary), up("pinned to device", locked),
-        down("device to pageable", ordinary), down("device to pinned", locked)};
+  const std::string refused = refusal_of(pinned);
+  const auto copies = [n, refused] {
+    const Ends ordinary = ends(pageable, n);
+    std::vector<Benchmark> all = {up("pageable to device", ordinary),
+                                  down("device to pageable", ordinary)};
+    if (!refused.empty()) return all;
+    const Ends locked = ends(pinned, n);
+    all.push_back(up("pinned to device", locked));
+    all.push_back(down("device to pinned", locked));
+    return all;
   };
   const Timings timed = run.timer.with_fresh_memory(copies, 2);
-  Table table(bytes_text(double(n)) + " in fresh memory", {"GB/s", "spread"});
-  for (const char* name :
-       {"pageable to device", "pinned to device", "device to pageable", "device to pinned"})
-    table.row(name, {timed[name].gbs_interval(double(n)), percent(timed[name].spread())});
+  Table table(bytes_text(double(n)) + " in fresh memory", {"ms", "GB/s", "spread"});
+  for (const std::string name :
+       {"pageable to device", "pinned to device", "device to pageable", "device to pinned"}) {
+    if (!refused.empty() && name.find("pinned") != name.npos)
+      table.missing(name, refused);
+    else
+      table.row(name, {timed[name].ms_interval(), timed[name].gbs_interval(double(n)),
+                       percent(timed[name].spread())});
+  }
   run.print(table);
-  if (refusal(registered).empty())
-    measure_registering(run, n,
-                        timed["pageable to device"].median() - timed["pinned to device"].median());
-  run.claim({"02.2a", "pinned memory has much higher bandwidth than pageable: to the GPU",
-             "[LC 2] \"much higher bandwidth\""},
-            timed.speedup({.of = "pinned to device", .over = "pageable to device"}), much_faster());
-  run.claim({"02.2b", "pinned memory has much higher bandwidth than pageable: to the host",
-             "[LC 2] \"much higher bandwidth\""},
-            timed.speedup({.of = "device to pinned", .over = "device to pageable"}), much_faster());
+  const auto judge = [&](const Claim& claim, const char* of, const char* over) {
+    if (refused.empty())
+      run.claim(claim, timed.speedup({.of = of, .over = over}), much_faster());
+    else
+      run.claim_skipped(claim, refused);
+  };
+  judge({"02.2a", "pinned memory has much higher bandwidth than pageable: to the GPU",
+         "[LC 2] \"much higher bandwidth\""},
+        "pinned to device", "pageable to device");
+  judge({"02.2b", "pinned memory has much higher bandwidth than pageable: to the host",
+         "[LC 2] \"much higher bandwidth\""},
+        "device to pinned", "device to pageable");
   // The study names no memory: what a program has anyway is pageable.
   run.claim({"02.9", "results are read back from the card at about one GB/s",
              "[BW, reply 2] \"about a gigabyte per second\", 8800 GTX", Hardware::g80},
@@ -277,13 +260,13 @@ void judge_write_combined(Run& run, size_t n) {
                      "[LC 2] \"more quickly on some system configurations\""};
   const Claim read{"02.3b", "most hosts cannot read write-combined memory efficiently",
                    "[LC 2] \"cannot be read efficiently by most hosts\""};
-  if (const std::string why = refusal(write_combined); !why.empty()) {
+  if (const std::string why = refusal_of(pinned_as<cudaHostAllocWriteCombined>); !why.empty()) {
     run.claim_skipped(copied, why);
     run.claim_skipped(read, why);
     return;
   }
   const auto uses = [n] {
-    const Ends combined = ends(write_combined, n), locked = ends(pinned, n);
+    const Ends combined = ends(pinned_as<cudaHostAllocWriteCombined>, n), locked = ends(pinned, n);
     return std::vector<Benchmark>{
         up("write-combined to device", combined), up("pinned to device", locked),
         reading("host reads write-combined", combined), reading("host reads pinned", locked)};
@@ -324,7 +307,7 @@ TEST_CASE("transfer: a copy takes its call and its bytes") {
 TEST_CASE("transfer: more than the link carries, by a tenth, is a wrong result") {
   if (skip_without_gpu()) return;
   const cudaDeviceProp gpu = current_gpu();
-  const double link = link_gbs(gpu);
+  const double link = link_of(gpu, "max").gbs();
   if (!(link > 0)) return skip("this host does not tell the link");
   CHECK_NOTHROW(require_below_link("up", 1.09 * link, gpu));
   CHECK_THROWS_AS(require_below_link("up", 1.11 * link, gpu), WrongResult);
@@ -336,6 +319,9 @@ TEST_CASE("transfer: what a link carries, by hand") {
   CHECK(link_gbs(2.5, 16) == doctest::Approx(4));
   CHECK(link_gbs(8, 16) == doctest::Approx(15.75).epsilon(0.001));
   CHECK(link_gbs(32, 16) == doctest::Approx(63.0).epsilon(0.001));
+  CHECK(Link{32, 8}.gbs() == doctest::Approx(31.5).epsilon(0.001));
+  CHECK(Link{32, 8}.text() == "x8 at 32 GT/s");
+  CHECK(std::isnan(Link{}.gbs()));
 }
 
 TEST_CASE("transfer: no byte of the pattern looks poisoned") {
@@ -347,7 +333,7 @@ TEST_CASE("transfer: no byte of the pattern looks poisoned") {
 TEST_CASE("transfer: copies are right at awkward sizes and write nothing behind the end") {
   if (skip_without_gpu()) return;
   for (const Kind& kind : kinds) {
-    if (!refusal(kind.take).empty()) continue;
+    if (!refusal_of(kind.take).empty()) continue;
     for (const size_t n : {size_t(1), size_t(4097), MiB + 3}) {
       const Ends e = ends(kind.take, n);
       for (const Benchmark& copy : {up("up", e), down("down", e), both("both", e)}) {

@@ -14,6 +14,7 @@
 
 #include "../common/arrays.cuh"
 #include "../common/sample.hpp"
+#include "host.hpp"
 
 // A warp reads 32 neighbouring words of A, and of B. Where these are the host's, 256 bytes cross
 // the bus.
@@ -183,6 +184,8 @@ void zero_copy(Run& run) {
     const Times& times = timed[row.name];
     table.row(row.name, {times.ms_interval(), times.gbs_interval(double(row.crossing) * bytes),
                          percent(times.spread())});
+    // what is read in place crosses while the result does
+    require_below_link(row.name, times.gbs(double(row.crossing) * bytes), run.gpu, 2);
   }
   run.print(table);
   run.note("one way: C stays on the device. A and B in place: C is copied to pageable memory");
