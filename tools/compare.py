@@ -15,7 +15,7 @@ from collections import Counter
 import results
 
 MOST = {"failed": 4, "verdicts": 7, "numbers": 9, "host": 4, "rows": 2}  # lines of each part
-NOT_COMPARED = "fault_times"  # each row is an event of one run: nothing recurs
+NOT_COMPARED = re.compile(r"fault_times,|overlap,stream \d")  # each row is an event of one run: nothing recurs
 BRIEF = 0.015  # ms: a launch is a large part of what is as brief
 
 
@@ -107,7 +107,7 @@ def compared(pairs):
             here, there = of(rows), of(recorded_rows)
             others += ["  %s: %s; recorded: %s" % (id, here[id], there[id]) for id in sorted(set(here) & set(there)) if not same(here[id], there[id])]
         for into, numbers in ((mine, results.numbers(rows)), (record, results.numbers(recorded_rows))):
-            into.update({(topic, *key): number for key, number in numbers.items() if key[0] != NOT_COMPARED and not key[3].endswith("spread")})
+            into.update({(topic, *key): number for key, number in numbers.items() if not NOT_COMPARED.match("%s,%s" % key[:2]) and not key[3].endswith("spread")})
     by_row = {}
     for numbers in (mine, record):
         for key, number in numbers.items():
