@@ -187,7 +187,8 @@ void offset(Run& run) {
   }
   run.print(table);
   run.note("GB/s of words that are read; predicted from offset 0: 4 sectors over sectors");
-  run.note("no model for the memory: on an H100 a second line costs as much as a fifth sector");
+  run.note(
+      "no model for the memory: there a request that crosses into a second line is what costs");
 
   const double used = used_at(1, sector_bytes);
   const std::string today =
