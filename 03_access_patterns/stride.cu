@@ -9,7 +9,7 @@
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o stride stride.cu ../common/*.cpp
 //
 //   1  read_stride  one word out of every `stride`
-//   2  read_again   the words of a few lines, again and again
+//   2  read_again   the words of a few lines, repeatedly
 #include "../common/arrays.cuh"
 #include "../common/sample.hpp"
 #include "../common/sectors.hpp"
@@ -108,9 +108,9 @@ void locality(Run& run, const DeviceBuffer<unsigned>& in, const GuardedBuffer<un
     table.row(name, {what, ns, ns_of_neither / ns});
   };
   row("neither", "a word of each of 32 lines, once", double(in.size() / line_words));
-  row("spatial", "its neighbours, too", double(in.size()));
-  row("temporal", "a word of each of 32 lines, again and again", double(out.size()) * turns);
-  row("both", "all words of a line, again and again", double(out.size()) * turns);
+  row("spatial", "its neighbours as well", double(in.size()));
+  row("temporal", "a word of each of 32 lines, repeatedly", double(out.size()) * turns);
+  row("both", "all words of a line, repeatedly", double(out.size()) * turns);
   run.print(table);
 }
 
