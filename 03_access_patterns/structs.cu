@@ -209,35 +209,26 @@ std::vector<Kernel> kernels(const Memory& m, size_t n) {
   const auto soa = m.in.as<innerArray>(), soa_out = m.out.as<innerArray>();
   const auto al8 = m.in.as<aligned::innerStruct>(), al8_out = m.out.as<aligned::innerStruct>();
   const auto sums = m.sums;
-  const auto increments = [m, n](const char* name, std::function<void()> work, Layout layout,
-                                 Fields fields, Request request) {
+  const auto increments = [m, n](const char* name, Layout layout, Fields fields, Request request,
+                                 std::function<void()> work) {
     const size_t used = fields == x_alone ? field : pair;
     return Kernel{name, work, incremented(m, n, layout, fields), request, request, 2 * used};
   };
   return {
-      increments(
-          "AoS", [=] { incrementInnerStruct<<<blocks, 256>>>(aos, aos_out, n); }, in_structs,
-          x_and_y, x_of_aos),
-      increments(
-          "SoA", [=] { incrementInnerArray<<<blocks, 256>>>(soa, soa_out, n); }, in_arrays, x_and_y,
-          x_of_soa),
-      increments(
-          "aligned AoS", [=] { aligned::incrementInnerStruct<<<blocks, 256>>>(al8, al8_out, n); },
-          in_structs, x_and_y, whole_pairs),
-      increments(
-          "AoS, x alone", [=] { increment_x<<<blocks, 256>>>(aos.data(), aos_out.data(), n); },
-          in_structs, x_alone, x_of_aos),
-      increments(
-          "SoA, x alone", [=] { increment_x<<<blocks, 256>>>(soa.data(), soa_out.data(), n); },
-          in_arrays, x_alone, x_of_soa),
-      increments(
-          "AoS, x alone, 4 at once",
-          [=] { increment_x_by_four<<<quarter, 256>>>(aos.data(), aos_out.data(), n); }, in_structs,
-          x_alone, x_of_aos),
-      increments(
-          "SoA, x alone, 4 at once",
-          [=] { increment_x_by_four<<<quarter, 256>>>(soa.data(), soa_out.data(), n); }, in_arrays,
-          x_alone, x_of_soa),
+      increments("AoS", in_structs, x_and_y, x_of_aos,
+                 [=] { incrementInnerStruct<<<blocks, 256>>>(aos, aos_out, n); }),
+      increments("SoA", in_arrays, x_and_y, x_of_soa,
+                 [=] { incrementInnerArray<<<blocks, 256>>>(soa, soa_out, n); }),
+      increments("aligned AoS", in_structs, x_and_y, whole_pairs,
+                 [=] { aligned::incrementInnerStruct<<<blocks, 256>>>(al8, al8_out, n); }),
+      increments("AoS, x alone", in_structs, x_alone, x_of_aos,
+                 [=] { increment_x<<<blocks, 256>>>(aos.data(), aos_out.data(), n); }),
+      increments("SoA, x alone", in_arrays, x_alone, x_of_soa,
+                 [=] { increment_x<<<blocks, 256>>>(soa.data(), soa_out.data(), n); }),
+      increments("AoS, x alone, 4 at once", in_structs, x_alone, x_of_aos,
+                 [=] { increment_x_by_four<<<quarter, 256>>>(aos.data(), aos_out.data(), n); }),
+      increments("SoA, x alone, 4 at once", in_arrays, x_alone, x_of_soa,
+                 [=] { increment_x_by_four<<<quarter, 256>>>(soa.data(), soa_out.data(), n); }),
       {.name = "AoS, x only read",
        .work = [=] { read_x<<<readers, 256>>>(aos.data(), sums.data(), n); },
        .check = x_added_up(m, n, x_of_aos.step),
