@@ -144,22 +144,13 @@ Memory memory(size_t threads) {
 enum Layout { in_structs, in_arrays };
 enum Fields { x_alone, x_and_y };
 
-/// Which pair and field word i of the memory is.
-struct Place {
-  size_t pair;
-  bool is_y;
-};
-__host__ __device__ Place place_of(size_t word, Layout layout) {
-  if (layout == in_arrays) return {word % LEN, word >= LEN};
-  return {word / 2, word % 2 == 1};
-}
-
 /// The fields of the pairs below n are incremented; every other word is still poison.
 Check incremented(const Memory& m, size_t n, Layout layout, Fields fields) {
   return equals_bits(m.out, [=] __device__(size_t i) {
-    const Place place = place_of(i, layout);
-    if (place.pair >= n || (place.is_y && fields == x_alone)) return poisoned;
-    return __float_as_uint(word_at(i) + (place.is_y ? 20.f : 10.f));
+    const bool is_y = layout == in_arrays ? i >= LEN : i % 2 == 1;
+    const size_t of_pair = layout == in_arrays ? i % LEN : i / 2;
+    if (of_pair >= n || (is_y && fields == x_alone)) return poisoned;
+    return __float_as_uint(word_at(i) + (is_y ? 20.f : 10.f));
   });
 }
 
@@ -214,6 +205,9 @@ std::vector<Kernel> kernels(const Memory& m, size_t n) {
     const size_t used = fields == x_alone ? field : pair;
     return Kernel{name, work, incremented(m, n, layout, fields), request, request, 2 * used};
   };
+  const auto reads = [m, n](const char* name, Request request, std::function<void()> work) {
+    return Kernel{name, work, x_added_up(m, n, request.step), request, {}, field};
+  };
   return {
       increments("AoS", in_structs, x_and_y, x_of_aos,
                  [=] { incrementInnerStruct<<<blocks, 256>>>(aos, aos_out, n); }),
@@ -229,16 +223,10 @@ std::vector<Kernel> kernels(const Memory& m, size_t n) {
                  [=] { increment_x_by_four<<<quarter, 256>>>(aos.data(), aos_out.data(), n); }),
       increments("SoA, x alone, 4 at once", in_arrays, x_alone, x_of_soa,
                  [=] { increment_x_by_four<<<quarter, 256>>>(soa.data(), soa_out.data(), n); }),
-      {.name = "AoS, x only read",
-       .work = [=] { read_x<<<readers, 256>>>(aos.data(), sums.data(), n); },
-       .check = x_added_up(m, n, x_of_aos.step),
-       .load = x_of_aos,
-       .useful = field},
-      {.name = "SoA, x only read",
-       .work = [=] { read_x<<<readers, 256>>>(soa.data(), sums.data(), n); },
-       .check = x_added_up(m, n, x_of_soa.step),
-       .load = x_of_soa,
-       .useful = field},
+      reads("AoS, x only read", x_of_aos,
+            [=] { read_x<<<readers, 256>>>(aos.data(), sums.data(), n); }),
+      reads("SoA, x only read", x_of_soa,
+            [=] { read_x<<<readers, 256>>>(soa.data(), sums.data(), n); }),
       {.name = "cudaMemcpy",
        .work =
            [=] { CUDA_CHECK(cudaMemcpyAsync(m.out, m.in, n * pair, cudaMemcpyDeviceToDevice)); },
@@ -321,8 +309,6 @@ TEST_CASE("structs: sectors and efficiency, by hand") {
   CHECK(sizeof(innerStruct) == 8);
   CHECK(alignof(innerStruct) == 4);
   CHECK(alignof(aligned::innerStruct) == 8);
-  CHECK(place_of(5, in_structs).pair == 2);
-  CHECK(place_of(LEN + 5, in_arrays).pair == 5);
 }
 
 // For ctest: tools/machine_code.py counts the loads. To load 8 bytes, two are of 4, and one is of 8.
