@@ -166,16 +166,18 @@ std::string missing_because(const Hint& hint) {
          digits(hint.capability % 10);
 }
 
-std::string name_of(const Pattern& p, const Hint& hint) {
-  return std::string(p.name) + ", " + hint.name;
-}
+std::string limit_text(size_t bytes) { return "limit " + std::to_string(bytes); }
 
-std::vector<Benchmark> kernels(const Memory& m, const Hint& hint) {
+/// "stride 16, limit 32": under this name tools/profile.py --counts has the sectors from memory.
+std::string name_of(const Pattern& p, const std::string& told) { return p.name + (", " + told); }
+
+/// The loads of a hint; `told` is how the L2 is told what to fetch, for their names.
+std::vector<Benchmark> kernels(const Memory& m, const Hint& hint, const std::string& told) {
   const unsigned blocks = unsigned(m.out.size() / 256);
   std::vector<Benchmark> all;
   for (const Pattern& p : patterns) {
     const size_t regions = regions_of(m.in.size(), p);
-    all.push_back({name_of(p, hint),
+    all.push_back({name_of(p, told),
                    [=, read = hint.kernel] { read<<<blocks, 256>>>(m.out, m.in, regions, p); },
                    adds_up(m, p)});
   }
@@ -188,9 +190,9 @@ void fetch_size(Run& run) {
   const size_t words = run.fitting(size_t(1) << (run.quick ? 27 : 29), sizeof(unsigned));
   run.title(bytes_text(4.0 * double(words)) + " are read; the L2 is told how much to fetch");
   const Memory m = memory(words, run.resident_blocks(256));
-  const auto gbs = [&](const Timings& timed, const Pattern& p, const Hint& hint) {
+  const auto gbs = [&](const Timings& timed, const Pattern& p, const std::string& told) {
     const size_t bytes = useful_bytes(p) * regions_of(words, p);
-    return timed[name_of(p, hint)].gbs_interval(double(bytes));
+    return timed[name_of(p, told)].gbs_interval(double(bytes));
   };
 
   Table settings("setting", {"asked, bytes", "set, bytes"});
@@ -198,24 +200,26 @@ void fetch_size(Run& run) {
   std::map<size_t, Timings> at_limit;
   for (const size_t bytes : limits) {
     const FetchLimit limit(bytes);
-    settings.row("limit " + std::to_string(bytes), {double(bytes), double(fetch_limit())});
-    at_limit[bytes] = run.timer.interleaved(kernels(m, no_hint));
+    settings.row(limit_text(bytes), {double(bytes), double(fetch_limit())});
+    at_limit[bytes] = run.timer.interleaved(kernels(m, no_hint, limit_text(bytes)));
   }
   std::vector<Benchmark> hinted;
   for (const Hint& hint : hints)
     if (const std::string why = missing_because(hint); !why.empty())
       settings.missing(hint.name, why);
     else
-      for (const Benchmark& kernel : kernels(m, hint)) hinted.push_back(kernel);
+      for (const Benchmark& kernel : kernels(m, hint, hint.name)) hinted.push_back(kernel);
   const Timings at_start = run.timer.interleaved(hinted);
   run.print(settings);
 
   Table plain("plain loads", {"limit 32", "predicted 32", "limit 64", "predicted 64", "limit 128",
                               "predicted 128"});
   for (const Pattern& p : patterns) {
-    const auto measured = [&](size_t limit) { return Cell(gbs(at_limit[limit], p, no_hint)); };
+    const auto measured = [&](size_t limit) {
+      return Cell(gbs(at_limit[limit], p, limit_text(limit)));
+    };
     const auto predicted = [&](size_t limit) {
-      const double dense = gbs(at_limit[limit], in_order, no_hint).value;
+      const double dense = gbs(at_limit[limit], in_order, limit_text(limit)).value;
       return &p == &in_order ? Cell("") : Cell(predicted_gbs(dense, p, limit));
     };
     plain.row(p.name, {measured(32), predicted(32), measured(64), predicted(64), measured(128),
@@ -225,7 +229,7 @@ void fetch_size(Run& run) {
   Table by_load("limit as at the start", {"no hint", "L2::64B", "L2::128B", "L2::256B"});
   for (const Pattern& p : patterns) {
     const auto measured = [&](const Hint& hint) {
-      return missing_because(hint).empty() ? Cell(gbs(at_start, p, hint)) : Cell("-");
+      return missing_because(hint).empty() ? Cell(gbs(at_start, p, hint.name)) : Cell("-");
     };
     by_load.row(p.name,
                 {measured(hints[0]), measured(hints[1]), measured(hints[2]), measured(hints[3])});
@@ -259,7 +263,7 @@ TEST_CASE("fetch_size: every load is right at awkward sizes") {
   if (skip_without_gpu()) return;
   for (const size_t words : {1, 1009, 65537, 4000037})
     for (const Hint& hint : hints)
-      for (const Benchmark& kernel : kernels(memory(words, 3), hint)) {
+      for (const Benchmark& kernel : kernels(memory(words, 3), hint, hint.name)) {
         CAPTURE(kernel.name);
         CAPTURE(words);
         CHECK_NOTHROW(require_right(kernel));

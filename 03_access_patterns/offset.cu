@@ -152,7 +152,7 @@ void offset(Run& run) {
                  .sums = GuardedBuffer<unsigned>(threads),
                  .n = words - largest_offset,
                  .n_in_l2 = std::max<size_t>(1, l2_words / 4 / step) * step};
-  run.title(bytes_text(double(m.in.bytes())) + " of 4-byte words, and again and again the first " +
+  run.title(bytes_text(double(m.in.bytes())) + " of 4-byte words, and repeatedly the first " +
             bytes_text(sizeof(unsigned) * double(m.n_in_l2)) + ", which stay in L2");
 
   std::vector<size_t> offsets{0,  1,  4,  8,  12, 16, 20, 24, 28, 31, 32,
@@ -187,7 +187,8 @@ void offset(Run& run) {
   }
   run.print(table);
   run.note("GB/s of words that are read; predicted from offset 0: 4 sectors over sectors");
-  run.note("no model for the memory: on an H100 a second line costs as much as a fifth sector");
+  run.note(
+      "no model for the memory: there a request that crosses into a second line is what costs");
 
   const double used = used_at(1, sector_bytes);
   const std::string today =

@@ -131,7 +131,7 @@ Benchmark write_benchmark(unsigned stride, const GuardedBuffer<unsigned>& out) {
 Benchmark read_benchmark(unsigned stride, const DeviceBuffer<unsigned>& in,
                          const GuardedBuffer<unsigned>& sums) {
   const size_t count = words_at(in.size(), stride), threads = sums.size();
-  const auto work = [&in, &sums, count, stride] {
+  const auto work = [=] {
     read_strided<<<unsigned(sums.size() / 256), 256>>>(sums, in, count, stride);
   };
   const auto value = [count, threads, stride] __device__(size_t thread) {
@@ -149,7 +149,7 @@ size_t sectors_at(unsigned stride) {
 /// Of the array's bytes, those in aligned pieces of `piece` bytes in which a word is touched.
 double touched(unsigned stride, double piece) { return std::min(1.0, piece / (4.0 * stride)); }
 
-/// Memory delivers 64 bytes at a time, and takes back sectors of 32. A sector that is written in
+/// The L2 fetches 64 bytes at a time from memory, and writes back sectors of 32. A sector that is written in
 /// part is read before. The arguments are the times at stride 1, when all of the array moves.
 double predicted_ms(bool write, unsigned stride, double read_ms, double written_ms) {
   const double read = read_ms * touched(stride, 64);
@@ -176,7 +176,8 @@ void print_segments(Run& run, const GuardedBuffer<unsigned>& out) {
   }
   run.print(table);
   run.note("by the wiki: transactions, and segments of each; store: sectors per request of a warp");
-  run.note("each store goes to 256 bytes of its own; not explained: why one segment is no faster");
+  run.note(
+      "each store goes to 256 bytes of its own: an isolated piece costs time whatever its size");
   if (!run.beyond_l2(double(out.bytes()) / 8))
     run.note("one segment each: less than four times the L2");
 }
@@ -211,7 +212,7 @@ void stores(Run& run) {
     }
   run.print(table);
   run.note("predicted from stride 1: reads move 64 bytes; a sector written in part is read before");
-  run.note("not explained: stride 32, above all written");
+  run.note("not predicted: what isolated pieces cost beyond their bytes, at strides 16 and 32");
   run.note("read, a word takes " + factor_text(cost_of_scattered(false, timed)) +
            " as long at stride 8 as at stride 1");
 

@@ -2,14 +2,14 @@
 // The wiki calls 32 addresses in 32 segments the worst case, and gives no time [LC 3]. It says why
 // caches help: programs read the neighbours of a word, or the same word again [LC 1].
 //
-// L1 moves sectors of 32 bytes. Up to stride 8 all of them move, and 1/stride of each is used. From
-// memory the L2 of an H100 or H200 fetches 64 bytes at a time: so the rate falls on to stride 16.
-// Beyond 16 it falls on, slowly, and no model here says why.
+// Predict the stride at which the rate of useful words stops falling. The first table shows what
+// sectors of 32 bytes predict, and what fetches of 64 bytes by the L2. Beyond stride 16 the fetched
+// pieces move apart, and what that costs is measured in `contiguous` (04_bandwidth).
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o stride stride.cu ../common/*.cpp
 //
 //   1  read_stride  one word out of every `stride`
-//   2  read_again   the words of a few lines, again and again
+//   2  read_again   the words of a few lines, repeatedly
 #include "../common/arrays.cuh"
 #include "../common/sample.hpp"
 #include "../common/sectors.hpp"
@@ -108,9 +108,9 @@ void locality(Run& run, const DeviceBuffer<unsigned>& in, const GuardedBuffer<un
     table.row(name, {what, ns, ns_of_neither / ns});
   };
   row("neither", "a word of each of 32 lines, once", double(in.size() / line_words));
-  row("spatial", "its neighbours, too", double(in.size()));
-  row("temporal", "a word of each of 32 lines, again and again", double(out.size()) * turns);
-  row("both", "all words of a line, again and again", double(out.size()) * turns);
+  row("spatial", "its neighbours as well", double(in.size()));
+  row("temporal", "a word of each of 32 lines, repeatedly", double(out.size()) * turns);
+  row("both", "all words of a line, repeatedly", double(out.size()) * turns);
   run.print(table);
 }
 
@@ -143,7 +143,8 @@ void stride(Run& run) {
   }
   run.print(table);
   run.note("GB/s of words that are read; predicted from stride 1 and the pieces that move");
-  run.note("not explained: the fall beyond stride 16, where all lanes have 64 bytes to themselves");
+  run.note(
+      "not predicted: from stride 32 on the fetched pieces are isolated, and arrive more slowly");
   locality(run, in, out);
 }
 SAMPLE(2, stride, "reading every word, every second, up to every 64th");

@@ -226,7 +226,7 @@ void work_split(Run& run) {
             bytes_text(4.0 * double(n_of_gpu)));
 
   // one block or warp: other data fill the L2 before each run, so that the words come from memory
-  const auto fill_l2 = [&] { CUDA_CHECK(cudaMemsetAsync(other, 0, other.bytes())); };
+  const auto fill_l2 = [other] { CUDA_CHECK(cudaMemsetAsync(other, 0, other.bytes())); };
   std::vector<Squares> memory;
   std::vector<Benchmark> benchmarks;
   for (const Launch& launch : launches) {

@@ -6,7 +6,7 @@
 // It draws what moves for one load, by five generations of GPUs. With a GPU it also times your
 // pattern beside lanes in order. Look at the sectors first: how many for 4 in order?
 //
-//   1  read_words  each warp reads the pattern, again and again, in lines of its own
+//   1  read_words  each warp reads the pattern repeatedly, in lines of its own
 
 /// Change me: number of the 4-byte word that a lane reads; -1, and the lane is idle. Try 8 * lane,
 /// lane / 2, (lane + 5) % 32, 1000 * lane (a column), lane % 2 ? lane : -1.
