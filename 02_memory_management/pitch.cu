@@ -32,7 +32,8 @@ constexpr unsigned block_rows = block_threads / 32;
 
 // A warp takes a row and walks along it, 32 neighbouring elements in a step: aligned in a pitched
 // row, anywhere in a packed one. What lies between rows it leaves alone. So many steps are in flight
-// that a thread has 16 bytes on their way: 16 words of 1 byte, 4 of 4.
+// that a thread has 16 bytes on their way: 16 words of 1 byte, 4 of 4. (Of a short row, which has no
+// 16 words for a thread, 4 words of 1 byte.)
 template <unsigned steps, class Word>
 __global__ void add_one(Word* __restrict__ out, const Word* __restrict__ in, Rows rows) {
   const unsigned row = blockIdx.x * block_rows + threadIdx.x / 32;
@@ -99,13 +100,14 @@ Benchmark adding(const std::string& name, Byte* to, const Byte* from, const Rows
   return {name, work, {poison, [=] { return row_error(out, in, rows); }}};
 }
 
-/// `width` and `pitch` are in bytes. Both arrays take height * pitch and 256 bytes more. A thread has
-/// 16 bytes in flight; if `few`, only 4 of the words of 1 byte.
+/// `width` and `pitch` are in bytes. Both arrays take height * pitch and 256 bytes more. `few`: of
+/// words of 1 byte a thread has only 4 in flight, however long the row is.
 Benchmark adding(const std::string& name, Byte* out, const Byte* in, size_t width, size_t pitch,
                  size_t height, bool few = false) {
   const Rows rows = rows_of(width, pitch, height);
   if (word_of(width) == 4) return adding<4, unsigned>(name, out, in, rows);
-  return few ? adding<4, Byte>(name, out, in, rows) : adding<16, Byte>(name, out, in, rows);
+  return few || width <= 256 ? adding<4, Byte>(name, out, in, rows)
+                             : adding<16, Byte>(name, out, in, rows);
 }
 
 // ---- prediction ----
@@ -187,7 +189,7 @@ void compare_rows(Run& run) {
   run.save(counted);
   run.note("sectors: of 32 bytes, per request of a warp, predicted. GB/s: of the rows' own bytes");
   run.note("packed / pitched: the ratio of their times; above 1 the pitch gains");
-  run.note("a thread has 16 bytes in flight: 16 words of 1 byte, or 4 of 4 bytes");
+  run.note("a thread has 16 words of 1 byte in flight, or 4 of 4; of rows up to 256 bytes 4");
   run.print(starting);
   run.print(with_few);
   const auto judge = [&](const Claim& claim, const std::vector<Interval>& gains) {
