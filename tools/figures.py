@@ -190,7 +190,8 @@ FIGURES = {
     },
     "06_shared_reduce": {
         "ladder": ("From the guide's first sum to the last rung: {reduce | us : reduce_vector | us} times as fast",
-                   dots("kernel", "wavefronts", "wavefronts of a block"), dots("kernel", "GB/s", "GB/s")),
+                   dots("kernel", "wavefronts", "wavefronts of a block"),
+                   dots("compiled for 9.0 by CUDA 13.0", "per word", "instructions per word", log="x"), dots("kernel", "GB/s", "GB/s")),
         "one_pass": ("One launch sums as fast as CUB, and faster where data are few",
                      lines("floats", ["sum_once GB/s", "CUB GB/s"], "floats", "GB/s", names=["sum_once", "CUB"], log="x")),
         "divergence": ("With modulo each active warp diverges, otherwise one at most",
