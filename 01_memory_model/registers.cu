@@ -139,6 +139,12 @@ double predicted_ms(size_t local_bytes, double arithmetic_ms, double ms_per_byte
   return std::max(arithmetic_ms, double(moved) * ms_per_byte);
 }
 
+/// Bytes of local memory that all threads have which are resident at once. What the L2 cannot hold
+/// of them goes on to memory.
+double resident_spills(const Compiled& code, const cudaDeviceProp& gpu) {
+  return double(code.local_bytes) * threads * code.blocks * gpu.multiProcessorCount;
+}
+
 // ---- what is right ----
 
 /// What thread i finds: one hash after the other.
@@ -186,18 +192,21 @@ void registers(Run& run) {
   const Timings timed = run.timer.interleaved(benchmarks_of(t));
 
   const double ms_per_byte = timed[eight].median() / compiled(hash_resident<8>).local_bytes;
-  Table table("budget",
-              {"registers", "local bytes", "blocks predicted", "resident", "ms predicted", "ms"});
+  Table table("budget", {"registers", "local bytes", "blocks predicted", "resident", "of all, MB",
+                         "ms predicted", "ms"});
   for (const Budget& budget : budgets) {
     const Compiled code = compiled(budget.kernel);
     const bool gives_a_constant = budget.name == wide || budget.name == eight;
     const double ms = predicted_ms(code.local_bytes, timed[wide].median(), ms_per_byte);
     table.row(budget.name,
               {code.registers, code.local_bytes, resident_blocks(run.gpu, code.registers),
-               code.blocks, gives_a_constant ? Cell("") : ms, timed[budget.name].ms_interval()});
+               code.blocks, resident_spills(code, run.gpu) * 1e-6, gives_a_constant ? Cell("") : ms,
+               timed[budget.name].ms_interval()});
   }
   run.print(table);
   run.note("predicted: a local byte costs as much as with 8 blocks, one in shared memory nothing");
+  run.note("of all: the local bytes of all resident threads; the L2 holds " +
+           digits(run.gpu.l2CacheSize * 1e-6) + " MB");
 #ifdef CAN_SPILL_TO_SHARED
   run.note("6 blocks, shared memory: each block keeps " +
            digits(compiled(hash_to_shared).shared_bytes) + " bytes of spilled hashes there");
@@ -228,6 +237,9 @@ TEST_CASE("registers: predicted blocks are those of the occupancy tables, and ti
   CHECK(resident_blocks(gpu, 33) == 12);  // a warp takes 40 x 32 registers
   CHECK(resident_blocks(gpu, 96) == 5);   // 640 threads, 4096 registers idle
   CHECK(resident_blocks(gpu, 255) == 2);  // the most registers that a thread can have
+
+  gpu.multiProcessorCount = 132;
+  CHECK(resident_spills({32, 16, 344, 0}, gpu) == 344.0 * 2048 * 132);  // 93 MB
 
   CHECK(predicted_ms(0, 2, 0.05) == 2);
   CHECK(predicted_ms(16, 2, 0.05) == 2);  // spilling hides behind the arithmetic
