@@ -115,20 +115,6 @@ double cycles(const DeviceBuffer<char>& memory, int kib, const Wish& wish) {
   return double(found.cycles) / timed;
 }
 
-constexpr int step_kib = 4;
-
-/// The largest ring of which `fits(kib)` says so, up to `most`: halves the range again and again. 0:
-/// not even the smallest.
-template <class Fits>
-int largest_fitting(int most, Fits fits) {
-  int fitting = 0, too_large = most / step_kib + 1;
-  while (too_large - fitting > 1) {
-    const int middle = (fitting + too_large) / 2;
-    (fits(middle * step_kib) ? fitting : too_large) = middle;
-  }
-  return fitting * step_kib;
-}
-
 }  // namespace
 
 void carveout(Run& run) {
@@ -148,14 +134,16 @@ void carveout(Run& run) {
   wishes.push_back({"cudaFuncCachePreferEqual", 0, 0, cudaFuncCachePreferEqual});
   wishes.push_back({"cudaFuncCachePreferShared", 0, 0, cudaFuncCachePreferShared});
 
-  const DeviceBuffer<char> memory(size_t(splits.total) << 10);
-  const double hit = cycles(memory, step_kib, {});
+  constexpr int beyond = 16;  // KiB that rings exceed the whole memory at most
+  const DeviceBuffer<char> memory(size_t(splits.total + beyond) << 10);
+  const double hit = cycles(memory, 4, {});
   const int reserved = int((run.gpu.reservedSharedMemPerBlock + 1023) >> 10);
+  int edge = 0;  // the first row's ring
   Table table("asked for", {"shared KiB", "L1 KiB predicted", "largest ring, KiB", ""});
   for (const Wish& wish : wishes) {
-    // loads that take as long as those of a tiny ring; a tenth more is one miss in a hundred
     const int ring = largest_fitting(
-        splits.total, [&](int kib) { return cycles(memory, kib, wish) < 1.1 * hit; });
+        1, splits.total, [&](int kib) { return all_hit(cycles(memory, kib, wish), hit); });
+    if (edge == 0) edge = ring;
     const int shared = shared_kib(splits, wish, reserved);
     table.row(wish.name, {wish.config ? Cell("") : Cell(shared),
                           wish.config ? Cell("") : Cell(splits.total - shared), ring,
@@ -164,7 +152,13 @@ void carveout(Run& run) {
   run.print(table);
   run.note("shared KiB: the smallest amount that is enough; L1 has the rest of " +
            std::to_string(splits.total) + " KiB");
-  run.note("a load that hits takes " + digits(hit) + " cycles; rings differ by 4 KiB");
+  run.note("a load that hits takes " + digits(hit) + " cycles; rings differ by 1 KiB");
+
+  Table slope("a ring around the first row's edge", {"cycles"});
+  for (const int more : {-2, -1, 0, 1, 2, 3, 4, 6, 8, 12, 16})
+    if (edge + more > 0)
+      slope.row(std::to_string(edge + more) + " KiB", {cycles(memory, edge + more, wishes[0])});
+  run.print(slope);
 }
 SAMPLE(10, carveout, "one memory, split into L1 and shared memory");
 
@@ -179,16 +173,9 @@ TEST_CASE("carveout: the smallest amount that is enough, by hand") {
 }
 
 TEST_CASE("carveout: the largest that fits") {
-  for (const int last : {0, 4, 100, 252, 256})
-    CHECK(largest_fitting(256, [last](int kib) { return kib <= last; }) == last);
-}
-
-TEST_CASE("carveout: a walk visits every slot once") {
-  for (const unsigned slots : {1u, 2u, 63u, 64u, 1009u}) {
-    std::vector<int> visits(slots, 0);
-    for (unsigned k = 0; k < slots; ++k) ++visits.at(slot_at(k, slots));
-    CHECK(visits == std::vector<int>(slots, 1));
-  }
+  for (const int step : {1, 4})
+    for (const int last : {0, 4, 100, 252, 256})
+      CHECK(largest_fitting(step, 256, [last](int kib) { return kib <= last; }) == last);
 }
 
 TEST_CASE("carveout: the chase goes round rings of all sizes") {

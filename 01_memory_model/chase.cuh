@@ -60,5 +60,18 @@ inline Interval cycles_per_load(const std::string& name, const std::function<voi
   return interval_of_median(cycles, run_to_run_device);
 }
 
-/// How many times as long, as wide as the two intervals leave it: they were not taken interleaved.
-inline Interval times_as_long(const Interval& slow, const Interval& fast) { return slow / fast; }
+/// The largest multiple of `step` up to `most` of which `fits` says so: halves the range again and
+/// again. 0: not even the smallest.
+template <class Fits>
+int largest_fitting(int step, int most, Fits fits) {
+  int fitting = 0, too_large = most / step + 1;
+  while (too_large - fitting > 1) {
+    const int middle = (fitting + too_large) / 2;
+    (fits(middle * step) ? fitting : too_large) = middle;
+  }
+  return fitting * step;
+}
+
+/// Whether all loads of a ring hit, if one that hits takes `hit` cycles: a tenth more is one miss in
+/// a hundred.
+constexpr bool all_hit(double cycles, double hit) { return cycles < 1.1 * hit; }

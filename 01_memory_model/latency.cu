@@ -241,23 +241,34 @@ void require_possible(const std::string& name, double cycles, double kHz) {
 
 // ---- the curve over the footprint ----
 
-/// What a ring no longer fits. L1 may take about what shared memory may; before 7.0 no call says.
-std::string larger_than(size_t bytes, const cudaDeviceProp& p) {
-  if (bytes > size_t(p.l2CacheSize)) return "the L2";
-  if (bytes > size_t(p.l2CacheSize) / 2) return "half of the L2";
-  return p.major >= 7 && bytes > p.sharedMemPerMultiprocessor ? "L1" : "";
+/// Bytes of the largest ring that L1 holds, as `carveout` finds it. 0: L1 does not cache loads.
+size_t l1_bytes(const DeviceBuffer<char>& memory, unsigned timed) {
+  const auto cycles = [&](int kib) { return in_global(chase_l1, memory, kib * KiB, timed).value; };
+  const double hit = cycles(2);
+  constexpr int most = 512;
+  const int largest = largest_fitting(4, most, [&](int kib) { return all_hit(cycles(kib), hit); });
+  return largest < most ? largest * KiB : 0;
+}
+
+/// What a ring no longer fits.
+std::string larger_than(size_t bytes, size_t l1, size_t l2) {
+  if (bytes > l2) return "the L2";
+  if (bytes > l2 / 2) return "half of the L2";
+  return l1 > 0 && bytes > l1 ? "L1" : "";
 }
 
 void print_curve(Run& run, const DeviceBuffer<char>& memory, unsigned timed, double most) {
+  const size_t l1 = l1_bytes(memory, timed), l2 = size_t(run.gpu.l2CacheSize);
   Table curve("a ring of", {"cycles through L1", "", "larger than"});
   for (size_t bytes = 16 << 10; bytes <= memory.size(); bytes *= run.quick ? 4 : 2) {
     const Interval cycles = in_global(chase_l1, memory, bytes, timed);
     curve.row(bytes_text(double(bytes)),
-              {cycles, bar(cycles.value / most), larger_than(bytes, run.gpu)});
+              {cycles, bar(cycles.value / most), larger_than(bytes, l1, l2)});
   }
   run.print(curve);
-  run.note("the L2 holds " + bytes_text(run.gpu.l2CacheSize) + "; L1 may take about what shared" +
-           " memory may, " + bytes_text(double(run.gpu.sharedMemPerMultiprocessor)));
+  run.note(
+      "the L2 has " + bytes_text(double(l2)) +
+      "; the largest ring in L1, by steps of 4 KiB: " + (l1 > 0 ? bytes_text(double(l1)) : "none"));
   if (run.gpu.major != 9) return;
   run.note("this L2 has two halves: what one multiprocessor loads stays in the one that is near");
 }
@@ -299,7 +310,7 @@ void latency(Run& run) {
   row("global, in memory", beyond, "200-800", global);
   row("host, pinned", size_t(lines) * line_bytes, "", host);
   run.print(table);
-  run.note("a multiply-add is no load: what a register takes by itself is not judged");
+  run.note("01.1a leaves out the multiply-add, which is no load, and the texture");
   run.note("host, pinned: each load is of another line, so no cache of the GPU can answer");
   run.note(digits(global.value) + " cycles are " + digits(ns_of(global.value, kHz)) +
            " ns at the highest clock; 200-300 of an 8800 GTX were 148-222 ns");
@@ -315,23 +326,20 @@ void latency(Run& run) {
             {global, "cycles for a load from beyond the L2"}, between(200, 300));
   run.claim_each({"01.1d", "on-chip caches have much lower latency than global memory",
                   "[PR 1] \"MUCH lower latency\""},
-                 {times_as_long(global, shared), times_as_long(global, l1),
-                  times_as_long(global, constant), times_as_long(global, read_only)},
+                 {global / shared, global / l1, global / constant, global / read_only},
                  "cycles of global memory / of each", much_more());
   // a multiply-add's latency contains a register's; local and global memory at their fastest
-  run.claim_each(
-      {"01.2", "registers are fastest, then shared memory, then local and global",
-       "[LC 1] \"registers > shared memory > local memory ~ global memory\""},
-      {times_as_long(shared, reg), times_as_long(local, shared), times_as_long(l1, shared)},
-      "cycles: shared/register, local/shared, L1/shared", more());
+  run.claim_each({"01.2", "registers are fastest, then shared memory, then local and global",
+                  "[LC 1] \"registers > shared memory > local memory ~ global memory\""},
+                 {shared / reg, local / shared, l1 / shared},
+                 "cycles: shared/register, local/shared, L1/shared", more());
   run.claim({"01.10a", "global memory is 100 to 150 times slower than shared, in latency",
              "[DD] \"between 100x-150x slower\""},
-            {times_as_long(global, shared), "times as many cycles as a load from shared memory"},
+            {global / shared, "times as many cycles as a load from shared memory"},
             more_by(100, 150));
   run.claim({"01.19", "mapped host memory adds a significant latency over global memory",
              "[LC 2] \"a significant amount of latency is added\""},
-            {times_as_long(host, global), "times as many cycles as a load from global memory"},
-            much_more());
+            {host / global, "times as many cycles as a load from global memory"}, much_more());
 }
 SAMPLE(7, latency, "how long a load from each memory takes");
 
@@ -358,14 +366,12 @@ TEST_CASE("latency: a load takes a cycle or more, and 10 us or less") {
 }
 
 TEST_CASE("latency: what a ring is larger than, by hand") {
-  cudaDeviceProp h200{};
-  h200.major = 9;
-  h200.sharedMemPerMultiprocessor = 228 << 10;
-  h200.l2CacheSize = 60 << 20;
-  CHECK(larger_than(128 << 10, h200) == "");
-  CHECK(larger_than(256 << 10, h200) == "L1");
-  CHECK(larger_than(32 << 20, h200) == "half of the L2");
-  CHECK(larger_than(64 << 20, h200) == "the L2");
+  constexpr size_t l1 = 240 * KiB, l2 = 60 * MiB;
+  CHECK(larger_than(l1, l1, l2) == "");
+  CHECK(larger_than(256 * KiB, l1, l2) == "L1");
+  CHECK(larger_than(256 * KiB, 0, l2) == "");
+  CHECK(larger_than(32 * MiB, l1, l2) == "half of the L2");
+  CHECK(larger_than(64 * MiB, l1, l2) == "the L2");
 }
 
 TEST_CASE("latency: every chase ends where its ring leads") {
