@@ -4,14 +4,18 @@
 // multiprocessor's own clock [KP]. Dr. Dobb's says that launches are asynchronous [DD].
 //
 // Look at the first row: fast, and wrong. Then look at the last: clock() sees one block, not the
-// grid. In the second table, look at what waiting costs where kernels are small.
+// grid. The second table times a short kernel rightly, and then leaves out one step at a time. In the
+// last one, look at what waiting costs where kernels are small.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o timing timing.cu ../common/*.cpp
 //
 //   1  my_kernel             the lectures' name; reads and writes an array
 //   2  my_kernel_with_clock  1, and block 0 reads clock() as the guide's squaresSum does
+//   3  never_launched        1, of which each instance is launched once
+//   4  spin                  one thread reads the clocks for a millisecond
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "../common/arrays.cuh"
 #include "../common/sample.hpp"
@@ -37,7 +41,39 @@ __global__ void my_kernel_with_clock(float* out, const float* in, size_t n, cloc
   if (tid == 0) *time = clock() - start;
 }
 
+// As my_kernel. Its first launch is timed, and comes but once.
+template <int instance>
+__global__ void never_launched(float* out, const float* in, size_t n) {
+  const size_t threads = size_t(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
+    out[i] = 2 * in[i] + 1;
+}
+
+// What the clocks say: those of the multiprocessor in cycles, and the GPU's timer in ns.
+struct Clocks {
+  long long cycles;
+  clock_t clock;
+  unsigned long long ns;
+};
+
+__device__ Clocks read_clocks() {
+  Clocks now = {clock64(), clock(), 0};
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now.ns));
+  return now;
+}
+
+// One thread, for a millisecond: long beside the timer's steps, which are of 1 us and less.
+__global__ void spin(Clocks* begin_and_end) {
+  const Clocks begin = read_clocks();
+  Clocks now = begin;
+  while (now.ns - begin.ns < 1000000) now = read_clocks();
+  begin_and_end[0] = begin;
+  begin_and_end[1] = now;
+}
+
 // ---- the work ----
+
+using Kernel = void (*)(float* out, const float* in, size_t n);
 
 __host__ __device__ float word(size_t i) { return float(hash(i) % 4096); }
 
@@ -46,9 +82,10 @@ struct Arrays {
   unsigned blocks;
   DeviceBuffer<float> in;
   GuardedBuffer<float> out;
+  Kernel kernel = my_kernel;
   DeviceBuffer<clock_t> time{1};
 
-  void launch() const { my_kernel<<<blocks, TPB>>>(out, in, n); }
+  void launch() const { kernel<<<blocks, TPB>>>(out, in, n); }
   void launch_with_clock() const { my_kernel_with_clock<<<blocks, TPB>>>(out, in, n, time); }
 };
 
@@ -62,7 +99,7 @@ Benchmark doing(const std::string& name, const Arrays& a, const std::function<vo
   return {.name = name, .work = work, .check = check, .on_host = true};
 }
 
-// ---- five ways to time a launch. Each returns milliseconds ----
+// ---- ways to time a launch. Each returns milliseconds ----
 
 using Clock = std::chrono::steady_clock;
 
@@ -112,13 +149,36 @@ double by_clock(const Arrays& a) {
   return double(a.time.to_host()[0]) / kHz;  // kHz: cycles per millisecond
 }
 
+/// What the harness does, in plain code. (It also proves the result right, and times what it compares
+/// in turn: A B C, C B A.)
+double time_kernel(const std::function<void()>& launch, int rounds, int launches) {
+  const auto begin = Clock::now();
+  while (ms_since(begin) < 50) {  // warm up: the code is loaded, the clocks are up
+    launch();
+    CUDA_CHECK(cudaDeviceSynchronize());
+  }
+  const Event start, stop;
+  std::vector<float> ms(static_cast<size_t>(rounds));
+  for (float& round : ms) {
+    launch();  // untimed: leaves the caches as each of the others will find them
+    CUDA_CHECK(cudaEventRecord(start));
+    for (int k = 0; k < launches; ++k) launch();  // all but the first are launched while one runs
+    CUDA_CHECK(cudaEventRecord(stop));
+    CUDA_CHECK(cudaEventSynchronize(stop));  // a launch returns before its kernel has run
+    CUDA_CHECK(cudaEventElapsedTime(&round, start, stop));
+  }
+  std::nth_element(ms.begin(), ms.begin() + rounds / 2,
+                   ms.end());  // the median: outliers do not count
+  return double(ms[size_t(rounds / 2)]) / launches;
+}
+
 constexpr int many = 100;
 
 struct Way {
   const char *name, *what;
-  double (*ms)(const Arrays& a);
+  std::function<double(const Arrays& a)> ms;
 };
-const Way ways[] = {
+const std::vector<Way> ways = {
     {"host", "the launch alone", by_host},
     {"host, waiting", "launch, kernel, and waking the host", by_host_waiting},
     {"events", "the kernel, and the gap before it",
@@ -130,11 +190,12 @@ enum { host, host_waiting, events };
 
 /// All ways in turn, A B B A. Before each the same kernel runs, and is waited for: the GPU is warm,
 /// and has nothing else to do.
-std::vector<std::vector<double>> time_by_all(const Arrays& a, int rounds) {
+std::vector<std::vector<double>> time_by_all(const std::vector<Way>& ways, const Arrays& a,
+                                             int rounds) {
   require_right(doing("my_kernel", a, [&a] { a.launch(); }));
   require_right(doing("my_kernel_with_clock", a, [&a] { a.launch_with_clock(); }));
   for (double warm = 0; warm < 50;) warm += by_host_waiting(a);
-  const size_t count = std::size(ways);
+  const size_t count = ways.size();
   std::vector<std::vector<double>> ms(count);
   for (int round = 0; round < rounds; ++round)
     for (size_t k = 0; k < count; ++k) {
@@ -144,6 +205,101 @@ std::vector<std::vector<double>> time_by_all(const Arrays& a, int rounds) {
       CUDA_CHECK(cudaDeviceSynchronize());
     }
   return ms;
+}
+
+// ---- what each step is worth ----
+
+const Kernel first_kernels[] = {never_launched<0>, never_launched<1>, never_launched<2>,
+                                never_launched<3>, never_launched<4>, never_launched<5>};
+
+/// The first launch of each of six kernels. Throws WrongResult.
+std::vector<double> first_launches(Arrays a) {
+  std::vector<double> ms;
+  for (const Kernel kernel : first_kernels) {
+    a.kernel = kernel;
+    const Check check = doing("never_launched", a, {}).check;
+    check.poison();
+    ms.push_back(by_events(a, 1));
+    if (const std::string error = check.find_error(); !error.empty())
+      throw WrongResult("never_launched: " + error);
+  }
+  return ms;
+}
+
+void print_steps(Run& run) {
+  const size_t l2 = size_t(run.gpu.l2CacheSize);  // both arrays fit in a third of it
+  const Arrays a = arrays(std::min(size_t(1) << 21, l2 / 24), 2 * run.resident_blocks(TPB));
+  const std::vector<double> first = first_launches(a);  // before anything else runs
+  const DeviceBuffer<char> other(2 * l2);
+  const auto cold = [&other](const Arrays& arrays) {
+    CUDA_CHECK(cudaMemset(other, 0x5a, other.bytes()));
+    return by_events(arrays, 1);  // launched while the memset runs
+  };
+  const std::vector<Way> steps = {
+      {"one round", "", [](const Arrays& arrays) { return by_events(arrays, many); }},
+      {"caches are cold", "data from memory, not from the L2", cold},
+      {"one launch", "the gap before the kernel", [](const Arrays& x) { return by_events(x, 1); }},
+      {"host, waiting", "launch, and waking the host", by_host_waiting},
+      {"host", "the launch alone", by_host}};
+  const std::vector<std::vector<double>> ms = time_by_all(steps, a, run.timer.rounds);
+  std::vector<double> right;
+  for (int k = 0; k < 6; ++k)
+    right.push_back(time_kernel([&a] { a.launch(); }, run.timer.rounds, many));
+
+  Table table("a short kernel", {"us", "of right", "what is in it"});
+  const double us = 1e3 * interval_of_median(right, 0).value;
+  const auto row = [&](const char* name, const std::vector<double>& values, const char* what) {
+    const Interval found = 1e3 * interval_of_median(values, run_to_run_device);
+    table.row(name, {found, found / us, what});
+  };
+  row("right", right, "the kernel");
+  row("no warm-up: its first launch", first, "loading its code, and the gap");
+  for (size_t k = 1; k < steps.size(); ++k) row(steps[k].name, ms[k], steps[k].what);
+  run.print(table);
+  const auto range = [](const std::vector<double>& values) {
+    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    return digits(1e3 * *least) + " to " + digits(1e3 * *most) + " us";
+  };
+  run.note("right: as time_kernel does; the kernel reads and writes " +
+           bytes_text(4.0 * double(a.n)));
+  run.note("one round of " + std::to_string(many) + " launches: " + range(ms[0]) +
+           "; the median of " + std::to_string(run.timer.rounds) + ", six times: " + range(right));
+}
+
+/// MHz of the multiprocessor in a millisecond, and how many bits clock() has.
+struct Rate {
+  double MHz;
+  int bits;
+};
+Rate clock_rate() {
+  const DeviceBuffer<Clocks> clocks(2);
+  spin<<<1, 1>>>(clocks);
+  CUDA_CHECK_LAUNCH();
+  const std::vector<Clocks> seen = clocks.to_host();
+  const long long cycles = seen[1].cycles - seen[0].cycles;
+  const unsigned by_clock = unsigned(seen[1].clock) - unsigned(seen[0].clock);  // without a wrap
+  if (cycles <= 0 || std::abs(double(cycles) - double(by_clock)) > 0.01 * double(cycles))
+    throw WrongResult("spin: clock() and clock64() count differently");
+  return {1e3 * double(cycles) / double(seen[1].ns - seen[0].ns),
+          (long long)seen[1].clock >> 32 == seen[1].cycles >> 32 ? 64 : 32};
+}
+
+void print_clock_rates(Run& run, const Arrays& busy) {
+  std::vector<double> warm, idle;
+  for (int k = 0; k < 6; ++k) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    idle.push_back(clock_rate().MHz);
+    for (double ms = 0; ms < 20;) ms += by_host_waiting(busy);
+    warm.push_back(clock_rate().MHz);
+  }
+  Table table("the multiprocessor's clock", {"MHz"});
+  table.row("after 20 ms of work", {interval_of_median(warm, run_to_run_device)});
+  table.row("after 200 ms without", {interval_of_median(idle, run_to_run_device)});
+  table.row("the highest, an attribute", {device_attribute(cudaDevAttrClockRate) * 1e-3});
+  run.print(table);
+  const Rate rate = clock_rate();
+  run.note("clock() has " + std::to_string(rate.bits) + " bits here; of 32 it passes zero every " +
+           digits(4294.967296 / rate.MHz) + " s");
 }
 
 }  // namespace
@@ -156,13 +312,16 @@ void timing(Run& run) {
   run.title("a kernel reads and writes " + bytes_text(4.0 * double(n)) + "; 100 small ones");
 
   const Arrays large = arrays(n, 2 * resident);  // so that block 0 is there for half the time
-  const std::vector<std::vector<double>> ms = time_by_all(large, run.timer.rounds);
+  const std::vector<std::vector<double>> ms = time_by_all(ways, large, run.timer.rounds);
   Table table("clock", {"ms", "what it measures"});
-  for (size_t way = 0; way < std::size(ways); ++way)
+  for (size_t way = 0; way < ways.size(); ++way)
     table.row(ways[way].name, {interval_of_median(ms[way], run_to_run_device), ways[way].what});
   run.print(table);
   run.note("clock(): " + std::to_string(large.blocks) + " blocks, of which " +
            std::to_string(resident) + " are resident at once");
+
+  print_steps(run);
+  print_clock_rates(run, large);
 
   const auto launches = [] {
     const Arrays small = arrays(TPB, 1);
@@ -195,7 +354,7 @@ void timing(Run& run) {
             timed.speedup({.of = "waited for at the end", .over = "waited for after each"}),
             much_faster());
 }
-SAMPLE(11, timing, "one kernel timed in five ways");
+SAMPLE(11, timing, "how to time a kernel, and what each step is worth");
 
 TEST_CASE("timing: both kernels are right at awkward sizes, and write nothing behind") {
   if (skip_without_gpu()) return;
@@ -206,4 +365,10 @@ TEST_CASE("timing: both kernels are right at awkward sizes, and write nothing be
     CHECK_NOTHROW(require_right(doing("with clock", a, [&a] { a.launch_with_clock(); })));
     CHECK(a.time.to_host()[0] > 0);
   }
+}
+
+TEST_CASE("timing: first launches are right, and the two clocks count the same") {
+  if (skip_without_gpu()) return;
+  for (const size_t n : {1, 1009}) CHECK_NOTHROW(first_launches(arrays(n, 7)));
+  CHECK(clock_rate().MHz > 1);
 }
