@@ -141,12 +141,9 @@ double by_events(const Arrays& a, int launches) {
 
 /// Cycles of block 0, as if the multiprocessor's clock ran at its highest rate.
 double by_clock(const Arrays& a) {
-  int device = 0, kHz = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&kHz, cudaDevAttrClockRate, device));
   a.launch_with_clock();
   CUDA_CHECK_LAUNCH();
-  return double(a.time.to_host()[0]) / kHz;  // kHz: cycles per millisecond
+  return double(a.time.to_host()[0]) / device_attribute(cudaDevAttrClockRate);  // kHz: per ms
 }
 
 /// What the harness does, in plain code. (It also proves the result right, and times what it compares
@@ -167,8 +164,7 @@ double time_kernel(const std::function<void()>& launch, int rounds, int launches
     CUDA_CHECK(cudaEventSynchronize(stop));  // a launch returns before its kernel has run
     CUDA_CHECK(cudaEventElapsedTime(&round, start, stop));
   }
-  std::nth_element(ms.begin(), ms.begin() + rounds / 2,
-                   ms.end());  // the median: outliers do not count
+  std::nth_element(ms.begin(), ms.begin() + rounds / 2, ms.end());  // the median
   return double(ms[size_t(rounds / 2)]) / launches;
 }
 
