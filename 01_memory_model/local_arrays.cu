@@ -12,6 +12,7 @@
 //   2  count_by_comparing  counts in an array that is indexed by constants alone
 //   3  count_by_index      2 with an index that is known at run time
 //   4  look_up_by_comparing, look_up  2 and 3 with an array that is filled once, then only read
+//   5  count_in_shared     3 with the counts in shared memory
 #include <iterator>
 
 #include "../common/arrays.cuh"
@@ -72,6 +73,23 @@ __global__ void count_by_index(unsigned* out, const unsigned* words, size_t n, i
   out[i] = all;
 }
 
+// The same in shared memory, which has room for small arrays only. Thread t has column t, so that a
+// warp's lanes are in 32 banks whichever element each of them wants.
+template <int size>
+__global__ void count_in_shared(unsigned* out, const unsigned* words, size_t n, int length) {
+  __shared__ unsigned counts[size][threads];
+  const size_t i = blockIdx.x * size_t(threads) + threadIdx.x;
+  if (i >= n) return;
+#pragma unroll
+  for (int k = 0; k < size; ++k) counts[k][threadIdx.x] = 0;
+#pragma unroll 1
+  for (int step = 0; step < length; ++step) ++counts[__umulhi(words[i + step], size)][threadIdx.x];
+  unsigned all = 0;
+#pragma unroll
+  for (int k = 0; k < size; ++k) all = all * 1000003u + counts[k][threadIdx.x];
+  out[i] = all;
+}
+
 // Filled once, then only read. With constant indices: every element is compared with every word.
 template <int size>
 __global__ void look_up_by_comparing(unsigned* out, const unsigned* words, size_t n, int length) {
@@ -117,11 +135,13 @@ using Kernel = void (*)(unsigned* out, const unsigned* words, size_t n, int leng
 struct Arrays {
   int size;
   Kernel kernel[way_count];  ///< in the order of `ways`
+  Kernel in_shared;          ///< of arrays that fit there
 };
 template <int size>
 constexpr Arrays arrays_of{
     size,
-    {count_by_comparing<size>, count_by_index<size>, look_up_by_comparing<size>, look_up<size>}};
+    {count_by_comparing<size>, count_by_index<size>, look_up_by_comparing<size>, look_up<size>},
+    size > 32 ? nullptr : count_in_shared<(size > 32 ? 1 : size)>};
 
 // 300 counts are more than the 255 registers that a thread can have
 constexpr int largest = 300;
@@ -181,16 +201,19 @@ Benchmark running(const std::string& name, Kernel kernel, int size, bool only_re
   return {.name = name, .work = work, .check = equals(t.out, right)};
 }
 
-std::string name_of(const Arrays& arrays, int way) {
-  return "int[" + std::to_string(arrays.size) + "], " + ways[way];
-}
+std::string array_of(const Arrays& arrays) { return "int[" + std::to_string(arrays.size) + "]"; }
+std::string name_of(const Arrays& arrays, int way) { return array_of(arrays) + ", " + ways[way]; }
+std::string in_shared(const Arrays& arrays) { return array_of(arrays) + ", in shared memory"; }
 
 std::vector<Benchmark> benchmarks_of(const Threads& t) {
   std::vector<Benchmark> all;
-  for (const Arrays& arrays : all_arrays)
+  for (const Arrays& arrays : all_arrays) {
     for (int way = 0; way < way_count; ++way)
       all.push_back(running(name_of(arrays, way), arrays.kernel[way], arrays.size,
                             way >= read_constant_index, t));
+    if (arrays.in_shared)
+      all.push_back(running(in_shared(arrays), arrays.in_shared, arrays.size, false, t));
+  }
   return all;
 }
 
@@ -227,6 +250,17 @@ void local_arrays(Run& run) {
   run.note("localMemoryExample: " + std::to_string(compiled(localMemoryExample).localSizeBytes) +
            " local bytes, for nothing uses what it reads");
   run.note("01.17 compares where only the array with the run-time index has local bytes");
+
+  Table shared("counts in shared memory",
+               {"bytes per block", "ms", "of constant index", "of run-time"});
+  for (const Arrays& arrays : all_arrays) {
+    if (!arrays.in_shared) continue;
+    const Times& counted = timed[in_shared(arrays)];
+    shared.row(array_of(arrays), {compiled(arrays.in_shared).sharedSizeBytes, counted.ms_interval(),
+                                  ratio(counted, timed[name_of(arrays, constant_index)]),
+                                  ratio(counted, timed[name_of(arrays, run_time_index)])});
+  }
+  run.print(shared);
 
   const Claim always{"01.5", "arrays always go in local memory if indexed with non-constants",
                      "[PR 1] \"always\""},
