@@ -314,7 +314,8 @@ void hits_and_misses(Run& run) {
   for (const int kib : {1, 32})
     table.row("by a pointer, ring of " + std::to_string(kib) + " KiB", {ring_of(kib, by_pointer)});
   constexpr double step = 0.25;
-  const double fast = largest_as_fast_as(1, step), second = largest_as_fast_as(2 * fast, 2);
+  const double fast = largest_as_fast_as(1, step), beyond = std::min<double>(2 * fast, ring_kib);
+  const double second = largest_as_fast_as(beyond, 2);
   const unsigned stride = 256, slots = sizeof ring / stride;  // a line of any cache for each
   const Interval miss = cycles(slots, stride, constant, filler);
   const Interval global = cycles(slots, stride, past_l1, filler);
@@ -324,7 +325,7 @@ void hits_and_misses(Run& run) {
   table.row("read-only, first touch", {read_only});
   run.print(table);
   run.note("up to " + digits(fast) + " KiB a ring is as fast as one of 1 KiB, by steps of 1/4 KiB");
-  run.note("up to " + digits(second) + " KiB it is as fast as one of " + digits(2 * fast) +
+  run.note("up to " + digits(second) + " KiB it is as fast as one of " + digits(beyond) +
            " KiB; the largest that was tried has " + std::to_string(ring_kib));
   run.note("by a pointer: of the same constants, which the compiler does not see");
   run.claim({"01.6b", "constant memory is very fast on a hit, and very slow on a miss",
