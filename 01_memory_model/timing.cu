@@ -146,8 +146,7 @@ double by_clock(const Arrays& a) {
   return double(a.time.to_host()[0]) / device_attribute(cudaDevAttrClockRate);  // kHz: per ms
 }
 
-/// What the harness does, in plain code. (It also proves the result right, and times what it compares
-/// in turn: A B C, C B A.)
+/// The harness's method in plain code, for one kernel. Milliseconds of a launch.
 double time_kernel(const std::function<void()>& launch, int rounds, int launches) {
   const auto begin = Clock::now();
   while (ms_since(begin) < 50) {  // warm up: the code is loaded, the clocks are up
