@@ -79,9 +79,9 @@ void device(Run& run) {
   Table table("memory", {"P100", "V100", "this GPU", "from"});
   table.row("compute capability", {"6.0", "7.0", capability(p), "property"});
   table.row("multiprocessors (SMs)", {"", "", p.multiProcessorCount, "property"});
-  table.row("threads per SM", {2048, 2048, p.maxThreadsPerMultiProcessor, "property"});
-  table.row("  in warps", {64, 64, p.maxThreadsPerMultiProcessor / p.warpSize, "property"});
-  table.row("blocks per SM", {32, 32, p.maxBlocksPerMultiProcessor, "property"});
+  table.row("threads per SM", {"", "", p.maxThreadsPerMultiProcessor, "property"});
+  table.row("  in warps", {"", "", p.maxThreadsPerMultiProcessor / p.warpSize, "property"});
+  table.row("blocks per SM", {"", "", p.maxBlocksPerMultiProcessor, "property"});
   table.row("register file, KiB per SM", {256, 256, 4 * p.regsPerMultiprocessor / kib, "property"});
   table.row("shared memory, KiB per SM",
             {64, "up to 96", p.sharedMemPerMultiprocessor / kib, "property"});
@@ -90,7 +90,7 @@ void device(Run& run) {
   table.row("constant memory, KiB", {64, 64, p.totalConstMem / kib, "property"});
   table.row("constant cache, KiB per SM",
             {8, 8, known ? Cell(known->constant_cache) : Cell("-"), "guide"});
-  table.row("  kernel parameters, bytes", {4096, 4096, parameter_bytes(p), "guide"});
+  table.row("  kernel parameters, bytes", {"", "", parameter_bytes(p), "guide"});
   table.row("L1 and read-only, KiB per SM",
             {24, "up to 128", known ? Cell(known->data_cache) : Cell("-"), "guide"});
   table.row("L2, KiB", {4096, 6144, p.l2CacheSize / kib, "property"});
