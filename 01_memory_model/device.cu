@@ -88,9 +88,9 @@ void device(Run& run) {
   table.row("  per block", {"", "", p.sharedMemPerBlock / kib, "property"});
   table.row("  per block that opts in", {"", "", p.sharedMemPerBlockOptin / kib, "property"});
   table.row("constant memory, KiB", {64, 64, p.totalConstMem / kib, "property"});
+  table.row("  kernel parameters, bytes", {"", "", parameter_bytes(p), "guide"});
   table.row("constant cache, KiB per SM",
             {8, 8, known ? Cell(known->constant_cache) : Cell("-"), "guide"});
-  table.row("  kernel parameters, bytes", {"", "", parameter_bytes(p), "guide"});
   table.row("L1 and read-only, KiB per SM",
             {24, "up to 128", known ? Cell(known->data_cache) : Cell("-"), "guide"});
   table.row("L2, KiB", {4096, 6144, p.l2CacheSize / kib, "property"});
