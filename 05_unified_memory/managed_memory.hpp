@@ -1,4 +1,5 @@
-// Managed memory: who owns it, whether its pages move when they are touched, and who moves them before.
+// Managed memory: who owns it, whether its pages move when they are touched, who moves them before,
+// and what a time of it cannot be.
 #pragma once
 
 #include <string>
@@ -61,4 +62,12 @@ inline cudaError_t cudaMemPrefetchAsync(const void* array, size_t bytes, cudaMem
 inline void read_every_page(const void* array, size_t bytes) {
   const volatile char* page = static_cast<const char*>(array);
   for (size_t at = 0; at < bytes; at += 4096) static_cast<void>(page[at]);
+}
+
+/// A law, with a tenth for what differs from run to run: what is done at once takes as long as the
+/// longest of its parts, measured alone. Throws WrongResult: a shorter time has not waited for all.
+inline void require_no_shorter(const std::string& what, double ms, double longest_ms) {
+  if (ms < 0.9 * longest_ms)
+    throw WrongResult(what + ": " + std::to_string(ms) + " ms, and a part alone takes " +
+                      std::to_string(longest_ms) + " ms: not waited for");
 }
