@@ -4,7 +4,8 @@
 //
 // An array on the host is read by a kernel that computes for a while; its result stays on the
 // device. The array moves on demand, by one prefetch, by one copy, or in eight pieces: piece k + 1
-// moves while the kernel works on piece k. Look at "on demand" beside the sum of the two parts.
+// moves while the kernel works on piece k. Look at "on demand" beside the sum of the two parts, and
+// at what moving in pieces costs without a kernel (prefetch_calls says why).
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o prefetch_overlap prefetch_overlap.cu ../common/*.cpp
 //
@@ -115,32 +116,35 @@ void pageable_copy_then_kernel(Arrays& a) {
 
 /// The kernel works on a piece while the next one moves in another stream. The kernel is launched
 /// first: the call of a prefetch may return as late as when its pages have moved.
-template <class Move>
-void in_pieces(Arrays& a, const float* in, Move move) {
+void in_pieces(Arrays& a, const float* in, void (*move)(Arrays&, const Piece&)) {
   for (size_t k = 0; k <= pieces; ++k) {
     if (k > 0) {
       CUDA_CHECK(cudaStreamWaitEvent(a.computing, a.arrived, 0));
       compute(a, in, piece(a.n, k - 1), a.computing);
     }
     if (k < pieces) {
-      if (const Piece next = piece(a.n, k); next.words > 0) move(next);
+      if (const Piece next = piece(a.n, k); next.words > 0) move(a, next);
       CUDA_CHECK(cudaEventRecord(a.arrived, a.moving));
     }
   }
 }
 
-void prefetch_pieces(Arrays& a) {
-  in_pieces(a, a.managed, [&](const Piece& p) {
-    CUDA_CHECK(cudaMemPrefetchAsync(a.managed + p.first, p.words * sizeof(float), gpu_memory(), 0,
-                                    a.moving));
-  });
+void prefetch_piece(Arrays& a, const Piece& p) {
+  CUDA_CHECK(cudaMemPrefetchAsync(a.managed + p.first, p.words * sizeof(float), gpu_memory(), 0,
+                                  a.moving));
 }
-void copy_pieces(Arrays& a) {
-  in_pieces(a, a.on_device, [&](const Piece& p) {
-    CUDA_CHECK(cudaMemcpyAsync(a.on_device + p.first, a.pinned + p.first, p.words * sizeof(float),
-                               cudaMemcpyHostToDevice, a.moving));
-  });
+void copy_piece(Arrays& a, const Piece& p) {
+  CUDA_CHECK(cudaMemcpyAsync(a.on_device + p.first, a.pinned + p.first, p.words * sizeof(float),
+                             cudaMemcpyHostToDevice, a.moving));
 }
+
+template <void (*move)(Arrays&, const Piece&)>
+void all_pieces(Arrays& a) {
+  for (size_t k = 0; k < pieces; ++k)
+    if (const Piece p = piece(a.n, k); p.words > 0) move(a, p);
+}
+void prefetch_pieces(Arrays& a) { in_pieces(a, a.managed, prefetch_piece); }
+void copy_pieces(Arrays& a) { in_pieces(a, a.on_device, copy_piece); }
 
 /// All of them. Managed pages are brought back to the host before each run.
 std::vector<Benchmark> benchmarks(const std::shared_ptr<Arrays>& arrays) {
@@ -164,7 +168,9 @@ std::vector<Benchmark> benchmarks(const std::shared_ptr<Arrays>& arrays) {
   return {
       {"kernel", work(kernel), right, true},
       {"prefetch", work(one_prefetch), {}, true, to_host},
+      {"prefetch in 8 pieces", work(all_pieces<prefetch_piece>), {}, true, to_host},
       {"pinned copy", work(pinned_copy), {}, true},
+      {"pinned copy in 8 pieces", work(all_pieces<copy_piece>), {}, true},
       {"pageable copy", work(pageable_copy), {}, true},
       {"on demand", work(on_demand), right, true, to_host},
       {"prefetch, then kernel", work(prefetch_then_kernel), right, true, to_host},
@@ -179,10 +185,18 @@ std::vector<Benchmark> benchmarks(const std::shared_ptr<Arrays>& arrays) {
 
 double serial_ms(double transfer_ms, double kernel_ms) { return transfer_ms + kernel_ms; }
 
-/// The longer of the two, and of the other one piece: the first transfer has no kernel beside it,
-/// or the last kernel no transfer.
+/// Of transfers in pieces: the longer of the two, and of the other one piece. The first transfer has
+/// no kernel beside it, or the last kernel no transfer.
 double overlapped_ms(double transfer_ms, double kernel_ms) {
   return std::max(transfer_ms, kernel_ms) + std::min(transfer_ms, kernel_ms) / pieces;
+}
+
+/// A law, with some tolerance: one after the other, two parts take no more than 1.3 times their sum.
+/// Throws WrongResult: then something else was timed as well, such as pages on their way back.
+void require_only_parts(const std::string& what, double ms, double sum_ms) {
+  if (ms > 1.3 * sum_ms)
+    throw WrongResult(what + ": " + std::to_string(ms) + " ms, and its parts take " +
+                      std::to_string(sum_ms) + " ms: something else was timed as well");
 }
 
 const Claim never_beats{.id = "05.4",
@@ -207,24 +221,36 @@ void prefetch_overlap(Run& run) {
 
   const auto allocated = [n] { return benchmarks(std::make_shared<Arrays>(n)); };
   const Timings timed = run.timer.with_fresh_memory(allocated, 2);
-  const auto ms = [&](const char* name) { return timed[name].median(); };
+  const auto ms = [&](const std::string& name) { return timed[name].median(); };
 
   Table table("way", {"ms", "spread", "GB/s", "predicted, ms"});
   const auto row = [&](const char* name, Cell predicted) {
     const Times& times = timed[name];
     table.row(name, {times.ms_interval(), percent(times.spread()), times.gbs(bytes), predicted});
   };
-  for (const char* part : {"kernel", "prefetch", "pinned copy", "pageable copy"}) row(part, "");
-  const double by_prefetch = serial_ms(ms("prefetch"), ms("kernel"));
+  const auto one_by_one = [&](const char* name, const char* transfer) {
+    const double sum = serial_ms(ms(transfer), ms("kernel"));
+    row(name, sum);
+    require_only_parts(name, ms(name), sum);
+  };
+  const auto beside = [&](const char* name, const std::string& transfer) {
+    const double in_pieces_ms = ms(transfer + " in 8 pieces");
+    row(name, overlapped_ms(in_pieces_ms, ms("kernel")));
+    require_no_shorter(name, ms(name), std::max(ms(transfer), ms("kernel")));
+  };
+  for (const char* part : {"kernel", "prefetch", "prefetch in 8 pieces", "pinned copy",
+                           "pinned copy in 8 pieces", "pageable copy"})
+    row(part, "");
   row("on demand", "");
-  row("prefetch, then kernel", by_prefetch);
-  row("prefetch of pieces beside it", overlapped_ms(ms("prefetch"), ms("kernel")));
-  row("pageable copy, then kernel", serial_ms(ms("pageable copy"), ms("kernel")));
-  row("pinned copy, then kernel", serial_ms(ms("pinned copy"), ms("kernel")));
-  row("copies of pieces beside it", overlapped_ms(ms("pinned copy"), ms("kernel")));
+  one_by_one("prefetch, then kernel", "prefetch");
+  beside("prefetch of pieces beside it", "prefetch");
+  one_by_one("pageable copy, then kernel", "pageable copy");
+  one_by_one("pinned copy, then kernel", "pinned copy");
+  beside("copies of pieces beside it", "pinned copy");
   run.print(table);
-  run.note("GB/s of the array; predicted: the sum of the parts, or the longer and a piece of the");
-  run.note("other; what the driver does at a fault has no prediction");
+  run.note("GB/s of the array; predicted: the sum of the parts, or of pieces the longer and an");
+  run.note("eighth of the other; what the driver does at a fault has no prediction");
+  const double by_prefetch = serial_ms(ms("prefetch"), ms("kernel"));
   run.note("over the sum of prefetch and kernel: on demand " +
            digits(ms("on demand") / by_prefetch) + ", in pieces " +
            digits(ms("prefetch of pieces beside it") / by_prefetch));
@@ -246,6 +272,13 @@ TEST_CASE("prefetch_overlap: transfer and kernel, by hand") {
   CHECK(serial_ms(4, 2) == 6);
   CHECK(overlapped_ms(4, 2) == 4.25);  // the last of eight kernels of 0.25 has no transfer beside
   CHECK(overlapped_ms(2, 4) == 4.25);  // nor the first of eight transfers a kernel
+}
+
+TEST_CASE("prefetch_overlap: what no time can be, at each edge") {
+  CHECK_NOTHROW(require_no_shorter("", 3.61, 4));
+  CHECK_THROWS_AS(require_no_shorter("", 3.59, 4), WrongResult);  // a part takes 4
+  CHECK_NOTHROW(require_only_parts("", 5.19, 4));
+  CHECK_THROWS_AS(require_only_parts("", 5.21, 4), WrongResult);  // all parts take 4
 }
 
 TEST_CASE("prefetch_overlap: pieces follow each other and cover all words") {
