@@ -73,26 +73,30 @@ void fault_times(Run& run) {
   run.title("when pages move: one run of each version of page_faults");
   if (const std::string why = nothing_moves_because(run.gpu); !why.empty()) return run.note(why);
   const auto benchmarks = copies_from_host_to_host();
-  const Counted counted = count_migrations(benchmarks, 1);
+  const Counted counted = count_migrations(benchmarks, 3);
   if (!counted.missing.empty()) return run.note(counted.missing);
 
   double longest_us = 0;
+  size_t longest_name = 0, lost = 0, of = 0;
   for (const auto& [name, runs] : counted.runs) {
-    const Span span = span_of(runs.front().records);
+    const Span span = span_of(fullest(runs).records);
     if (span.end <= span.begin) return run.note("CUPTI recorded nothing of " + name);
     longest_us = std::max(longest_us, us_since(span.begin, span.end));
+    longest_name = std::max(longest_name, name.size());
+    lost += runs_with_fewer_bytes(runs);
+    of += runs.size();
   }
   const double us_per_cell = longest_us / cells;
   for (const Benchmark& benchmark : benchmarks) {
-    const auto& records = counted.runs.at(benchmark.name).front().records;
-    run.note(
-        benchmark.name +
-        std::string(std::max<size_t>(15, benchmark.name.size() + 1) - benchmark.name.size(), ' ') +
-        time_line(records, us_per_cell));
+    const auto& records = fullest(counted.runs.at(benchmark.name)).records;
+    const std::string blanks(longest_name + 2 - benchmark.name.size(), ' ');
+    run.note(benchmark.name + blanks + time_line(records, us_per_cell));
     save(run, benchmark.name, records);
   }
   run.note("a sign is " + digits(us_per_cell) +
            " us: f GPU faults are served, > to the device, < to the host");
+  run.note("of three runs of each, the one with most records; CUPTI had fewer bytes in " +
+           std::to_string(lost) + " of " + std::to_string(of) + " runs");
 }
 SAMPLE(3, fault_times, "when the pages of page_faults move: a time line");
 

@@ -52,6 +52,23 @@ struct Counted {
   std::map<std::string, std::vector<Migrations>> runs = {};
 };
 
+/// Of several runs the one of which CUPTI has most records: it loses some.
+inline const Migrations& fullest(const std::vector<Migrations>& runs) {
+  return *std::max_element(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
+    return a.records.size() < b.records.size();
+  });
+}
+/// In how many of several equal runs CUPTI has fewer bytes than in another: it has lost records.
+inline size_t runs_with_fewer_bytes(const std::vector<Migrations>& runs) {
+  const auto bytes = [](const Migrations& run) {
+    return run[to_device].bytes + run[to_host].bytes;
+  };
+  double most = 0;
+  for (const Migrations& run : runs) most = std::max(most, bytes(run));
+  return size_t(std::count_if(runs.begin(), runs.end(),
+                              [&](const Migrations& run) { return bytes(run) < most; }));
+}
+
 /// Counts from the beginning of benchmark.before to the end of benchmark.work, in turn. Throws
 /// WrongResult.
 inline Counted count_migrations(const std::vector<Benchmark>& benchmarks, int rounds);
@@ -212,4 +229,14 @@ TEST_CASE("migrations: records between two times are added up") {
   CHECK(sum[cpu_faults].count == 1);
   CHECK(sum[cpu_faults].ms == 0);
   CHECK(sum[to_host].count == 0);
+}
+
+TEST_CASE("migrations: the fullest of several runs, and how many lost bytes") {
+  const Record first{to_device, 4096, 10, 20}, second{to_host, 8192, 30, 40};
+  const std::vector<Migrations> runs = {added_up({second}, 0, 100),
+                                        added_up({first, second}, 0, 100),
+                                        added_up({first, second}, 0, 100)};
+  CHECK(fullest(runs).records.size() == 2);
+  CHECK(runs_with_fewer_bytes(runs) == 1);
+  CHECK(runs_with_fewer_bytes({runs[1], runs[2]}) == 0);
 }

@@ -240,8 +240,8 @@ Cell count_cell(const std::vector<double>& counts) {
 
 /// As nvprof printed it, and beside it what is expected.
 void print_counts(Run& run, const Version& version, const Runs& runs) {
-  Table table(version.name,
-              {"count", "1080 Ti", "rule", "least KiB", "most KiB", "MiB", "ms", "1080 Ti, ms"});
+  Table table(version.name, {"count", "1080 Ti", "rule", "least KiB", "most KiB", "MiB", "ms",
+                             "1080 Ti, ms", "us each"});
   for (const What what : {to_device, to_host, fault_groups, cpu_faults}) {
     constexpr const char* names[] = {"to device", "to host", "GPU fault groups", "CPU faults"};
     const auto& [then, then_ms, rule] = version.expected[what];
@@ -250,10 +250,12 @@ void print_counts(Run& run, const Version& version, const Runs& runs) {
       return interval_of_median(values, 0) / unit;
     };
     const bool moves = what == to_device || what == to_host;
+    const bool lasts = what != cpu_faults && least(line.count) > 0;  // else nothing lasts
+    const Cell each = lasts ? Cell(1e3 * times_as_much(line.ms, line.count)) : Cell("");
     table.row(names[what],
               {count_cell(line.count), then, rule, moves ? median(line.least, KiB) : "",
                moves ? median(line.most, KiB) : "", moves ? median(line.bytes, MiB) : "",
-               what == cpu_faults ? "" : median(line.ms), then_ms});
+               what == cpu_faults ? "" : median(line.ms), then_ms, each});
   }
   run.print(table);
 }
@@ -344,14 +346,16 @@ void page_faults(Run& run) {
   const Counted counted = count_migrations(copies_from_host_to_host(), rounds);
   if (!counted.missing.empty()) return give_up(counted.missing);
   std::map<std::string, Runs> runs;
-  size_t fewest = rounds;
+  std::string whole;
   for (const Version& version : versions) {
     runs[version.name] = complete(counted.runs.at(version.name));
-    fewest = std::min(fewest, runs[version.name].size());
-    if (fewest < 6) return give_up("CUPTI recorded less than had to move");
+    if (runs[version.name].size() < 6) return give_up("CUPTI recorded less than had to move");
     print_counts(run, version, runs[version.name]);
+    whole += (whole.empty() ? "" : ", ") + std::to_string(runs[version.name].size());
   }
-  run.note("medians of " + std::to_string(fewest) + " runs; if they differ, their 95% interval");
+  run.note("medians of the runs of which CUPTI had all bytes: " + whole + " of " +
+           std::to_string(rounds) + " each");
+  run.note("if they differ, their 95% interval; us each: ms / count");
   run.note(
       "a fault names a page; the driver serves a group of them at once; a record of CUPTI is a");
   run.note("page and how many groups its faults were part of: their sum is what nvprof counted");
