@@ -164,19 +164,29 @@ Check copied(const Current& current) {
   return {poison, find_error};
 }
 
-/// The kernels, without the prefetches before them.
-std::vector<Benchmark> kernels_alone() {
+using Step = void (*)(const CopyRun&);
+
+/// A step of each version, and before it another one that is not timed.
+std::vector<Benchmark> of_each_version(Step untimed, Step timed, bool on_host) {
   const auto current = std::make_shared<std::optional<CopyRun>>();
   std::vector<Benchmark> all;
   for (const Version& version : versions) {
     const auto before = [=] {
       current->emplace(version);
-      (*current)->prefetch_to_device();
+      untimed(**current);
     };
-    const auto work = [=] { (*current)->copy(); };
-    all.push_back({.name = version.name, .work = work, .check = copied(current), .before = before});
+    all.push_back({.name = version.name,
+                   .work = [=] { timed(**current); },
+                   .check = copied(current),
+                   .on_host = on_host,
+                   .before = before});
   }
   return all;
+}
+/// The kernels, without the prefetches before them.
+std::vector<Benchmark> kernels_alone() {
+  return of_each_version([](const CopyRun& run) { run.prefetch_to_device(); },
+                         [](const CopyRun& run) { run.copy(); }, false);
 }
 
 // ---- the experiment ----
@@ -313,22 +323,12 @@ void judge(Run& run, const std::map<std::string, Runs>& runs) {
 }  // namespace
 
 std::vector<Benchmark> copies_from_host_to_host() {
-  const auto current = std::make_shared<std::optional<CopyRun>>();
-  std::vector<Benchmark> all;
-  for (const Version& version : versions) {
-    const auto before = [=] { current->emplace(version); };
-    const auto work = [=] {
-      (*current)->prefetch_to_device();
-      (*current)->copy();
-      (*current)->read_back();
-    };
-    all.push_back({.name = version.name,
-                   .work = work,
-                   .check = copied(current),
-                   .on_host = true,
-                   .before = before});
-  }
-  return all;
+  const auto all_steps = [](const CopyRun& run) {
+    run.prefetch_to_device();
+    run.copy();
+    run.read_back();
+  };
+  return of_each_version([](const CopyRun&) {}, all_steps, true);
 }
 
 void page_faults(Run& run) {
