@@ -164,48 +164,29 @@ Check copied(const Current& current) {
   return {poison, find_error};
 }
 
-using Step = void (*)(const CopyRun&);
-
-/// A step of each version, and before it another one that is not timed.
-std::vector<Benchmark> of_each_version(Step untimed, Step timed, bool on_host) {
+/// The kernels, without the prefetches before them.
+std::vector<Benchmark> kernels_alone() {
   const auto current = std::make_shared<std::optional<CopyRun>>();
   std::vector<Benchmark> all;
   for (const Version& version : versions) {
     const auto before = [=] {
       current->emplace(version);
-      untimed(**current);
+      (*current)->prefetch_to_device();
     };
-    all.push_back({.name = version.name,
-                   .work = [=] { timed(**current); },
-                   .check = copied(current),
-                   .on_host = on_host,
-                   .before = before});
+    const auto work = [=] { (*current)->copy(); };
+    all.push_back({.name = version.name, .work = work, .check = copied(current), .before = before});
   }
   return all;
-}
-/// The kernels, without the prefetches before them.
-std::vector<Benchmark> kernels_alone() {
-  return of_each_version([](const CopyRun& run) { run.prefetch_to_device(); },
-                         [](const CopyRun& run) { run.copy(); }, false);
 }
 
 // ---- the experiment ----
 
 using Runs = std::vector<Migrations>;
 
-/// A line of nvprof's table, of each run.
-struct Lines {
-  std::vector<double> count, bytes, least, most, ms;
-};
-Lines lines(const Runs& runs, What what) {
-  Lines all;
-  for (const Migrations& run : runs) {
-    all.count.push_back(run[what].count);
-    all.bytes.push_back(run[what].bytes);
-    all.least.push_back(run[what].least);
-    all.most.push_back(run[what].most);
-    all.ms.push_back(run[what].ms);
-  }
+/// A number of a line of nvprof's table, of each run.
+std::vector<double> values(const Runs& runs, What what, double Line::*number) {
+  std::vector<double> all;
+  for (const Migrations& run : runs) all.push_back(run[what].*number);
   return all;
 }
 double least(const std::vector<double>& values) { return *std::ranges::min_element(values); }
@@ -255,17 +236,16 @@ void print_counts(Run& run, const Version& version, const Runs& runs) {
   for (const What what : {to_device, to_host, fault_groups, cpu_faults}) {
     constexpr const char* names[] = {"to device", "to host", "GPU fault groups", "CPU faults"};
     const auto& [then, then_ms, rule] = version.expected[what];
-    const Lines line = lines(runs, what);
-    const auto median = [](const std::vector<double>& values, double unit = 1) -> Cell {
-      return interval_of_median(values, 0) / unit;
+    const auto counts = values(runs, what, &Line::count), ms = values(runs, what, &Line::ms);
+    const auto median = [&](double Line::*number, double unit) -> Cell {
+      return interval_of_median(values(runs, what, number), 0) / unit;
     };
-    const bool moves = what == to_device || what == to_host;
-    const bool lasts = what != cpu_faults && least(line.count) > 0;  // else nothing lasts
-    const Cell each = lasts ? Cell(1e3 * times_as_much(line.ms, line.count)) : Cell("");
+    const bool moves = what == to_device || what == to_host, lasts = what != cpu_faults;
     table.row(names[what],
-              {count_cell(line.count), then, rule, moves ? median(line.least, KiB) : "",
-               moves ? median(line.most, KiB) : "", moves ? median(line.bytes, MiB) : "",
-               what == cpu_faults ? "" : median(line.ms), then_ms, each});
+              {count_cell(counts), then, rule, moves ? median(&Line::least, KiB) : "",
+               moves ? median(&Line::most, KiB) : "", moves ? median(&Line::bytes, MiB) : "",
+               lasts ? median(&Line::ms, 1) : "", then_ms,
+               lasts && least(counts) > 0 ? Cell(1e3 * times_as_much(ms, counts)) : ""});
   }
   run.print(table);
 }
@@ -285,36 +265,35 @@ const Claim once{"05.6", "the driver filters duplicate faults and moves each pag
                  "[LC A] \"transfer each page just once\""};
 
 void judge(Run& run, const std::map<std::string, Runs>& runs) {
-  const Runs& threads = runs.at("stream_thread");
-  const Lines of_threads = lines(threads, fault_groups);
-  const Lines of_warps = lines(runs.at("stream_warp"), fault_groups);
+  const Runs &threads = runs.at("stream_thread"), &warps = runs.at("stream_warp");
+  const auto ratio_of = [&](double Line::*number) {
+    return times_as_much(values(threads, fault_groups, number),
+                         values(warps, fault_groups, number));
+  };
   run.claim(fewer_groups,
-            {times_as_much(of_threads.count, of_warps.count),
-             "times as many groups: stream_thread / stream_warp"},
+            {ratio_of(&Line::count), "times as many groups: stream_thread / stream_warp"},
             much_more());
   run.claim(less_time,
-            {times_as_much(of_threads.ms, of_warps.ms),
-             "times as long on faults: stream_thread / stream_warp"},
-            more());
+            {ratio_of(&Line::ms), "times as long on faults: stream_thread / stream_warp"}, more());
 
   const Runs& prefetched = runs.at("prefetched");
-  const double groups = most(lines(prefetched, fault_groups).count);
+  const double groups = most(values(prefetched, fault_groups, &Line::count));
   run.observed(none_on_gpu, groups == 0,
                "at most " + digits(groups) + " groups of GPU faults in a run of 'prefetched'");
-  const Lines moved = lines(prefetched, to_device);
-  const double smallest = least(moved.least), largest = most(moved.most);
+  const double smallest = least(values(prefetched, to_device, &Line::least));
+  const double largest = most(values(prefetched, to_device, &Line::most));
   run.observed(
       whole_blocks, smallest == 2 * MiB && largest == 2 * MiB,
       "pieces of " + bytes_text(smallest) + " to " + bytes_text(largest) + " in 'prefetched'");
 
-  const double on_host = most(lines(runs.at("both ways"), cpu_faults).count);
-  if (least(lines(threads, cpu_faults).count) > 0)
+  const double on_host = most(values(runs.at("both ways"), cpu_faults, &Line::count));
+  if (least(values(threads, cpu_faults, &Line::count)) > 0)
     run.observed(none_on_host, on_host == 0,
                  "at most " + digits(on_host) + " CPU faults in a run of 'both ways'");
   else
     run.claim_skipped(none_on_host,
                       "CUPTI counted no fault of the host, not even without prefetches");
-  const double by_threads = most(lines(threads, to_device).bytes);
+  const double by_threads = most(values(threads, to_device, &Line::bytes));
   run.observed(once, by_threads == array_bytes,
                "at most " + bytes_text(by_threads) +
                    " moved to the device by stream_thread, of an array of 4 MiB");
@@ -323,12 +302,22 @@ void judge(Run& run, const std::map<std::string, Runs>& runs) {
 }  // namespace
 
 std::vector<Benchmark> copies_from_host_to_host() {
-  const auto all_steps = [](const CopyRun& run) {
-    run.prefetch_to_device();
-    run.copy();
-    run.read_back();
-  };
-  return of_each_version([](const CopyRun&) {}, all_steps, true);
+  const auto current = std::make_shared<std::optional<CopyRun>>();
+  std::vector<Benchmark> all;
+  for (const Version& version : versions) {
+    const auto before = [=] { current->emplace(version); };
+    const auto work = [=] {
+      (*current)->prefetch_to_device();
+      (*current)->copy();
+      (*current)->read_back();
+    };
+    all.push_back({.name = version.name,
+                   .work = work,
+                   .check = copied(current),
+                   .on_host = true,
+                   .before = before});
+  }
+  return all;
 }
 
 void page_faults(Run& run) {
