@@ -109,6 +109,16 @@ void copy_at_once(std::vector<Node>& nodes, const Node* head) {
   for (size_t i = 0; i < nodes.size(); ++i) nodes[i].value = staged[i].value;
 }
 
+/// Whether the device can follow a pointer as it stands, which a copy without its targets needs.
+bool can_follow(const Node* pointer) {
+  cudaPointerAttributes of{};
+  CUDA_CHECK(cudaPointerGetAttributes(&of, pointer));
+  int everywhere = 0;  // with HMM or ATS
+  CUDA_CHECK(
+      cudaDeviceGetAttribute(&everywhere, cudaDevAttrPageableMemoryAccess, current_device()));
+  return of.type != cudaMemoryTypeUnregistered || everywhere;
+}
+
 // ---- without ----
 
 /// The device follows the host's pointers, and the pages come: on demand, or before.
@@ -191,6 +201,15 @@ void linked_list(Run& run) {
   run.print(table);
   run.note("node by node, an allocation and two small copies for each take nearly all of the time");
   run.note("nodes that lie in one array are copied at once: compare managed memory with that, too");
+
+  std::vector<Node> nodes(2);
+  const Node* const head = build(nodes.data(), nodes.size());
+  const bool followed = can_follow(head->next);
+  run.observed({"05.10", "with separate memories, structures of pointers need a deep copy",
+                "[PR 2] \"Deep copies required for complex data structures\""},
+               !followed,
+               "a node's pointer leads to host memory, which this device can" +
+                   std::string(followed ? "" : "not") + " read");
 }
 SAMPLE(7, linked_list, "a structure of pointers, with and without a deep copy");
 
@@ -212,6 +231,14 @@ TEST_CASE("linked_list: a copy's pointers lead to the copy") {
   std::ranges::copy(moved(nodes, target.data()), target.begin());
   const Node* const copied_head = target.data() + (head - nodes.data());
   CHECK(find_error(target.data(), copied_head, target.size(), 0) == "");
+}
+
+TEST_CASE("linked_list: the device can follow pointers to what it can read") {
+  if (skip_without_gpu()) return;
+  CHECK(can_follow(DeviceBuffer<Node>(1)));
+  if (current_gpu().managedMemory) CHECK(can_follow(ManagedBuffer<Node>(1)));
+  const std::vector<Node> nodes(1);
+  CHECK(can_follow(nodes.data()) == bool(current_gpu().pageableMemoryAccess));
 }
 
 TEST_CASE("linked_list: every way changes each node once") {
