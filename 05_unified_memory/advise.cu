@@ -241,7 +241,7 @@ void advise(Run& run) {
            " times; little: 128 bytes in 256 KiB, for which a fault brings 64 KiB");
   run.note("read mostly: before a write two copies must become one, for each page of the host");
   if (of > 0)
-    run.note("counts: of three runs of each, the one with most records; CUPTI had fewer bytes in " +
+    run.note("counts of the fullest of three runs of each; CUPTI had fewer bytes in " +
              std::to_string(lost) + " of " + std::to_string(of) + " runs");
 }
 SAMPLE(5, advise, "what each advice changes, where it helps and where it hurts");

@@ -95,8 +95,8 @@ void fault_times(Run& run) {
   }
   run.note("a sign is " + digits(us_per_cell) +
            " us: f GPU faults are served, > to the device, < to the host");
-  run.note("of three runs of each, the one with most records; CUPTI had fewer bytes in " +
-           std::to_string(lost) + " of " + std::to_string(of) + " runs");
+  run.note("the fullest of three runs of each; CUPTI had fewer bytes in " + std::to_string(lost) +
+           " of " + std::to_string(of) + " runs");
 }
 SAMPLE(3, fault_times, "when the pages of page_faults move: a time line");
 

@@ -50,6 +50,7 @@ struct Arrays {
   DeviceBuffer<unsigned> plain = filled<unsigned>(n, Words{});
   ManagedBuffer<unsigned> halves{2 * n}, other{n};
   Stream moving, computing;
+  Event arrived, begin, end;  ///< of the prefetches, of the kernel
 
   Arrays(size_t words, unsigned blocks) : n(words), sums(size_t(blocks) * threads_per_block) {
     for (unsigned* to : {stays(), moves(), other.data()})
@@ -122,23 +123,22 @@ void prefetch(const Arrays& a, const Way& way) {
 }
 
 void run_once(const Arrays& a, const Way& way, Parts& parts) {
-  const Event begin, end, arrived;
   if (way.read) {
-    CUDA_CHECK(cudaEventRecord(begin, a.computing));
+    CUDA_CHECK(cudaEventRecord(a.begin, a.computing));
     const unsigned blocks = unsigned(a.sums.size() / threads_per_block);
     add_up<<<blocks, threads_per_block, 0, a.computing>>>(a.sums, way.read, a.n);
     CUDA_CHECK_LAUNCH();
-    CUDA_CHECK(cudaEventRecord(end, a.computing));
+    CUDA_CHECK(cudaEventRecord(a.end, a.computing));
   }
   const auto start = std::chrono::steady_clock::now();
   prefetch(a, way);
   parts.calls.push_back(ms_since(start));
-  CUDA_CHECK(cudaEventRecord(arrived, a.moving));
-  CUDA_CHECK(cudaEventSynchronize(arrived));
+  CUDA_CHECK(cudaEventRecord(a.arrived, a.moving));
+  CUDA_CHECK(cudaEventSynchronize(a.arrived));
   CUDA_CHECK(cudaStreamSynchronize(a.computing));
   if (!way.read) return;
   float ms = 0;
-  CUDA_CHECK(cudaEventElapsedTime(&ms, begin, end));
+  CUDA_CHECK(cudaEventElapsedTime(&ms, a.begin, a.end));
   parts.kernel.push_back(ms);
 }
 
@@ -207,7 +207,7 @@ void prefetch_calls(Run& run) {
   std::map<std::string, Interval> calls;  // before the runs that are counted add theirs
   for (const auto& [name, of] : parts) calls[name] = median(of->calls);
 
-  constexpr int counted_runs = 6;
+  constexpr int counted_runs = 12;
   const std::vector<Way> alone = prefetches(*arrays);
   const Counted counted =
       count_migrations({all.begin(), all.begin() + long(alone.size())}, counted_runs);
@@ -227,10 +227,12 @@ void prefetch_calls(Run& run) {
   }
   run.print(table);
   run.note(
-      "whole: from the first call until an event behind the prefetches is reached; its calls:");
-  run.note("the host's time in them; transfers: the sum of their times, by CUPTI, which had all");
-  run.note("bytes in " + std::to_string(whole_runs) + " of " +
-           std::to_string(counted_runs * int(alone.size())) + " runs");
+      "whole: until an event behind the prefetches is reached; its calls: the host's time in them");
+  run.note(counted.missing.empty()
+               ? "transfers: the sum of their times by CUPTI, which had all bytes in " +
+                     std::to_string(whole_runs) + " of " +
+                     std::to_string(counted_runs * int(alone.size())) + " runs"
+               : "transfers: " + counted.missing);
 
   Table both("ms, pieces", {"prefetches", "kernel", "both", "hidden", "calls then", "kernel then"});
   for (const To to : {device, host})
@@ -239,17 +241,16 @@ void prefetch_calls(Run& run) {
       const double prefetch_ms = timed[name_of(to, n, pieces)].median();
       const double kernel_ms = timed[kernel.name].median(), both_ms = timed[name].median();
       require_no_shorter(name, both_ms, std::max(timed[name_of(to, n, 1)].median(), kernel_ms));
-      both.row(name, {prefetch_ms, kernel_ms, timed[name].ms_interval(),
+      both.row(name, {prefetch_ms, median(parts[kernel.name]->kernel), timed[name].ms_interval(),
                       percent(hidden(prefetch_ms, kernel_ms, both_ms)), calls[name],
                       median(parts[name]->kernel)});
     }
   run.print(both);
-  run.note(std::to_string(pieces) +
-           " prefetches, and a kernel that waits for none of them; what it "
-           "reads stays on the device");
   run.note(
-      "hidden: of the shorter of the two; then: beside the other, the host's time in the calls,");
-  run.note("and the kernel's own, by events");
+      "eight prefetches beside a kernel that waits for none of them; what it reads stays on the");
+  run.note(
+      "device. hidden: of the shorter of the two; then: when both run. calls: the host's time in");
+  run.note("them; kernel: between events");
 }
 SAMPLE(4, prefetch_calls, "what the call of a prefetch costs, and whether a kernel runs beside it");
 
