@@ -92,31 +92,24 @@ struct Version {
   bool prefetched = false, prefetched_back = false;
   Expected expected[4] = {};  ///< to device, to host, groups of GPU faults, faults of the host
 };
+constexpr Expected fetched_by_walks{.then = 48, .then_ms = 1.294, .rule = 2 * 2 * walk};
+constexpr Expected three_walks{.then = 36, .rule = 3 * walk};
 constexpr Version versions[] = {
     {.name = "stream_thread",
      .copy = by_thread,
-     .expected = {{.then = 41, .then_ms = 0.678},
-                  {.then = 48, .then_ms = 1.294, .rule = 2 * 2 * walk},
-                  {.then = 24, .then_ms = 2.320},
-                  {.then = 36, .rule = 3 * walk}}},
+     .expected = {{41, 0.678}, fetched_by_walks, {24, 2.320}, three_walks}},
     {.name = "stream_warp",
      .copy = by_warp,
-     .expected = {{.then = 128, .then_ms = 0.722, .rule = 2 * pages},
-                  {.then = 48, .then_ms = 1.294, .rule = 2 * 2 * walk},
-                  {.then = 3, .then_ms = 1.106},
-                  {.then = 36, .rule = 3 * walk}}},
+     .expected = {{128, 0.722, 2 * pages}, fetched_by_walks, {3, 1.106}, three_walks}},
     {.name = "prefetched",
      .copy = by_thread,
      .prefetched = true,
-     .expected = {{.then = 2, .then_ms = 0.652, .rule = blocks},
-                  {.then = 48, .then_ms = 1.294, .rule = 2 * 2 * walk},
-                  {.then = 0, .rule = 0},
-                  {.then = 36, .rule = 3 * walk}}},
+     .expected = {{2, 0.652, blocks}, fetched_by_walks, {0, none, 0}, three_walks}},
     {.name = "both ways",
      .copy = by_thread,
      .prefetched = true,
      .prefetched_back = true,
-     .expected = {{.rule = blocks}, {.rule = 2 * blocks}, {.rule = 0}, {.then = 0, .rule = 0}}},
+     .expected = {{.rule = blocks}, {.rule = 2 * blocks}, {.rule = 0}, {0, none, 0}}},
     // Add yours here; {} where you expect nothing.
 };
 
@@ -183,10 +176,19 @@ std::vector<Benchmark> kernels_alone() {
 
 using Runs = std::vector<Migrations>;
 
-/// A number of a line of nvprof's table, of each run.
-std::vector<double> values(const Runs& runs, What what, double Line::*number) {
-  std::vector<double> all;
-  for (const Migrations& run : runs) all.push_back(run[what].*number);
+/// A line of nvprof's table, of each run.
+struct Lines {
+  std::vector<double> count, bytes, least, most, ms;
+};
+Lines lines(const Runs& runs, What what) {
+  Lines all;
+  for (const Migrations& run : runs) {
+    all.count.push_back(run[what].count);
+    all.bytes.push_back(run[what].bytes);
+    all.least.push_back(run[what].least);
+    all.most.push_back(run[what].most);
+    all.ms.push_back(run[what].ms);
+  }
   return all;
 }
 double least(const std::vector<double>& values) { return *std::ranges::min_element(values); }
@@ -236,16 +238,17 @@ void print_counts(Run& run, const Version& version, const Runs& runs) {
   for (const What what : {to_device, to_host, fault_groups, cpu_faults}) {
     constexpr const char* names[] = {"to device", "to host", "GPU fault groups", "CPU faults"};
     const auto& [then, then_ms, rule] = version.expected[what];
-    const auto counts = values(runs, what, &Line::count), ms = values(runs, what, &Line::ms);
-    const auto median = [&](double Line::*number, double unit) -> Cell {
-      return interval_of_median(values(runs, what, number), 0) / unit;
+    const Lines line = lines(runs, what);
+    const auto median = [](const std::vector<double>& values, double unit = 1) -> Cell {
+      return interval_of_median(values, 0) / unit;
     };
-    const bool moves = what == to_device || what == to_host, lasts = what != cpu_faults;
+    const bool moves = what == to_device || what == to_host;
+    const bool lasts = what != cpu_faults && least(line.count) > 0;  // else nothing lasts
+    const Cell each = lasts ? Cell(1e3 * times_as_much(line.ms, line.count)) : Cell("");
     table.row(names[what],
-              {count_cell(counts), then, rule, moves ? median(&Line::least, KiB) : "",
-               moves ? median(&Line::most, KiB) : "", moves ? median(&Line::bytes, MiB) : "",
-               lasts ? median(&Line::ms, 1) : "", then_ms,
-               lasts && least(counts) > 0 ? Cell(1e3 * times_as_much(ms, counts)) : ""});
+              {count_cell(line.count), then, rule, moves ? median(line.least, KiB) : "",
+               moves ? median(line.most, KiB) : "", moves ? median(line.bytes, MiB) : "",
+               what == cpu_faults ? "" : median(line.ms), then_ms, each});
   }
   run.print(table);
 }
@@ -265,35 +268,36 @@ const Claim once{"05.6", "the driver filters duplicate faults and moves each pag
                  "[LC A] \"transfer each page just once\""};
 
 void judge(Run& run, const std::map<std::string, Runs>& runs) {
-  const Runs &threads = runs.at("stream_thread"), &warps = runs.at("stream_warp");
-  const auto ratio_of = [&](double Line::*number) {
-    return times_as_much(values(threads, fault_groups, number),
-                         values(warps, fault_groups, number));
-  };
+  const Runs& threads = runs.at("stream_thread");
+  const Lines of_threads = lines(threads, fault_groups);
+  const Lines of_warps = lines(runs.at("stream_warp"), fault_groups);
   run.claim(fewer_groups,
-            {ratio_of(&Line::count), "times as many groups: stream_thread / stream_warp"},
+            {times_as_much(of_threads.count, of_warps.count),
+             "times as many groups: stream_thread / stream_warp"},
             much_more());
   run.claim(less_time,
-            {ratio_of(&Line::ms), "times as long on faults: stream_thread / stream_warp"}, more());
+            {times_as_much(of_threads.ms, of_warps.ms),
+             "times as long on faults: stream_thread / stream_warp"},
+            more());
 
   const Runs& prefetched = runs.at("prefetched");
-  const double groups = most(values(prefetched, fault_groups, &Line::count));
+  const double groups = most(lines(prefetched, fault_groups).count);
   run.observed(none_on_gpu, groups == 0,
                "at most " + digits(groups) + " groups of GPU faults in a run of 'prefetched'");
-  const double smallest = least(values(prefetched, to_device, &Line::least));
-  const double largest = most(values(prefetched, to_device, &Line::most));
+  const Lines moved = lines(prefetched, to_device);
+  const double smallest = least(moved.least), largest = most(moved.most);
   run.observed(
       whole_blocks, smallest == 2 * MiB && largest == 2 * MiB,
       "pieces of " + bytes_text(smallest) + " to " + bytes_text(largest) + " in 'prefetched'");
 
-  const double on_host = most(values(runs.at("both ways"), cpu_faults, &Line::count));
-  if (least(values(threads, cpu_faults, &Line::count)) > 0)
+  const double on_host = most(lines(runs.at("both ways"), cpu_faults).count);
+  if (least(lines(threads, cpu_faults).count) > 0)
     run.observed(none_on_host, on_host == 0,
                  "at most " + digits(on_host) + " CPU faults in a run of 'both ways'");
   else
     run.claim_skipped(none_on_host,
                       "CUPTI counted no fault of the host, not even without prefetches");
-  const double by_threads = most(values(threads, to_device, &Line::bytes));
+  const double by_threads = most(lines(threads, to_device).bytes);
   run.observed(once, by_threads == array_bytes,
                "at most " + bytes_text(by_threads) +
                    " moved to the device by stream_thread, of an array of 4 MiB");

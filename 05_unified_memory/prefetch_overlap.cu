@@ -260,8 +260,8 @@ void prefetch_overlap(Run& run) {
   for (const char* bulk :
        {"prefetch, then kernel", "pageable copy, then kernel", "pinned copy, then kernel"})
     over_on_demand.push_back(ratio(timed[bulk], timed["on demand"]));
-  run.claim_each(never_beats, over_on_demand, "time of '..., then kernel' / on demand",
-                 no_more(0.15));
+  run.claim_each(never_beats, over_on_demand,
+                 bytes_text(bytes) + ": time of '..., then kernel' / on demand", no_more(0.15));
   // A prefetch that ends before the kernel begins overlaps nothing.
   run.claim(limited, timed.speedup({.of = "prefetch, then kernel", .over = "on demand"}),
             much_faster());
