@@ -244,7 +244,7 @@ void advise(Run& run) {
     run.note("counts of the fullest of three runs of each; CUPTI had fewer bytes in " +
              std::to_string(lost) + " of " + std::to_string(of) + " runs");
 }
-SAMPLE(5, advise, "what each advice changes, where it helps and where it hurts");
+SAMPLE(6, advise, "what each advice changes, where it helps and where it hurts");
 
 TEST_CASE("advise: each thread's sum, by hand") {
   std::vector<unsigned> sums = right_sums(33, 1);

@@ -211,7 +211,7 @@ void linked_list(Run& run) {
                "a node's pointer leads to host memory, which this device can" +
                    std::string(followed ? "" : "not") + " read");
 }
-SAMPLE(7, linked_list, "a structure of pointers, with and without a deep copy");
+SAMPLE(8, linked_list, "a structure of pointers, with and without a deep copy");
 
 TEST_CASE("linked_list: the host builds what it means to, and a change is noticed") {
   for (const size_t n : {1, 2, 3, 31, 1009}) {

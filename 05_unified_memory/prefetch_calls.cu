@@ -252,7 +252,7 @@ void prefetch_calls(Run& run) {
       "device. hidden: of the shorter of the two; then: when both run. calls: the host's time in");
   run.note("them; kernel: between events");
 }
-SAMPLE(4, prefetch_calls, "what the call of a prefetch costs, and whether a kernel runs beside it");
+SAMPLE(5, prefetch_calls, "what the call of a prefetch costs, and whether a kernel runs beside it");
 
 TEST_CASE("prefetch_calls: what is hidden, by hand") {
   CHECK(hidden(4, 2, 4) == 1);

@@ -212,7 +212,7 @@ void sort_file(Run& run) {
   run.note(
       "qsort calls compare() for pairs of bytes; the radix sort of Thrust counts bytes instead");
 }
-SAMPLE(6, sort_file, "the lecture's program: a file sorted by qsort, and by the GPU");
+SAMPLE(7, sort_file, "the lecture's program: a file sorted by qsort, and by the GPU");
 SAMPLE_OPTION("file", "sort_file sorts this file's bytes", check_sort_file);
 
 TEST_CASE("sort_file: the order of bytes, by hand") {

@@ -180,7 +180,7 @@ void system_memory(Run& run) {
         "it");
   run.note("before each pass other data fill the L2; a time includes the launch and the waiting");
 }
-SAMPLE(8, system_memory, "memory of malloc and a mapped file, read by a kernel");
+SAMPLE(9, system_memory, "memory of malloc and a mapped file, read by a kernel");
 
 TEST_CASE("system_memory: the paradigms, by hand") {
   CHECK(paradigm(true, true, true, true).ends_with("(ATS)"));               // a GH200
