@@ -1,17 +1,15 @@
 // objects: what does a texture object cost? Before, a texture reference, which was a variable of
 // the file, was bound to memory before a launch. An object is made once, says the lecture: "no need
 // for binding", "better performance than binding", "small kernel overhead" [PR]. References are
-// gone since CUDA 12, so nobody can measure binding any more. Look at what an object costs:
-//   - once, when it is made;
-//   - at each read: the texture unit takes some 40 cycles longer than a load, wherever the word is;
-//   - as an argument of each launch.
+// gone since CUDA 12, so nobody can measure binding any more. Look at what an object costs: once,
+// when it is made, and as an argument of each launch. (`one_cache` has the cycles of each fetch,
+// which a bound reference paid, too.)
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o objects objects.cu ../common/*.cpp
 //
-//   1  one_load      a launch whose argument is a pointer
-//   2  one_fetch     a launch whose argument is an object
-//   3  walk_loads    one thread: each word says where the next one stands
-//   4  walk_fetches  the same through an object
+//   1  kernel     the lectures' one, in their whole program
+//   2  one_load   a launch whose argument is a pointer
+//   3  one_fetch  a launch whose argument is an object
 #include <functional>
 #include <string>
 
@@ -55,41 +53,6 @@ static __global__ void one_load(unsigned* out, const unsigned* words, unsigned i
 // The same with an object: a number of 64 bits, handed over like any other argument.
 static __global__ void one_fetch(unsigned* out, cudaTextureObject_t words, unsigned i) {
   *out = tex1Dfetch<unsigned>(words, int(i));
-}
-
-// ---- kernels: one read after the other ----
-
-// Each word says where the next one stands, so that no two loads overlap. Every answer is stored,
-// for which nobody waits. The walk goes on from where the last one ended.
-static __global__ void walk_loads(unsigned* answers, unsigned* at, long long* cycles,
-                                  const unsigned* ring, unsigned untimed, unsigned timed) {
-  unsigned word = *at;
-#pragma unroll 1
-  for (unsigned step = 0; step < untimed; ++step) word = __ldg(&ring[word]);
-  const long long start = clock64();
-#pragma unroll 8
-  for (unsigned step = 0; step < timed; ++step) {
-    word = __ldg(&ring[word]);
-    answers[step] = word;
-  }
-  *cycles = clock64() - start;
-  *at = word;
-}
-
-// The same through the texture unit: the address comes out of the object and the index.
-static __global__ void walk_fetches(unsigned* answers, unsigned* at, long long* cycles,
-                                    cudaTextureObject_t ring, unsigned untimed, unsigned timed) {
-  unsigned word = *at;
-#pragma unroll 1
-  for (unsigned step = 0; step < untimed; ++step) word = tex1Dfetch<unsigned>(ring, int(word));
-  const long long start = clock64();
-#pragma unroll 8
-  for (unsigned step = 0; step < timed; ++step) {
-    word = tex1Dfetch<unsigned>(ring, int(word));
-    answers[step] = word;
-  }
-  *cycles = clock64() - start;
-  *at = word;
 }
 
 namespace {
@@ -177,158 +140,20 @@ void judge_launches(Run& run) {
                     "what would be bound, texture references, is gone since CUDA 12");
 }
 
-// ---- each read ----
-
-/// A ring of slots, of which each says where the next one stands.
-struct RingShape {
-  unsigned slots, slot_words;  ///< a power of two; from slot to slot
-  unsigned untimed, timed;     ///< steps of a launch
-};
-
-/// 1 KiB, and once round it first: all timed reads find it in L1.
-constexpr RingShape in_l1{256, 1, 256, 4096};
-/// 1 MiB of lines of 128 bytes, of which a launch visits half: L1 never has the next one any more.
-constexpr RingShape in_l2{8192, 32, 0, 4096};
-
-/// Through all slots (a full-period generator: factor 4 m + 1, odd addend), as words.
-unsigned next_of(const RingShape& ring, unsigned word) {
-  const unsigned slot = word / ring.slot_words;
-  return (5 * slot + 77) % ring.slots * ring.slot_words;
-}
-
-std::vector<unsigned> words_of(const RingShape& ring) {
-  std::vector<unsigned> words(size_t(ring.slots) * ring.slot_words, ~0u);
-  for (unsigned word = 0; word < words.size(); word += ring.slot_words)
-    words[word] = next_of(ring, word);
-  return words;
-}
-
-/// What a walk from slot 0 is answered, step by step.
-std::vector<unsigned> answers_by_host(const RingShape& ring) {
-  unsigned word = 0;
-  for (unsigned step = 0; step < ring.untimed; ++step) word = next_of(ring, word);
-  std::vector<unsigned> answers;
-  for (unsigned step = 0; step < ring.timed; ++step) answers.push_back(word = next_of(ring, word));
-  return answers;
-}
-
-struct Ring {
-  RingShape shape;
-  DeviceBuffer<unsigned> words{words_of(shape)};
-  Texture texture = texture_of(words);
-  GuardedBuffer<unsigned> answers{shape.timed};
-  DeviceBuffer<unsigned> at{1};
-  DeviceBuffer<long long> cycles{1};
-
-  explicit Ring(const RingShape& shape) : shape(shape) {}
-};
-
-Benchmark walking(const Ring& r, bool by_object) {
-  const auto work = [&r, by_object] {
-    const auto [slots, slot_words, untimed, timed] = r.shape;
-    if (by_object)
-      walk_fetches<<<1, 1>>>(r.answers, r.at, r.cycles, r.texture, untimed, timed);
-    else
-      walk_loads<<<1, 1>>>(r.answers, r.at, r.cycles, r.words, untimed, timed);
-  };
-  const auto poison = [&r] {
-    r.answers.poison();
-    CUDA_CHECK(cudaMemset(r.at, 0, r.at.bytes()));
-  };
-  const auto find_error = [&r]() -> std::string {
-    const std::vector<unsigned> right = answers_by_host(r.shape), found = r.answers.to_host();
-    if (r.at.to_host()[0] != right.back()) return "the walk ends elsewhere";
-    const auto value = [&right](size_t i) { return right[i]; };
-    const std::string error = find_mismatch_on_host(found.data(), found.size(), value);
-    return error.empty() ? guard_error(r.answers) : error;
-  };
-  return {by_object ? "walk_fetches" : "walk_loads", work, {poison, find_error}};
-}
-
-/// Cycles of a read, by the multiprocessor's own clock.
-Interval cycles_of(const RingShape& shape, bool by_object) {
-  const Ring ring(shape);
-  const Benchmark walk = walking(ring, by_object);
-  require_right(walk);
-  walk.work();  // now all slots have been visited, and are in L2
-  std::vector<double> each;
-  for (int launch = 0; launch < 18; ++launch) {
-    walk.work();
-    CUDA_CHECK_LAUNCH();
-    each.push_back(double(ring.cycles.to_host()[0]) / shape.timed);
-  }
-  return interval_of_median(each, run_to_run_device);
-}
-
-/// Cycles of a fetch that L2 answers: the texture unit adds as many cycles to a load as where L1
-/// answers.
-double predicted_fetch_from_l2(double load_from_l2, double load, double fetch) {
-  return load_from_l2 + (fetch - load);
-}
-
-void print_reads(Run& run) {
-  const Interval load = cycles_of(in_l1, false), fetch = cycles_of(in_l1, true);
-  const Interval load_l2 = cycles_of(in_l2, false), fetch_l2 = cycles_of(in_l2, true);
-  Table table("a read, cycles", {"load", "fetch", "predicted"});
-  table.row("from L1", {load, fetch, ""});
-  table.row("from L2",
-            {load_l2, fetch_l2, predicted_fetch_from_l2(load_l2.value, load.value, fetch.value)});
-  run.print(table);
-  run.note("by one thread, each read after the answer of the one before. Predicted: the texture");
-  run.note("unit adds as many cycles as where L1 answers; a bound reference paid them, too");
-  run.note("each word is an index, which costs a multiply-add per step. `latency` of topic 01");
-  run.note("walks by address, and its loads from L1 take fewer cycles");
-}
-
 }  // namespace
 
 void objects(Run& run) {
-  run.title("texture objects: made, handed over, and read through");
+  run.title("texture objects: made, and handed to a kernel");
   print_making(run);
-  print_reads(run);
   judge_launches(run);
 }
-SAMPLE(6, objects, "what a texture object costs to make, to pass and to read");
+SAMPLE(6, objects, "what a texture object costs to make and to pass");
 
 TEST_CASE("objects: the lectures' program reads every word") {
   if (skip_without_gpu()) return;
   std::vector<float> words(1024);
   for (size_t i = 0; i < words.size(); ++i) words[i] = float(hash(i) >> 8);
   CHECK(texture_program(words) == words);
-}
-
-TEST_CASE("objects: a ring visits every slot once, and the walk through it by hand") {
-  for (const RingShape& ring : {in_l1, in_l2, RingShape{8, 3, 0, 1}}) {
-    unsigned word = next_of(ring, 0), count = 1;
-    for (; word != 0 && count < ring.slots; word = next_of(ring, word)) ++count;
-    CHECK(count == ring.slots);
-    CHECK(word == 0);
-    CHECK(words_of(ring)[0] == 77 % ring.slots * ring.slot_words);
-  }
-  // slots 0, 5, 6, 3, 4 ...
-  CHECK(answers_by_host({8, 10, 0, 4}) == std::vector<unsigned>{50, 60, 30, 40});
-  CHECK(answers_by_host({8, 10, 2, 2}) == std::vector<unsigned>{30, 40});
-  CHECK(predicted_fetch_from_l2(260, 40, 88) == 308);
-}
-
-TEST_CASE("objects: every answer of a walk is right, at awkward lengths") {
-  if (skip_without_gpu()) return;
-  for (const RingShape& shape : {in_l1, in_l2, RingShape{256, 1, 0, 1}, RingShape{256, 1, 3, 31},
-                                 RingShape{64, 5, 100, 257}, RingShape{1024, 32, 1, 1009}}) {
-    const Ring ring(shape);
-    for (const bool by_object : {false, true}) {
-      CAPTURE(by_object);
-      CAPTURE(shape.timed);
-      const Benchmark walk = walking(ring, by_object);
-      walk.check.poison();
-      CHECK(walk.check.find_error() != "");
-      CHECK_NOTHROW(require_right(walk));
-      walk.work();  // goes on where the last one ended
-      std::vector<unsigned> on = answers_by_host(
-          {shape.slots, shape.slot_words, 2 * shape.untimed + shape.timed, shape.timed});
-      CHECK(ring.answers.to_host() == on);
-    }
-  }
 }
 
 TEST_CASE("objects: both launches read the word") {

@@ -1,0 +1,252 @@
+// one_cache: does a read find in L1 what another kind of read has brought there? "Same cache used
+// for read only or texture reads", "unified with L1" since Maxwell, say the lectures [PR 1, PR 3].
+// On Kepler the read-only cache was "dedicated" [LC 1].
+//
+// One thread goes round a ring by one kind of read, and then by another, which is timed. Look along
+// a row: does it matter who read the words before? Then look down a column: the loads' address is
+// one multiply-add after the index that they wait for; what does the texture unit add?
+//
+//   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o one_cache one_cache.cu ../common/*.cpp
+//
+//   1  read_twice  goes round a ring by one kind of read, and times it by another
+#include <functional>
+#include <map>
+
+#include "../common/arrays.cuh"
+#include "../common/sample.hpp"
+#include "texture.cuh"
+
+namespace {
+
+// ---- two rings of words, each of which is the index of the next one ----
+
+constexpr unsigned slots = 128;      // of a ring: 16 KiB, which any L1 holds
+constexpr unsigned slot_words = 32;  // of a slot: 128 bytes, so no read brings the next slot's word
+constexpr unsigned ring_words = slots * slot_words;
+
+/// Through all slots of a ring (a full-period generator: factor 4 m + 1, odd addend).
+unsigned next_of(unsigned word) {
+  const unsigned ring = word / ring_words, slot = word % ring_words / slot_words;
+  return ring * ring_words + (5 * slot + 77) % slots * slot_words;
+}
+
+// ---- kinds of reads ----
+
+struct Nothing {
+  __device__ unsigned operator()(unsigned i) const { return i; }
+};
+struct Load {
+  const unsigned* words;
+  __device__ unsigned operator()(unsigned i) const { return words[i]; }
+};
+struct Ldg {
+  const unsigned* words;
+  __device__ unsigned operator()(unsigned i) const { return __ldg(&words[i]); }
+};
+// Of plain memory, so its texels are the loads' words.
+struct Fetch {
+  cudaTextureObject_t tex;
+  __device__ unsigned operator()(unsigned i) const { return tex1Dfetch<unsigned>(tex, int(i)); }
+};
+
+// ---- the kernel ----
+
+// The first kind visits every slot, and one of them again: then a walk that left it out would end
+// elsewhere. The steps that are timed visit no slot twice.
+constexpr unsigned brought = slots + 1, timed_steps = slots - 8;
+
+struct Answer {
+  long long cycles;  ///< of the timed steps
+  unsigned end;      ///< the word after the last one
+};
+
+// One thread, each read after the answer of the one before. It goes twice: in the first ring it
+// fetches the code and the translation of addresses, and the second ring, still cold, counts. The
+// loop's end hides behind 40 steps.
+template <class First, class Second>
+__global__ void read_twice(Answer* answer, First first, Second second) {
+  Answer found{};
+#pragma unroll 1
+  for (unsigned ring = 0; ring < 2; ++ring) {
+    unsigned word = ring * ring_words;
+#pragma unroll 1
+    for (unsigned step = 0; step < brought; ++step) word = first(word);
+    if (word >= 2 * ring_words) return;  // never, but now the last answer is here
+    const long long start = clock64();
+#pragma unroll 40
+    for (unsigned step = 0; step < timed_steps; ++step) word = second(word);
+    if (word >= 2 * ring_words) return;
+    found = {clock64() - start, word};
+  }
+  *answer = found;
+}
+
+// ---- the launches: add yours here ----
+
+struct Memory {
+  DeviceBuffer<unsigned> words = [] {
+    std::vector<unsigned> words(2 * ring_words, 0);
+    for (unsigned i = 0; i < words.size(); i += slot_words) words[i] = next_of(i);
+    return DeviceBuffer<unsigned>(words);
+  }();
+  Texture texture{linear_resource(words, cudaCreateChannelDesc<unsigned>(), words.bytes())};
+};
+
+/// One kind of read after another.
+struct Pair {
+  std::string read, after;
+  std::function<void(Answer*)> launch;
+};
+
+template <class First>
+void add_pairs(std::vector<Pair>& all, const Memory& m, const char* after, First first) {
+  const auto add = [&](const char* read, auto second) {
+    const auto launch = [first, second](Answer* answer) {
+      read_twice<<<1, 1>>>(answer, first, second);
+    };
+    all.push_back({read, after, launch});
+  };
+  add("loads", Load{m.words});
+  add("__ldg", Ldg{m.words});
+  add("fetches", Fetch{m.texture});
+}
+
+std::vector<Pair> all_pairs(const Memory& m) {
+  std::vector<Pair> all;
+  add_pairs(all, m, "nothing", Nothing{});
+  add_pairs(all, m, "loads", Load{m.words});
+  add_pairs(all, m, "__ldg", Ldg{m.words});
+  add_pairs(all, m, "fetches", Fetch{m.texture});
+  return all;
+}
+
+// ---- what must come out ----
+
+/// The word after so many steps in the second ring.
+unsigned word_after(unsigned steps) {
+  unsigned word = ring_words;
+  for (unsigned step = 0; step < steps; ++step) word = next_of(word);
+  return word;
+}
+
+/// Cycles of a read. Throws WrongResult if the walk ends elsewhere.
+double cycles_of(const Pair& pair, const DeviceBuffer<Answer>& answer) {
+  CUDA_CHECK(cudaMemset(answer, 0xff, answer.bytes()));
+  pair.launch(answer);
+  CUDA_CHECK_LAUNCH();
+  const Answer found = answer.to_host()[0];
+  const unsigned end = word_after((pair.after == "nothing" ? 0 : brought) + timed_steps);
+  if (found.end != end || found.cycles <= 0)
+    throw WrongResult(pair.read + " after " + pair.after + ": the walk ends elsewhere");
+  return double(found.cycles) / timed_steps;
+}
+
+// ---- the experiment ----
+
+using Cycles = std::map<std::string, std::map<std::string, Interval>>;  // [read][after]
+
+/// In turn, so that whatever disturbs one of them disturbs all.
+Cycles all_cycles(int rounds) {
+  const Memory m;
+  const DeviceBuffer<Answer> answer(1);
+  std::map<std::string, std::map<std::string, std::vector<double>>> each;
+  for (int round = 0; round <= rounds; ++round)
+    for (const Pair& pair : all_pairs(m)) {
+      const double cycles = cycles_of(pair, answer);
+      if (round > 0) each[pair.read][pair.after].push_back(cycles);  // the first one warms up
+    }
+  Cycles median;
+  for (const auto& [read, of_read] : each)
+    for (const auto& [after, cycles] : of_read)
+      median[read][after] = interval_of_median(cycles, run_to_run_device);
+  return median;
+}
+
+/// The texture unit stands before the cache, and adds the same cycles whoever answers.
+double predicted_fetch(double cold_load, double load, double fetch) {
+  return cold_load + (fetch - load);
+}
+
+void judge(Run& run, Cycles& cycles) {
+  const Claim same{"07.8a", "read-only loads and texture fetches use the same cache",
+                   "[PR 1] \"Same cache used for read only or texture reads\""};
+  const Claim unified{"07.8b", "after Kepler, L1 is one with the read-only and texture cache",
+                      "[PR 3] \"Separate in Kepler but unified with L1 thereafter\""};
+  for (const char* kind : {"loads", "__ldg", "fetches"})
+    if (cycles[kind]["nothing"].low < 1.5 * cycles[kind][kind].high) {
+      const std::string why = std::string(kind) + " are as fast cold as repeated: no cache shows";
+      run.claim_skipped(same, why);
+      return run.claim_skipped(unified, why);
+    }
+  // how many times as long does it take after another kind as after its own?
+  const auto after = [&cycles](const char* read, const char* other) {
+    return cycles[read][other] / cycles[read][read];
+  };
+  run.claim_each(same, {after("__ldg", "fetches"), after("fetches", "__ldg")},
+                 "cycles after the other kind / after its own", as_much());
+  run.claim_each(unified,
+                 {after("loads", "__ldg"), after("loads", "fetches"), after("__ldg", "loads"),
+                  after("fetches", "loads")},
+                 "cycles after the other kind / after its own", as_much());
+}
+
+}  // namespace
+
+void one_cache(Run& run) {
+  run.title("a ring of " + bytes_text(ring_words * 4.0) +
+            " is read twice, and the second time is timed");
+  Cycles cycles = all_cycles(run.timer.rounds);
+  Table table("cycles of",
+              {"after nothing", "predicted", "after loads", "after __ldg", "after fetches"});
+  for (const char* read : {"loads", "__ldg", "fetches"}) {
+    auto& of = cycles[read];
+    const double predicted = predicted_fetch(cycles["loads"]["nothing"].value,
+                                             cycles["loads"]["loads"].value, of["fetches"].value);
+    const bool is_fetch = std::string(read) == "fetches";
+    table.row(read, {of["nothing"], is_fetch ? Cell(predicted) : Cell(""), of["loads"], of["__ldg"],
+                     of["fetches"]});
+  }
+  run.print(table);
+  run.note("by one thread, each read after the answer of the one before; after nothing, the L2");
+  run.note("answers. Predicted: a fetch takes longer than a load by as much as where L1 answers");
+  run.note("a load's address is a multiply-add after the index; `latency` of topic 01 has none");
+  judge(run, cycles);
+}
+SAMPLE(1, one_cache, "does a fetch find in L1 what a load has brought?");
+
+TEST_CASE("one_cache: a ring visits every slot once, and stays in its own words") {
+  for (const unsigned ring : {0u, 1u}) {
+    std::vector<unsigned> visits(2 * ring_words, 0);
+    unsigned word = ring * ring_words;
+    for (unsigned step = 0; step < slots; ++step) ++visits[word = next_of(word)];
+    CHECK(word == ring * ring_words);
+    unsigned wrong = 0;
+    for (unsigned i = 0; i < visits.size(); ++i)
+      wrong += visits[i] != (i / ring_words == ring && i % slot_words == 0);
+    CHECK(wrong == 0);
+  }
+  CHECK(next_of(0) == 77 * 32);
+  CHECK(next_of(ring_words + 77 * 32) == ring_words + (5 * 77 + 77) % 128 * 32);
+}
+
+TEST_CASE("one_cache: where a walk ends says which of its parts were left out") {
+  const unsigned whole = word_after(brought + timed_steps);
+  CHECK(word_after(0) == ring_words);
+  CHECK(word_after(slots) == ring_words);
+  CHECK(whole != word_after(brought));
+  CHECK(whole != word_after(timed_steps));
+  CHECK(predicted_fetch(260, 40, 88) == 308);
+}
+
+TEST_CASE("one_cache: every kind of read after every other ends where it should") {
+  if (skip_without_gpu()) return;
+  const Memory m;
+  const DeviceBuffer<Answer> answer(1);
+  for (Pair pair : all_pairs(m)) {
+    CAPTURE(pair.read);
+    CAPTURE(pair.after);
+    CHECK_NOTHROW(cycles_of(pair, answer));
+    pair.after = pair.after == "nothing" ? "loads" : "nothing";  // of which it is not true
+    CHECK_THROWS_AS(cycles_of(pair, answer), WrongResult);
+  }
+}
