@@ -3,9 +3,9 @@
 // should be far faster [BW]. A texture can win by 2D reads, the read-only path by reads of 4 bytes
 // [PR].
 //
-// Look at the columns. A CUDA array keeps neighbours of all directions near each other, and a
-// texture of it reads columns fast. A texture of plain rows reads a column as slowly as loads do:
-// so the order of the texels helps, and not the texture unit. Then look at the row and the patches.
+// `layout` shows which neighbours come along with a texel. Predict with it how many lines a warp
+// touches for a column, a row and a patch, in rows and in a CUDA array. Then compare the textures of
+// both: is it the texture unit that helps, or the order of the texels?
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o locality locality.cu ../common/*.cpp
 //
@@ -225,7 +225,12 @@ TEST_CASE("locality: what a warp reads, by hand") {
   // sectors of 8 words: of rows, and where each second patch begins amid a sector
   const double known[] = {4, 32, 32, 4, 8, (4 + 8) / 2., (3 * 8 + 16) / 4.};
   for (int w = row; w <= o4x8; ++w) CHECK(sectors_per_request(walks[w], 8192, 8192) == known[w]);
+  // rows begin at multiples of 512 bytes, or an odd number of sectors of 8 words apart
+  CHECK(pitched_stride<float>(8192) == 8192);
+  CHECK(pitched_stride<float>(8193) == 8192 + 128);
   CHECK(odd_stride(8192) == 8200);
+  CHECK(odd_stride(8200) == 8200);
+  CHECK(odd_stride(8201) == 8216);
   CHECK(walks[o4x8].bytes_read(2048) == 4 * 2048. * 2048);
   CHECK(walks[depth].bytes_read(64) == 4 * 64. * 64 * 64);
 }

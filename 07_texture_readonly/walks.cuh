@@ -117,17 +117,24 @@ DeviceBuffer<T> filled_rows(unsigned n, unsigned planes, size_t stride) {
   });
 }
 
+/// Texels from row to row: whole pieces of 512 bytes, as cudaMallocPitch would have it.
+template <class T>
+constexpr size_t pitched_stride(unsigned n) {
+  constexpr unsigned piece = 512 / sizeof(T);
+  return parts(n, piece) * size_t(piece);
+}
+
 /// n x n texels, or n x n x n.
 template <class T>
 struct Image {
   unsigned n;
-  size_t stride;  ///< whole pieces of 512 bytes, as cudaMallocPitch would have it
+  size_t stride;
   DeviceBuffer<T> texels;
   CudaArray array;
 
   explicit Image(unsigned n, bool is_volume = false)
       : n(n),
-        stride(is_volume ? n : parts(n, 128) * size_t(128)),
+        stride(is_volume ? n : pitched_stride<T>(n)),
         texels(filled_rows<T>(n, is_volume ? n : 1, stride)),
         array(CudaArray::of<T>({n, n, is_volume ? n : 0})) {
     cudaMemcpy3DParms copy{};
