@@ -1,11 +1,10 @@
 // read_only: does the read-only path gain anything? On Kepler it was a cache of its own, better for
 // scattered reads: it moved 32 bytes where L1 moved 128 [LC 3]. It is good for kernels limited by
-// bandwidth. __ldg surely takes it, and const __restrict__ probably; but since Maxwell it is one
-// cache with L1 [PR 3].
+// bandwidth. __ldg surely takes it, and const __restrict__ probably; but after Kepler it is one
+// cache with L1 [PR 3], through which plain loads, too, go by default since Volta.
 //
-// Look at the rows read_...: other loads, the same times. The rows store_... show what const
-// __restrict__ gains: loads that need not wait for stores. It does not make all loads read-only:
-// not in a struct, and not beside __ldg in the lectures' kernel.
+// Compare the rows read_...: the same reads by other loads. The rows store_... differ in one promise:
+// must a load wait for the store before it? And which kernels do not get the load that they ask for?
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o read_only read_only.cu ../common/*.cpp
 //
@@ -14,7 +13,7 @@
 //   3  read_plain, read_ldg, read_const_restrict, read_in_struct, read_texture
 //   4  store_plain, store_const_restrict    each word is stored before the next is loaded
 #include <iostream>
-#include <map>
+#include <stdexcept>
 
 #include "../common/arrays.cuh"
 #include "../common/sample.hpp"
@@ -47,7 +46,9 @@ __global__ void copyKernel(int* __restrict__ out, const int* __restrict__ in, si
 }  // namespace const_restrict
 
 // The lectures write __ldg(buffer[i]), which does not compile: __ldg takes an address. And they do
-// nothing with x1 and x2: no load would be left.
+// nothing with x1 and x2: no load would be left. CUDA's header makes __ldg of `asm volatile`. Such
+// code could write through the address that it gets, so the promise proves nothing any more, and the
+// first load is a plain one. Without the __ldg it is read-only: const_restrict::copyKernel.
 __global__ void kernel(float* out, float const* __restrict__ buffer, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   if (i >= n) return;
@@ -201,7 +202,6 @@ std::vector<Kernel> of_the_texts(const Memory& m) {
       {.compiled_to = "1 read-only", .benchmark = {"ldg::copyKernel", ldg_copy, copied}},
       {.compiled_to = "1 read-only",
        .benchmark = {"const_restrict::copyKernel", promised_copy, copied}},
-      // x1 and x2: what __ldg does with its pointer is hidden
       {.compiled_to = "1 plain, 1 read-only", .benchmark = {"kernel", both, doubled}},
   };
 }
@@ -226,6 +226,13 @@ std::vector<Kernel> of_ours(const Memory& m) {
   };
 }
 
+/// What the kernel of this name is compiled to. Throws std::logic_error if the list lacks it.
+std::string compiled_to(const std::vector<Kernel>& kernels, const std::string& name) {
+  for (const Kernel& kernel : kernels)
+    if (kernel.benchmark.name == name) return kernel.compiled_to;
+  throw std::logic_error("no kernel '" + name + "' is in read_only's list");
+}
+
 std::vector<Benchmark> benchmarks(const std::vector<Kernel>& kernels) {
   std::vector<Benchmark> all;
   for (const Kernel& kernel : kernels) all.push_back(kernel.benchmark);
@@ -244,16 +251,11 @@ void read_only(Run& run) {
   const Timings far = run.timer.interleaved(benchmarks(of_ours<scattered>(m)));
 
   Table table("kernel", {"compiled to", "in order, ms", "scattered, ms"});
-  std::map<std::string, std::string> compiled_to;
-  for (const auto& [loads, kernel] : texts) {
-    compiled_to[kernel.name] = loads;
+  for (const auto& [loads, kernel] : texts)
     table.row(kernel.name, {loads, copies[kernel.name].ms_interval(), ""});
-  }
-  for (const auto& [loads, kernel] : ours) {
-    compiled_to[kernel.name] = loads;
+  for (const auto& [loads, kernel] : ours)
     table.row(kernel.name,
               {loads, ordered[kernel.name].ms_interval(), far[kernel.name].ms_interval()});
-  }
   run.print(table);
   run.note("the first four write as many words as they read, the others a sixteenth");
   run.note("a warp's request touches 4 sectors in order and 32 scattered");
@@ -274,16 +276,16 @@ void read_only(Run& run) {
     for (const Claim& claim : {better, good})
       run.claim_skipped(claim, "the words are less than four times the L2");
   }
+  const std::string ldg = compiled_to(ours, "read_ldg"),
+                    promised = compiled_to(ours, "read_const_restrict");
   run.computed({"07.2a", "__ldg definitely reads through the read-only cache",
                 "[PR 3] \"Definitely read through read only cache\""},
-               compiled_to.at("read_ldg") == "16 read-only",
-               "read_ldg compiled to " + compiled_to.at("read_ldg"));
+               ldg == "16 read-only", "read_ldg compiled to " + ldg);
   run.computed({"07.2b", "const __restrict__ data is probably read by the read-only cache",
                 "[PR 3] \"Probably read through read only cache\""},
-               compiled_to.at("read_const_restrict") == "16 read-only",
-               "compiled to " + compiled_to.at("read_const_restrict") + "; in a struct " +
-                   compiled_to.at("read_in_struct") + "; lectures' kernel " +
-                   compiled_to.at("kernel"));
+               promised == "16 read-only",
+               "compiled to " + promised + "; in a struct " + compiled_to(ours, "read_in_struct") +
+                   "; lectures' kernel " + compiled_to(texts, "kernel"));
 }
 SAMPLE(1, read_only, "three ways to say that memory is only read");
 
@@ -323,9 +325,13 @@ TEST_CASE("read_only: what each kernel is compiled to, stated") {
   std::vector<Kernel> kernels = of_the_texts({});
   for (const Kernel& kernel : of_ours<in_order>({})) kernels.push_back(kernel);
   for (const auto& [loads, kernel] : kernels) {
-    CHECK(!loads.empty());
+    CAPTURE(kernel.name);
+    CHECK(loads != "");
+    CHECK(compiled_to(kernels, kernel.name) == loads);  // no name stands for two kernels
     std::cout << "compiled: " << kernel.name << ": " << loads << '\n';
   }
+  CHECK_THROWS_WITH(compiled_to(kernels, "read_tex"),
+                    "no kernel 'read_tex' is in read_only's list");
 }
 
 TEST_CASE("read_only: the texts' kernels are right at awkward sizes") {
