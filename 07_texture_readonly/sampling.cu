@@ -193,8 +193,7 @@ void show_row(Run& run) {
     table.row(name_of(s), {in_a_line(read(row, s, on_a_row(widths))),
                            in_a_line(read(row, s, on_a_row(special)))});
   run.print(table);
-  run.note("to the right what nobody documents: on a GPU of 9.0 NaN is 0, and infinity is a whole");
-  run.note("number of widths, far outside");
+  run.note("the last three columns are not documented: they show what this GPU does");
 }
 
 // ---- all modes, on several sizes ----
