@@ -23,8 +23,8 @@ struct Neighbour {
   float texel;
 };
 
-// One thread fetches the texel in the corner of a tile, and then times the fetch of a neighbour. The
-// first of two tiles fetches the code.
+// One thread fetches the texel in the corner of a tile, and then times the fetch of a neighbour.
+// The first of two tiles fetches the code.
 __global__ void fetch_neighbour(Neighbour* out, cudaTextureObject_t image, unsigned right,
                                 unsigned down) {
   Neighbour found{};
@@ -74,8 +74,8 @@ std::string texels_in_rows(size_t bytes) {
 
 // ---- what must come out ----
 
-/// Cycles to fetch the texel so far from the first one, which was fetched before. Throws WrongResult
-/// if it is another texel.
+/// Cycles to fetch the texel so far from the first one, which was fetched before. Throws
+/// WrongResult if it is another texel.
 double cycles_of(const DeviceBuffer<Neighbour>& out, const Texture& image, unsigned right,
                  unsigned down) {
   CUDA_CHECK(cudaMemset(out, 0xff, out.bytes()));  // of a float that is NaN
@@ -88,8 +88,8 @@ double cycles_of(const DeviceBuffer<Neighbour>& out, const Texture& image, unsig
 
 // ---- the experiment ----
 
-/// Adds what a fetch brings into L1: texels that are fetched in less than 1.5 times the cycles of the
-/// same texel again.
+/// Adds what a fetch brings into L1: texels that are fetched in less than 1.5 times the cycles of
+/// the same texel again.
 void add_brought(Table& table, int rounds, const char* name, const Texture& image,
                  const std::string& predicted) {
   const DeviceBuffer<Neighbour> out(1);

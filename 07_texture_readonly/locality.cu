@@ -4,8 +4,8 @@
 // [PR].
 //
 // `layout` shows which neighbours come along with a texel. Predict with it how many lines a warp
-// touches for a column, a row and a patch, in rows and in a CUDA array. Then compare the textures of
-// both: is it the texture unit that helps, or the order of the texels?
+// touches for a column, a row and a patch, in rows and in a CUDA array. Then compare the textures
+// of both: is it the texture unit that helps, or the order of the texels?
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o locality locality.cu ../common/*.cpp
 //

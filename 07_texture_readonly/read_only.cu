@@ -3,8 +3,8 @@
 // bandwidth. __ldg surely takes it, and const __restrict__ probably; but after Kepler it is one
 // cache with L1 [PR 3], through which plain loads, too, go by default since Volta.
 //
-// Compare the rows read_...: the same reads by other loads. The rows store_... differ in one promise:
-// must a load wait for the store before it? And which kernels do not get the load that they ask for?
+// Compare the rows read_...: the same reads by other loads. The rows store_... differ in a promise:
+// must a load wait for the store before it? And which kernels do not get the load that they want?
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o read_only read_only.cu ../common/*.cpp
 //
@@ -46,9 +46,8 @@ __global__ void copyKernel(int* __restrict__ out, const int* __restrict__ in, si
 }  // namespace const_restrict
 
 // The lectures write __ldg(buffer[i]), which does not compile: __ldg takes an address. And they do
-// nothing with x1 and x2: no load would be left. CUDA's header makes __ldg of `asm volatile`. Such
-// code could write through the address that it gets, so the promise proves nothing any more, and the
-// first load is a plain one. Without the __ldg it is read-only: const_restrict::copyKernel.
+// nothing with x1 and x2: no load would be left. CUDA's header makes __ldg of `asm volatile`, which
+// could write through its address. So `buffer` may change, and x1 takes a plain load.
 __global__ void kernel(float* out, float const* __restrict__ buffer, size_t n) {
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   if (i >= n) return;

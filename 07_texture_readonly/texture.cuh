@@ -127,10 +127,10 @@ inline cudaResourceDesc array_resource(cudaArray_t array) {
   return resource;
 }
 
-/// How a texture reads. `address` is applied to the first `dims` dimensions, which should be no more
-/// than the texture has: a 1D texture is read as a 2D one at y = 0, and with linear filtering a
-/// border mode for y shows. As it stands: texel by texel, clamped at the edges, coordinates counted
-/// in texels, values as they are stored.
+/// How a texture reads. `address` is applied to the first `dims` dimensions, which should be no
+/// more than the texture has: a 1D texture is read as a 2D one at y = 0, and with linear filtering
+/// a border mode for y shows. As it stands: texel by texel, clamped at the edges, coordinates
+/// counted in texels, values as they are stored.
 inline cudaTextureDesc texture_desc(cudaTextureAddressMode address = cudaAddressModeClamp,
                                     cudaTextureFilterMode filter = cudaFilterModePoint,
                                     bool normalized = false,
