@@ -220,12 +220,12 @@ FIGURES = {
                      dots("walk, GB/s", "sectors/request", "sectors per request"), dots("walk, GB/s", ["loads", "array", "pitched"], "GB/s")),
         "texture_unit": ("Textures win for a volume by depth, and lose for normalised rows",
                          dots("read, GB/s", ["__ldg", "array", "pitched"], "GB/s", names=["load, __ldg", "texture of an array", "of pitched rows"])),
-        "objects": ("A fetch from L1 takes {from L1 | fetch} cycles, a load {from L1 | load}",
-                    dots("a read, cycles", ["load", "fetch"], "cycles", ring=["", "predicted"])),
+        "one_cache": ("After loads a fetch takes {fetches | after loads} cycles, after nothing {fetches | after nothing}",
+                      dots("cycles of", ["after nothing", "after loads", "after __ldg", "after fetches"], "cycles")),
     },
 }
 
 WITHOUT = {"block_order": "counts of blocks, by kind of grid", "device": "sizes of this GPU, most of them without a comparison", "symbols": "values, not measures", "pointers": "addresses",
            "bandwidths": "two numbers", "yours": "two rows, of what a reader types", "tensor_copy": "three times the same number",
            "sort_file": "three numbers, one 300 times the others", "system_memory": "four numbers, and here two rows have none",
-           "dimensions": "kinds and limits", "sampling": "readings by coordinate; nothing is timed"}
+           "dimensions": "kinds and limits", "objects": "a few times of the host", "layout": "two shapes, which a drawing shows", "sampling": "readings by coordinate; nothing is timed"}
