@@ -1,14 +1,15 @@
-// one_cache: does a read find in L1 what another kind of read has brought there? "Same cache used
-// for read only or texture reads", "unified with L1" since Maxwell, say the lectures [PR 1, PR 3].
-// On Kepler the read-only cache was "dedicated" [LC 1].
+// one_cache: do loads and texture fetches share a cache? "Same cache used for read only or texture
+// reads", "unified with L1" since Maxwell, say the lectures [PR 1, PR 3]. On Kepler the read-only
+// cache was "dedicated" [LC 1].
 //
-// One thread goes round a ring by one kind of read, and then by another, which is timed. Look along
-// a row: does it matter who read the words before? Then look down a column: the loads' address is
-// one multiply-add after the index that they wait for; what does the texture unit add?
+// First: does a read find what another kind of read has brought? One thread goes round a ring by one
+// kind, and then by another, which is timed. Then: does it take the other's room? The ring is read,
+// then more than L1 holds by another kind, then the ring again. Look along a row of either table.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o one_cache one_cache.cu ../common/*.cpp
 //
 //   1  read_twice  goes round a ring by one kind of read, and times it by another
+//   2  read_again  times a ring again, after another kind of read has filled L1
 #include <functional>
 #include <map>
 
@@ -23,9 +24,14 @@ namespace {
 constexpr unsigned slots = 128;      // of a ring: 16 KiB, which any L1 holds
 constexpr unsigned slot_words = 32;  // of a slot: 128 bytes, so no read brings the next slot's word
 constexpr unsigned ring_words = slots * slot_words;
+// Behind the two rings a chain of 1 MiB, four times what any L1 has had so far.
+constexpr unsigned filling = 8192, chain = 2 * ring_words;
+constexpr unsigned all_words = chain + filling * slot_words;
 
-/// Through all slots of a ring (a full-period generator: factor 4 m + 1, odd addend).
+/// Through all slots of a ring (a full-period generator: factor 4 m + 1, odd addend); along the chain,
+/// and from its end back to where it begins.
 unsigned next_of(unsigned word) {
+  if (word >= chain) return word + slot_words < all_words ? word + slot_words : chain;
   const unsigned ring = word / ring_words, slot = word % ring_words / slot_words;
   return ring * ring_words + (5 * slot + 77) % slots * slot_words;
 }
@@ -81,30 +87,57 @@ __global__ void read_twice(Answer* answer, First first, Second second) {
   *answer = found;
 }
 
+// One thread. What stays of the ring's words in L1 when another kind of read has brought far more
+// than L1 holds? (If the two have one cache: nothing.)
+template <class Own, class Other>
+__global__ void read_again(Answer* answer, Own own, Other other) {
+  Answer found{};
+#pragma unroll 1
+  for (unsigned ring = 0; ring < 2; ++ring) {  // the first for the code, the second counts
+    unsigned word = ring * ring_words, filler = chain;
+#pragma unroll 1
+    for (unsigned step = 0; step < brought; ++step) word = own(word);
+#pragma unroll 1
+    for (unsigned step = 0; step < filling; ++step) filler = other(filler);
+    if (word >= 2 * ring_words || filler < chain) return;  // never, but now both answers are here
+    const long long start = clock64();
+#pragma unroll 40
+    for (unsigned step = 0; step < timed_steps; ++step) word = own(word);
+    if (word >= 2 * ring_words) return;
+    found = {clock64() - start, word};
+  }
+  *answer = found;
+}
+
 // ---- the launches: add yours here ----
 
 struct Memory {
   DeviceBuffer<unsigned> words = [] {
-    std::vector<unsigned> words(2 * ring_words, 0);
+    std::vector<unsigned> words(all_words, 0);
     for (unsigned i = 0; i < words.size(); i += slot_words) words[i] = next_of(i);
     return DeviceBuffer<unsigned>(words);
   }();
   Texture texture{linear_resource(words, cudaCreateChannelDesc<unsigned>(), words.bytes())};
 };
 
-/// One kind of read after another.
+/// One kind of read after another; or again, after another has filled L1.
 struct Pair {
   std::string read, after;
+  bool again;
   std::function<void(Answer*)> launch;
 };
 
 template <class First>
 void add_pairs(std::vector<Pair>& all, const Memory& m, const char* after, First first) {
   const auto add = [&](const char* read, auto second) {
-    const auto launch = [first, second](Answer* answer) {
+    const auto twice = [first, second](Answer* answer) {
       read_twice<<<1, 1>>>(answer, first, second);
     };
-    all.push_back({read, after, launch});
+    const auto again = [first, second](Answer* answer) {
+      read_again<<<1, 1>>>(answer, second, first);
+    };
+    all.push_back({read, after, false, twice});
+    all.push_back({read, after, true, again});
   };
   add("loads", Load{m.words});
   add("__ldg", Ldg{m.words});
@@ -135,7 +168,8 @@ double cycles_of(const Pair& pair, const DeviceBuffer<Answer>& answer) {
   pair.launch(answer);
   CUDA_CHECK_LAUNCH();
   const Answer found = answer.to_host()[0];
-  const unsigned end = word_after((pair.after == "nothing" ? 0 : brought) + timed_steps);
+  const bool is_cold = !pair.again && pair.after == "nothing";
+  const unsigned end = word_after((is_cold ? 0 : brought) + timed_steps);
   if (found.end != end || found.cycles <= 0)
     throw WrongResult(pair.read + " after " + pair.after + ": the walk ends elsewhere");
   return double(found.cycles) / timed_steps;
@@ -145,21 +179,22 @@ double cycles_of(const Pair& pair, const DeviceBuffer<Answer>& answer) {
 
 using Cycles = std::map<std::string, std::map<std::string, Interval>>;  // [read][after]
 
-/// In turn, so that whatever disturbs one of them disturbs all.
-Cycles all_cycles(int rounds) {
+/// Of read_twice, and of read_again. In turn, so that whatever disturbs one of them disturbs all.
+std::pair<Cycles, Cycles> all_cycles(int rounds) {
   const Memory m;
   const DeviceBuffer<Answer> answer(1);
-  std::map<std::string, std::map<std::string, std::vector<double>>> each;
+  std::map<std::string, std::map<std::string, std::vector<double>>> each[2];
   for (int round = 0; round <= rounds; ++round)
     for (const Pair& pair : all_pairs(m)) {
       const double cycles = cycles_of(pair, answer);
-      if (round > 0) each[pair.read][pair.after].push_back(cycles);  // the first one warms up
+      if (round > 0) each[pair.again][pair.read][pair.after].push_back(cycles);  // one warms up
     }
-  Cycles median;
-  for (const auto& [read, of_read] : each)
-    for (const auto& [after, cycles] : of_read)
-      median[read][after] = interval_of_median(cycles, run_to_run_device);
-  return median;
+  Cycles median[2];
+  for (const bool again : {false, true})
+    for (const auto& [read, of_read] : each[again])
+      for (const auto& [after, cycles] : of_read)
+        median[again][read][after] = interval_of_median(cycles, run_to_run_device);
+  return {median[false], median[true]};
 }
 
 /// The texture unit stands before the cache, and adds the same cycles whoever answers.
@@ -167,7 +202,7 @@ double predicted_fetch(double cold_load, double load, double fetch) {
   return cold_load + (fetch - load);
 }
 
-void judge(Run& run, Cycles& cycles) {
+void judge(Run& run, Cycles& cycles, Cycles& again) {
   const Claim same{"07.8a", "read-only loads and texture fetches use the same cache",
                    "[PR 1] \"Same cache used for read only or texture reads\""};
   const Claim unified{"07.8b", "after Kepler, L1 is one with the read-only and texture cache",
@@ -178,16 +213,20 @@ void judge(Run& run, Cycles& cycles) {
       run.claim_skipped(same, why);
       return run.claim_skipped(unified, why);
     }
-  // how many times as long does it take after another kind as after its own?
-  const auto after = [&cycles](const char* read, const char* other) {
-    return cycles[read][other] / cycles[read][read];
+  // of each two kinds: does one find what the other brought, and does it lose its words to it?
+  std::vector<Interval> of_read_only, of_l1;
+  const auto compare = [&](std::vector<Interval>& votes, const char* read, const char* other) {
+    for (Cycles* of : {&cycles, &again}) votes.push_back((*of)[read][other] / (*of)[read][read]);
   };
-  run.claim_each(same, {after("__ldg", "fetches"), after("fetches", "__ldg")},
-                 "cycles after the other kind / after its own", as_much());
-  run.claim_each(unified,
-                 {after("loads", "__ldg"), after("loads", "fetches"), after("__ldg", "loads"),
-                  after("fetches", "loads")},
-                 "cycles after the other kind / after its own", as_much());
+  compare(of_read_only, "__ldg", "fetches");
+  compare(of_read_only, "fetches", "__ldg");
+  for (const char* other : {"__ldg", "fetches"}) {
+    compare(of_l1, "loads", other);
+    compare(of_l1, other, "loads");
+  }
+  const char* const what = "cycles by the other kind / by its own: found, and again";
+  run.claim_each(same, of_read_only, what, as_much());
+  run.claim_each(unified, of_l1, what, as_much());
 }
 
 }  // namespace
@@ -195,7 +234,7 @@ void judge(Run& run, Cycles& cycles) {
 void one_cache(Run& run) {
   run.title("a ring of " + bytes_text(ring_words * 4.0) +
             " is read twice, and the second time is timed");
-  Cycles cycles = all_cycles(run.timer.rounds);
+  auto [cycles, again] = all_cycles(run.timer.rounds);
   Table table("cycles of",
               {"after nothing", "predicted", "after loads", "after __ldg", "after fetches"});
   for (const char* read : {"loads", "__ldg", "fetches"}) {
@@ -210,9 +249,17 @@ void one_cache(Run& run) {
   run.note("by one thread, each read after the answer of the one before; after nothing, the L2");
   run.note("answers. Predicted: a fetch takes longer than a load by as much as where L1 answers");
   run.note("a load's address is a multiply-add after the index; `latency` of topic 01 has none");
-  judge(run, cycles);
+  Table room("cycles again of", {"after nothing", "after loads", "after __ldg", "after fetches"});
+  for (const char* read : {"loads", "__ldg", "fetches"}) {
+    auto& of = again[read];
+    room.row(read, {of["nothing"], of["loads"], of["__ldg"], of["fetches"]});
+  }
+  run.print(room);
+  run.note("the ring was read by the same kind before, and then " +
+           bytes_text(4.0 * slot_words * filling) + " elsewhere by the kind of the column");
+  judge(run, cycles, again);
 }
-SAMPLE(1, one_cache, "does a fetch find in L1 what a load has brought?");
+SAMPLE(1, one_cache, "do loads and texture fetches share a cache?");
 
 TEST_CASE("one_cache: a ring visits every slot once, and stays in its own words") {
   for (const unsigned ring : {0u, 1u}) {
@@ -226,6 +273,8 @@ TEST_CASE("one_cache: a ring visits every slot once, and stays in its own words"
     CHECK(wrong == 0);
   }
   CHECK(next_of(0) == 77 * 32);
+  CHECK(next_of(chain) == chain + 32);  // and the chain comes back to where it begins
+  CHECK(next_of(all_words - 32) == chain);
   CHECK(next_of(ring_words + 77 * 32) == ring_words + (5 * 77 + 77) % 128 * 32);
 }
 
@@ -246,6 +295,7 @@ TEST_CASE("one_cache: every kind of read after every other ends where it should"
     CAPTURE(pair.read);
     CAPTURE(pair.after);
     CHECK_NOTHROW(cycles_of(pair, answer));
+    if (pair.again) continue;
     pair.after = pair.after == "nothing" ? "loads" : "nothing";  // of which it is not true
     CHECK_THROWS_AS(cycles_of(pair, answer), WrongResult);
   }
