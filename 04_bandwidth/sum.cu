@@ -8,7 +8,7 @@
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o sum sum.cu ../common/*.cpp
 //
 //   1  Sum_h        by rows; the study's, and in words of float4
-//   2  eight_loads  by rows, each thread has eight loads in flight; and the same from L2
+//   2  eight_loads  by rows, each thread has eight loads in flight
 //   3  sum_columns  by columns
 //   4  sum_random   in random order
 //   5  no_reads     Sum_h with `sum += 1` in its loop; without rows it is the empty kernel
@@ -44,32 +44,27 @@ __global__ void Sum_h(const FTYPE* g_idata, float* g_odata, unsigned rows, unsig
   g_odata[bx * threads + tid] = sum;
 }
 
-constexpr unsigned l2_rows = 512;  // 24 MiB of the study's array: few blocks read a row at once
-
-// Sum_h<float> with eight loads of each thread in flight before the first addition. From L2: the
-// first rows again and again, past L1 (__ldcg), where they would stay.
-template <bool from_l2>
+// Sum_h<float> with eight loads of each thread in flight before the first addition.
 __global__ void eight_loads(const float* in, float* out, unsigned rows, unsigned columns) {
   float sum = 0;
   for (unsigned row = blockIdx.x; row < rows; row += gridDim.x) {
-    const float* line = in + size_t(from_l2 ? row % l2_rows : row) * columns;
-    const auto load = [line](unsigned i) { return from_l2 ? __ldcg(line + i) : line[i]; };
+    const float* line = in + size_t(row) * columns;
     unsigned col = threadIdx.x;
     for (; col + 7 * blockDim.x < columns; col += 8 * blockDim.x) {
       float word[8];
 #pragma unroll
-      for (unsigned k = 0; k < 8; ++k) word[k] = load(col + k * blockDim.x);
+      for (unsigned k = 0; k < 8; ++k) word[k] = line[col + k * blockDim.x];
 #pragma unroll
       for (unsigned k = 0; k < 8; ++k) sum += word[k];
     }
-    for (; col < columns; col += blockDim.x) sum += load(col);  // the remaining words
+    for (; col < columns; col += blockDim.x) sum += line[col];  // the remaining words
   }
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
 // A block takes every gridDim.x-th column. The lanes of a warp are a row apart: 32 sectors, of each
 // of which a lane uses one word. The blocks beside it want the rest at about the same time, and
-// find it in L2.
+// find it in L1 or in L2.
 template <class FTYPE>
 __global__ void sum_columns(const FTYPE* in, float* out, unsigned rows, unsigned columns) {
   float sum = 0;
@@ -144,19 +139,25 @@ Check adds_up_to(unsigned long long right, const GuardedBuffer<float>& out) {
 
 // ---- the prediction ----
 
-enum Order { by_rows, by_columns, at_random, in_l2, no_words };
+enum Order { by_rows, by_columns, at_random, no_words };
 
-/// Bytes that move for each byte that is read. L2 sends the sectors of each request. From memory
-/// it gets pieces of 64 bytes, the rest of which nobody wants soon in random order.
+/// What a request of a warp asks of L1, and what memory sends for each byte that is read: pieces of
+/// 64 bytes, the rest of which nobody wants soon in random order.
 struct Moved {
-  double from_l2, from_memory;
+  size_t sectors, lines;
+  double from_memory;
 };
 Moved moved(Order order, size_t word) {
   constexpr double piece = 64;  // of an H100; fetch_size, in 03_access_patterns, looks for others
-  const size_t step = order == by_columns || order == at_random ? 12288 : 1;
-  const size_t touched = sectors(word, [=](size_t lane) { return lane * step; });
-  const double from_l2 = double(touched * sector_bytes) / double(32 * word);
-  return {from_l2, order == in_l2 ? 0 : order == at_random ? piece / double(word) : 1};
+  const size_t step = order == by_rows ? 1 : 12288;
+  const auto word_of = [=](size_t lane) { return lane * step; };
+  return {sectors(word, word_of), segments_touched(128, word, word_of),
+          order == at_random ? piece / double(word) : 1};
+}
+
+/// The least time of so many requests, in ms: L1 serves one line per cycle and multiprocessor.
+double l1_ms(double requests, size_t lines, int multiprocessors, double kHz) {
+  return requests * double(lines) / multiprocessors / kHz;
 }
 
 // ---- the launches ----
@@ -185,12 +186,11 @@ struct Row {
 const Row rows_of_table[] = {
     {"by rows, float", launch<Sum_h<float>, float>, by_rows, 4, 70.52},
     {"by rows, float4", launch<Sum_h<float4>, float4>, by_rows, 16, 38.83},
-    {"by rows, 8 floats", launch<eight_loads<false>, float>, by_rows, 4, NAN, 8},
+    {"by rows, 8 floats", launch<eight_loads, float>, by_rows, 4, NAN, 8},
     {"by columns, float", launch<sum_columns<float>, float>, by_columns, 4, 0.92},
     {"by columns, float4", launch<sum_columns<float4>, float4>, by_columns, 16, 3.73},
     {"random, float", launch<sum_random<float>, float>, at_random, 4},
     {"random, float4", launch<sum_random<float4>, float4>, at_random, 16},
-    {"in L2, 8 floats", launch<eight_loads<true>, float>, in_l2, 4, NAN, 8},
     {"sum += 1", launch<no_reads, float>, no_words},
     {"empty kernel", launch<no_reads, float>, no_words, 4, NAN, 1, true},
 };
@@ -198,9 +198,9 @@ const Row rows_of_table[] = {
 Benchmark benchmark_of(const std::string& name, const Row& row, Launch l, const Matrix& m) {
   const GuardedBuffer<float> sums(size_t(l.blocks) * l.threads);
   const unsigned rows = row.empty ? 0 : m.rows;
-  const size_t n = size_t(rows) * m.columns, in_turn = row.order == in_l2 ? l2_rows * m.columns : n;
-  const auto added = [in_turn, order = row.order] __device__(size_t i) {
-    return order == no_words ? 1 : number(i % in_turn);
+  const size_t n = size_t(rows) * m.columns;
+  const auto added = [order = row.order] __device__(size_t i) {
+    return order == no_words ? 1 : number(i);
   };
   return {name, [=, launch = row.launch] { launch(l, m, rows, sums); },
           adds_up_to(sum_of(n, added), sums)};
@@ -250,22 +250,22 @@ void sum(Run& run) {
   }
   const Timings timed = run.timer.interleaved(benchmarks);
 
-  const double l2 = timed["in L2, 8 floats"].median(), rows = timed["by rows, 8 floats"].median();
   std::map<std::string, double> shares;  // of theory
   Table table("order", {"launch", "KiB in flight", "ms", "GB/s", "theory", "in 2007", ""});
-  Table moves("moved", {"L2, MiB", "L2, GB/s", "memory, MiB", "memory, GB/s", "at least", "ms"});
+  Table moves("moved",
+              {"sectors/request", "lines", "L1, at least ms", "memory, MiB", "memory, GB/s", "ms"});
   for (const Row& row : rows_of_table) {
     const Launch l = chosen[row.name];
     const Times& times = timed[row.name];
     if (row.order == no_words)
       table.row(row.name, {l.text(), "", times.ms_interval(), "", "", "", ""});
     if (row.order == no_words) continue;
-    const auto [from_l2, from_memory] = moved(row.order, row.word);
-    const double at_least = std::max(from_l2 * l2, from_memory * rows);
-    moves.row(row.name, {from_l2 * bytes / MiB, times.gbs_interval(from_l2 * bytes),
-                         from_memory * bytes / MiB, times.gbs_interval(from_memory * bytes),
-                         row.in_flight == 8 ? Cell("") : at_least, times.ms_interval()});
-    if (row.order == in_l2) continue;
+    const Moved of = moved(row.order, row.word);
+    const double requests = bytes / double(32 * row.word), from_memory = of.from_memory * bytes;
+    moves.row(row.name, {of.sectors, of.lines,
+                         l1_ms(requests, of.lines, run.gpu.multiProcessorCount,
+                               device_attribute(cudaDevAttrClockRate)),
+                         from_memory / MiB, times.gbs_interval(from_memory), times.ms_interval()});
     const double share = shares[row.name] = times.gbs(bytes) / theory;
     table.row(row.name, {l.text(), kib_in_flight(run, row, l), times.ms_interval(),
                          times.gbs_interval(bytes), percent(share), row.gbs_then, bar(share)});
@@ -278,8 +278,8 @@ void sum(Run& run) {
            percent(shares["by rows, 8 floats"]).words + " of theory");
   if (!run.beyond_l2(bytes)) run.note("less than four times the L2: in part the cache's rate");
   run.print(moves);
-  run.note("MiB, predicted: L2 sends sectors; memory each byte once, or 64 for a random word");
-  run.note("at least: ms if the slower of both moves as fast as with 8 floats, in L2 or by rows");
+  run.note("lines: of a request; L1, at least: if it serves one line of 128 bytes per cycle");
+  run.note("memory, predicted: each byte once, or 64 bytes for a random word");
 
   const auto of_2007 = [](const char* id, const char* statement, const char* figure) {
     return Claim{id, statement, "[BW] " + std::string(figure) + ", 8800 GTX", Hardware::g80};
@@ -333,18 +333,19 @@ TEST_CASE("sum: the random order takes every word once, beyond 32 bits, too") {
   CHECK(shuffled(1, size_t(65536) * 65536) < size_t(65536) * 65536);
 }
 
-TEST_CASE("sum: what moves for a byte, by hand") {
-  const auto check = [](Moved here, double from_l2, double from_memory) {
-    CHECK(here.from_l2 == from_l2);
+TEST_CASE("sum: what a request asks of L1, and what memory sends, by hand") {
+  const auto check = [](Moved here, size_t sectors, size_t lines, double from_memory) {
+    CHECK(here.sectors == sectors);
+    CHECK(here.lines == lines);
     CHECK(here.from_memory == from_memory);
   };
-  check(moved(by_rows, 4), 1, 1);
-  check(moved(by_rows, 16), 1, 1);
-  check(moved(by_columns, 4), 8, 1);  // of 32 bytes a lane wants 4
-  check(moved(by_columns, 16), 2, 1);
-  check(moved(at_random, 4), 8, 16);  // and of 64
-  check(moved(at_random, 16), 2, 4);
-  check(moved(in_l2, 4), 1, 0);
+  check(moved(by_rows, 4), 4, 1, 1);
+  check(moved(by_rows, 16), 16, 4, 1);
+  check(moved(by_columns, 4), 32, 32, 1);
+  check(moved(by_columns, 16), 32, 32, 1);
+  check(moved(at_random, 4), 32, 32, 16);  // of 64 bytes a lane wants 4
+  check(moved(at_random, 16), 32, 32, 4);
+  CHECK(l1_ms(2000, 32, 2, 1000) == 32);  // 64,000 lines, 2000 each ms
 }
 
 TEST_CASE("sum: every sum is right at awkward sizes") {

@@ -166,7 +166,7 @@ FIGURES = {
                         dots(SHAPES, SHAPE_MS, "ms", ring=["predicted ms"], names=["row to column", "after a barrier", "diagonal", "column to row"])),
         "sum": ("By rows float4 now wins; in 2007 it lost",
                 dots("order", "GB/s", "GB/s", log="x", then=["in 2007"], said="in 2007", limit=[("theory", ("order", "by rows, float4", "GB/s", "theory"))]),
-                dots("moved", ["L2, GB/s", "memory, GB/s"], "GB/s that move", log="x", names=["from the L2", "from memory"])),
+                dots("moved", ["ms", "L1, at least ms"], "ms", log="x", names=["measured", "at least, by L1's lines"])),
         "threads": ("One thread beyond 256 costs {257 | GB/s : 256 | GB/s !-%}% of the rate: fewer blocks fit",
                     lines("threads per block", "GB/s", "threads per block", "GB/s", ring=[("predicted ms", "ms")]),
                     dots("times off the best, threads", ["1024 blocks", "32 per SM", "one per row"], "times the best time", log="x", then=["in 2007"], said="in 2007")),
