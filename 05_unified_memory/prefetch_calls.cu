@@ -297,22 +297,3 @@ TEST_CASE("prefetch_calls: every way is right at awkward sizes") {
     }
   }
 }
-
-TEST_CASE("prefetch_calls: what is prefetched moves, and nothing else does") {
-  if (skip_without_gpu()) return;
-  if (const std::string why = nothing_moves_because(current_gpu()); !why.empty()) return skip(why);
-  const auto arrays = std::make_shared<Arrays>(size_t(1) << 20, 3);
-  const Way way = beside(*arrays, kernels(*arrays)[2], device);
-  // Many short runs: of the first tenths of a second CUPTI may have no records.
-  const Counted counted =
-      count_migrations({benchmark(arrays, way, std::make_shared<Parts>())}, 200);
-  if (!counted.missing.empty()) return skip(counted.missing);
-  const double bytes = double(arrays->n * sizeof(unsigned));
-  bool seen = false;
-  for (const Migrations& of : counted.runs.at(way.name)) {
-    seen |= of[to_device].bytes == bytes;
-    CHECK(of[to_device].bytes <= bytes);
-    CHECK(of[fault_groups].count == 0);
-  }
-  if (!seen) skip("CUPTI has lost records of every run");
-}
