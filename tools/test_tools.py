@@ -301,6 +301,13 @@ class Machines(InAFolder):
         self.assertIn("it takes CUDA 11", self.architectures("3.7\\n"))
         self.assertNotIn("too old", self.architectures("6.1\\n8.6\\n"))
 
+    @unittest.skipUnless(shutil.which("cmake"), "needs cmake")
+    def test_clang_as_the_cuda_compiler(self):
+        script = self.file("x.cmake", "cmake_minimum_required(VERSION 3.25)\ninclude(%s)\n" % (TOOLS.parent / "cmake" / "architectures.cmake"))
+        done = self.run_in_front(["cmake", "-P", script], CUDACXX="/usr/bin/clang++")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the samples are compiled by nvcc, not by clang", " ".join(done.stderr.split()))
+
     def test_counters_that_are_forbidden(self):
         self.program("ncu", "echo '==ERROR== ERR_NVGPUCTRPERM - The user does not have permission'\necho '==WARNING== No kernels were profiled.'\n")
         topic = self.program("topic", "echo stride\n")
