@@ -199,7 +199,7 @@ FIGURES = {
                      lines("floats", ["sum_once GB/s", "CUB GB/s"], "floats", "GB/s", names=["sum_once", "CUB"], log="x")),
         "divergence": ("With modulo each active warp diverges, otherwise one at most",
                        *(lines(order, ["active", "divergent"], order + ": step", "warps", rows=STEP, key=True) for order in ("modulo", "strided", "descending"))),
-        "branches": ("Paths within a warp add up; 32 paths by warp take {32 by warp | times one path} times one path's time",
+        "branches": ("Paths within a warp add up; paths by warp take the time of one",
                      lines("paths", "ms", "paths", "ms", rows=r"(?P<row>\d+) (?P<line>in a warp|by warp)", ring="predicted ms", log="xy")),
         "barriers": ("A barrier costs most where rounds are short",
                      lines("on each SM, steps of a round", "of apart", "steps of a round", "time with a barrier / without",
