@@ -1,6 +1,6 @@
 // prefetch_calls: what does a prefetch wait for, and what waits for it? In prefetch_overlap a kernel
-// works on the pieces that are prefetched, and little of it is hidden. Is it the call of
-// cudaMemPrefetchAsync, which keeps the host, or the GPU? No text says so.
+// works on the pieces that are prefetched, and the whole takes longer than one prefetch and the kernel
+// after it. Does a prefetch wait for the kernel, or the kernel for a prefetch? No text says so.
 //
 // The first table has the time of the calls on the host beside the whole, in both directions. In the
 // second, pieces are prefetched beside a kernel that waits for none of them: it reads memory of
