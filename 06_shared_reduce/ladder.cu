@@ -3,8 +3,8 @@
 // (reduce2). It says that each beats those before it; that "the biggest problem" of the first is
 // divergence, and that of the second bank conflicts.
 //
-// Look at the twins, which have nearly the same instructions and differ in one cause: how much does each
-// cause cost? Then compare the times with the instructions per word.
+// Look at the twins, which have nearly the same instructions and differ in one cause: how much does
+// each cause cost? Then compare the times with the instructions per word.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o ladder ladder.cu ../common/*.cpp
 //
