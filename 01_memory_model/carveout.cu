@@ -143,7 +143,7 @@ void carveout(Run& run) {
   for (const Wish& wish : wishes) {
     const int ring = largest_fitting(
         1, splits.total, [&](int kib) { return all_hit(cycles(memory, kib, wish), hit); });
-    if (edge == 0) edge = ring;
+    if (&wish == &wishes[0]) edge = ring;
     const int shared = shared_kib(splits, wish, reserved);
     table.row(wish.name, {wish.config ? Cell("") : Cell(shared),
                           wish.config ? Cell("") : Cell(splits.total - shared), ring,

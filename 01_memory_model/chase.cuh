@@ -60,8 +60,8 @@ inline Interval cycles_per_load(const std::string& name, const std::function<voi
   return interval_of_median(cycles, run_to_run_device);
 }
 
-/// The largest multiple of `step` up to `most` of which `fits` says so: halves the range again and
-/// again. 0: not even the smallest.
+/// The largest multiple of `step`, up to `most`, that `fits` accepts, found by bisection. 0: not even
+/// the smallest.
 template <class Fits>
 int largest_fitting(int step, int most, Fits fits) {
   int fitting = 0, too_large = most / step + 1;

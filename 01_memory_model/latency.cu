@@ -228,11 +228,12 @@ Interval in_host(unsigned slots, unsigned timed) {
   return cycles_per_load("host", launch, timed, size_t(at(untimed + timed)) - ring);
 }
 
-/// Of so many cycles at a clock of kHz, which are cycles per ms.
+/// Nanoseconds of `cycles`, at `kHz` cycles per millisecond.
 constexpr double ns_of(double cycles, double kHz) { return 1e6 * cycles / kHz; }
 static_assert(ns_of(1980, 1980000) == 1000);
 
-/// Throws WrongResult of what no load takes, not even one over the link: a unit or a factor is wrong.
+/// Throws WrongResult if no load, not even over the link, can take so few or so many cycles: a unit or
+/// a factor is wrong.
 void require_possible(const std::string& name, double cycles, double kHz) {
   if (cycles >= 1 && ns_of(cycles, kHz) <= 10000) return;
   throw WrongResult(name + ": " + digits(cycles) +

@@ -192,7 +192,7 @@ Threads threads_of(size_t n, int length) {
 
 Benchmark running(const std::string& name, Kernel kernel, int size, bool only_read,
                   const Threads& t) {
-  const auto work = [kernel, &t] {
+  const auto work = [kernel, t] {
     kernel<<<unsigned((t.n + threads - 1) / threads), threads>>>(t.out, t.words, t.n, t.length);
   };
   const auto right = [size, length = t.length, only_read] __device__(size_t i) {

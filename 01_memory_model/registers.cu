@@ -139,8 +139,8 @@ double predicted_ms(size_t local_bytes, double arithmetic_ms, double ms_per_byte
   return std::max(arithmetic_ms, double(moved) * ms_per_byte);
 }
 
-/// Bytes of local memory that all threads have which are resident at once. What the L2 cannot hold
-/// of them goes on to memory.
+/// Bytes of local memory of all threads that are resident at once. What the L2 cannot hold goes on
+/// to memory.
 double resident_spills(const Compiled& code, const cudaDeviceProp& gpu) {
   return double(code.local_bytes) * threads * code.blocks * gpu.multiProcessorCount;
 }
@@ -174,7 +174,7 @@ std::vector<Benchmark> benchmarks_of(const Threads& t) {
   const auto right = [length = t.length] __device__(size_t i) { return expected(i, length); };
   std::vector<Benchmark> all;
   for (const Budget& budget : budgets) {
-    const auto work = [kernel = budget.kernel, blocks, &t] {
+    const auto work = [kernel = budget.kernel, blocks, t] {
       kernel<<<blocks, threads>>>(t.out, t.words, t.n, t.length);
     };
     all.push_back({budget.name, work, equals(t.out, right)});

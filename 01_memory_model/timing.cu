@@ -226,7 +226,8 @@ void print_steps(Run& run) {
   // Both arrays fit in two thirds of it. The kernel takes longer than a launch: otherwise many
   // launches would show the host's time.
   const Arrays a = arrays(std::min(size_t(1) << 22, l2 / 12), 2 * run.resident_blocks(TPB));
-  const std::vector<double> first = first_launches(a);  // before anything else runs
+  const std::vector<double> first =
+      first_launches(a);  // before these kernels run for any other reason
   const DeviceBuffer<char> other(2 * l2);
   const auto cold = [&other](const Arrays& arrays) {
     CUDA_CHECK(cudaMemset(other, 0x5a, other.bytes()));
@@ -274,7 +275,8 @@ Rate clock_rate() {
   CUDA_CHECK_LAUNCH();
   const std::vector<Clocks> seen = clocks.to_host();
   const long long cycles = seen[1].cycles - seen[0].cycles;
-  const unsigned by_clock = unsigned(seen[1].clock) - unsigned(seen[0].clock);  // without a wrap
+  const unsigned by_clock =
+      unsigned(seen[1].clock) - unsigned(seen[0].clock);  // modulo 2^32: a wrap does no harm
   if (cycles <= 0 || std::abs(double(cycles) - double(by_clock)) > 0.01 * double(cycles))
     throw WrongResult("spin: clock() and clock64() count differently");
   return {1e3 * double(cycles) / double(seen[1].ns - seen[0].ns),
@@ -308,7 +310,7 @@ void timing(Run& run) {
   n = run.fitting(n, 8);
   run.title("a kernel reads and writes " + bytes_text(4.0 * double(n)) + "; 100 small ones");
 
-  const Arrays large = arrays(n, 2 * resident);  // so that block 0 is there for half the time
+  const Arrays large = arrays(n, 2 * resident);  // two rounds of resident blocks
   const std::vector<std::vector<double>> ms = time_by_all(ways, large, run.timer.rounds);
   Table table("clock", {"ms", "what it measures"});
   for (size_t way = 0; way < ways.size(); ++way)

@@ -3,7 +3,7 @@
 //
 // cudaMalloc maps memory in pieces of 2 MiB. cudaMallocAsync takes it from a pool, which returns
 // what is free whenever a stream is waited for, unless it is told to keep it. Look at the pool's
-// last row: what it gives back it must map again.
+// last row beside cudaMalloc's.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o allocation allocation.cu ../common/*.cpp
 #include <sys/mman.h>

@@ -61,7 +61,7 @@ constexpr int most_streams = 4;
 /// The first word of chunk i; that of chunk `chunks` is n. Chunks differ by one word at most.
 size_t chunk_begin(size_t n, int chunks, int i) { return n * size_t(i) / size_t(chunks); }
 
-/// Such a stream waits for the default stream, and the default stream waits for it.
+/// A stream that waits for the default stream, and for which the default stream waits.
 std::shared_ptr<CUstream_st> waiting_stream() {
   cudaStream_t stream = nullptr;
   CUDA_CHECK(cudaStreamCreate(&stream));

@@ -144,7 +144,7 @@ std::string named(const char* what, unsigned passes) {
 }  // namespace
 
 void reuse(Run& run) {
-  const size_t n = run.fitting_on_host(2 * MiB, 8);  // each half of an L2 could keep it
+  const size_t n = run.fitting_on_host(2 * MiB, 8);  // each half of an H100's L2 could keep it
   const size_t n_device = run.fitting(std::max(n, size_t(run.gpu.l2CacheSize)), 12);
   run.title("kernels pass over " + bytes_text(4.0 * double(n)) + " of pinned host memory");
   const Arrays a(n, n_device, run.resident_blocks(block));

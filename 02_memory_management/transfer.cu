@@ -315,6 +315,13 @@ TEST_CASE("transfer: more than the link carries, by a tenth, is a wrong result")
   CHECK_THROWS_AS(require_below_link("both", 2.22 * link, gpu, 2), WrongResult);
 }
 
+TEST_CASE("transfer: which errors of a pin are a refusal") {
+  const auto fails = [](cudaError_t e) { return [e] { throw CudaError(e, "pin", "", 0); }; };
+  CHECK(refusal([] {}) == "");
+  CHECK(refusal(fails(cudaErrorNotPermitted)) != "");
+  CHECK_THROWS_AS(refusal(fails(cudaErrorInvalidValue)), CudaError);
+}
+
 TEST_CASE("transfer: what a link carries, by hand") {
   CHECK(link_gbs(2.5, 16) == doctest::Approx(4));
   CHECK(link_gbs(8, 16) == doctest::Approx(15.75).epsilon(0.001));

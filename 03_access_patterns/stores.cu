@@ -149,8 +149,8 @@ size_t sectors_at(unsigned stride) {
 /// Of the array's bytes, those in aligned pieces of `piece` bytes in which a word is touched.
 double touched(unsigned stride, double piece) { return std::min(1.0, piece / (4.0 * stride)); }
 
-/// The L2 fetches 64 bytes at a time from memory, and writes back sectors of 32. A sector that is written in
-/// part is read before. The arguments are the times at stride 1, when all of the array moves.
+/// The L2 fetches 64 bytes at a time from memory, and writes back sectors of 32. A sector that is
+/// written in part is read before. The arguments are the times at stride 1, when all of the array moves.
 double predicted_ms(bool write, unsigned stride, double read_ms, double written_ms) {
   const double read = read_ms * touched(stride, 64);
   if (!write) return read;

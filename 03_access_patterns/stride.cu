@@ -2,9 +2,9 @@
 // The wiki calls 32 addresses in 32 segments the worst case, and gives no time [LC 3]. It says why
 // caches help: programs read the neighbours of a word, or the same word again [LC 1].
 //
-// Predict the stride at which the rate of useful words stops falling. The first table shows what
-// sectors of 32 bytes predict, and what fetches of 64 bytes by the L2. Beyond stride 16 the fetched
-// pieces move apart, and what that costs is measured in `contiguous` (04_bandwidth).
+// Predict the rate of useful words at strides 8, 16 and 64. The first table shows what sectors of 32
+// bytes predict, and what pieces of 64. What isolated pieces cost is measured in `contiguous`
+// (04_bandwidth).
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o stride stride.cu ../common/*.cpp
 //

@@ -311,7 +311,7 @@ TEST_CASE("structs: sectors and efficiency, by hand") {
   CHECK(alignof(aligned::innerStruct) == 8);
 }
 
-// For ctest: tools/machine_code.py counts the loads. To load 8 bytes, two are of 4, and one is of 8.
+// For ctest: tools/machine_code.py counts the loads. 8 bytes are two loads of 4, or one of 8.
 TEST_CASE("structs: what the wiki's kernels are compiled to, stated") {
   for (const char* kernel : {"incrementInnerStruct: 2 plain", "incrementInnerArray: 2 plain",
                              "aligned::incrementInnerStruct: 1 plain"})

@@ -64,8 +64,8 @@ inline void read_every_page(const void* array, size_t bytes) {
   for (size_t at = 0; at < bytes; at += 4096) static_cast<void>(page[at]);
 }
 
-/// A law, with a tenth for what differs from run to run: what is done at once takes as long as the
-/// longest of its parts, measured alone. Throws WrongResult: a shorter time has not waited for all.
+/// A law, with a tenth for what differs from run to run: what is done at once takes at least as
+/// long as the longest of its parts, measured alone. Throws WrongResult: a shorter time has not waited for all.
 inline void require_no_shorter(const std::string& what, double ms, double longest_ms) {
   if (ms < 0.9 * longest_ms)
     throw WrongResult(what + ": " + std::to_string(ms) + " ms, and a part alone takes " +

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -52,21 +53,22 @@ struct Counted {
   std::map<std::string, std::vector<Migrations>> runs = {};
 };
 
-/// Of several runs the one of which CUPTI has most records: it loses some.
+inline double bytes_moved(const Migrations& run) {
+  return run[to_device].bytes + run[to_host].bytes;
+}
+/// CUPTI loses records: of several runs the one with most bytes, and of those with most records.
 inline const Migrations& fullest(const std::vector<Migrations>& runs) {
   return *std::max_element(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
-    return a.records.size() < b.records.size();
+    return std::pair(bytes_moved(a), a.records.size()) <
+           std::pair(bytes_moved(b), b.records.size());
   });
 }
 /// In how many of several equal runs CUPTI has fewer bytes than in another: it has lost records.
 inline size_t runs_with_fewer_bytes(const std::vector<Migrations>& runs) {
-  const auto bytes = [](const Migrations& run) {
-    return run[to_device].bytes + run[to_host].bytes;
-  };
-  double most = 0;
-  for (const Migrations& run : runs) most = std::max(most, bytes(run));
+  if (runs.empty()) return 0;
+  const double most = bytes_moved(fullest(runs));
   return size_t(std::count_if(runs.begin(), runs.end(),
-                              [&](const Migrations& run) { return bytes(run) < most; }));
+                              [&](const Migrations& run) { return bytes_moved(run) < most; }));
 }
 
 /// Counts from the beginning of benchmark.before to the end of benchmark.work, in turn. Throws
@@ -177,6 +179,7 @@ inline Counted count_migrations(const std::vector<Benchmark>& benchmarks, int ro
     cuptiGetResultString(refused, &why);
     return {"CUPTI does not count: " + std::string(why)};
   }
+  std::shared_ptr<void> recording(nullptr, [](void*) { stop(); });  // even if a run throws
   struct Span {
     std::string work;
     uint64_t begin, end;
@@ -194,7 +197,7 @@ inline Counted count_migrations(const std::vector<Benchmark>& benchmarks, int ro
         throw WrongResult(benchmark.name + ": " + find_error);
       if (round >= 0) spans.push_back({benchmark.name, begin, end});
     }
-  stop();
+  recording.reset();
   const std::lock_guard lock(guard);
   if (dropped > 0) return {"CUPTI dropped records"};
   Counted counted;

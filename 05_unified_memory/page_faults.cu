@@ -61,7 +61,7 @@ void by_warp(const float* in, float* out, size_t n) {
 
 /// Faults of a host that walks through a block of 2 MiB, 32 parts of 64 KiB. A fault brings its
 /// part. Then the 128 KiB around it are completed if more than 51% of them are there, then the
-/// 256 KiB, and so on up to the block. So the host faults at 0, 64, 128, 256, 512 and 1024 KiB.
+/// 256 KiB, and so on up to the block.
 constexpr int faults_of_a_walk() {
   int faults = 0;
   for (int here = 0; here < 32; ++faults) {

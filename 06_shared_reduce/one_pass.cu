@@ -37,7 +37,8 @@ __device__ float block_sum(float value, float* of_warps) {
 // Leaves a block's sum in its slot: 8 bytes, the sum's bits and above them a 1, written by one
 // store and read by one load. No thread sees one half without the other, so that no fence and no
 // atomic is needed. In PTX `volatile` is a relaxed access of system scope; in C++ this is a race.
-// cuda::atomic_ref is none, but becomes generic loads and stores (LD and ST for LDG and STG).
+// cuda::atomic_ref would be no race, but is compiled to generic loads and stores (LD and ST instead
+// of LDG and STG).
 __device__ void put(volatile Slot* slot, float sum) {
   Slot marked = Slot(1) << 32;
   memcpy(&marked, &sum, sizeof sum);

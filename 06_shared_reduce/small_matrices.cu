@@ -38,8 +38,8 @@ __device__ unsigned largest_free(float value, bool free, unsigned lane, unsigned
   return key;
 }
 
-// A pivot whose |value| has these bits or fewer is below 2^-126: its reciprocal can be infinite. It
-// counts as zero.
+// The bits of the largest |value| below 2^-126, as a number. A pivot up to it counts as zero: its
+// reciprocal can be infinite.
 constexpr unsigned largest_zero = 0x007fffff;
 
 // Gauss and Jordan, in place. Lane j of a group keeps column j: a[i] is word (i, j). In step k the

@@ -13,6 +13,7 @@
 //   3  read_plain, read_ldg, read_const_restrict, read_in_struct, read_texture
 //   4  store_plain, store_const_restrict    each word is stored before the next is loaded
 #include <iostream>
+#include <set>
 #include <stdexcept>
 
 #include "../common/arrays.cuh"
@@ -323,10 +324,11 @@ TEST_CASE("read_only: a scattered word lies anywhere, and never beyond the end")
 TEST_CASE("read_only: what each kernel is compiled to, stated") {
   std::vector<Kernel> kernels = of_the_texts({});
   for (const Kernel& kernel : of_ours<in_order>({})) kernels.push_back(kernel);
+  std::set<std::string> names;
   for (const auto& [loads, kernel] : kernels) {
     CAPTURE(kernel.name);
     CHECK(loads != "");
-    CHECK(compiled_to(kernels, kernel.name) == loads);  // no name stands for two kernels
+    CHECK(names.insert(kernel.name).second);  // no name stands for two kernels
     std::cout << "compiled: " << kernel.name << ": " << loads << '\n';
   }
   CHECK_THROWS_WITH(compiled_to(kernels, "read_tex"),

@@ -52,7 +52,8 @@ expect 1 --quick --csv /dev/full "$experiment"
 
 # a made-up driver: CUDA VERSION, and what its first call returns
 made_up() {
-  VERSION=$1 RETURNS=$2 LD_LIBRARY_PATH="$folder" "$program" --quick "$experiment" >"$folder/out" 2>"$folder/err"
+  VERSION=$1 RETURNS=$2 LD_LIBRARY_PATH="$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+    "$program" --quick "$experiment" >"$folder/out" 2>"$folder/err" || { echo "with a driver of $1 it ends with $?"; failed=1; }
   grep -q "$3" "$folder/out" || { echo "a driver of $1 that returns $2 is shown as: $(head -n 1 "$folder/out")"; failed=1; }
 }
 cat >"$folder/driver.c" <<'END'

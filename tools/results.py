@@ -4,7 +4,7 @@ import math
 import sys
 from pathlib import Path
 
-if sys.version_info < (3, 8):  # every tool reads this file
+if sys.version_info < (3, 8):  # every tool but machine_code.py reads this file
     sys.exit("Python 3.8 or later is needed; this is %d.%d" % sys.version_info[:2])
 
 HEADER = ["experiment", "table", "row", "column", "value", "low", "high"]

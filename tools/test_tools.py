@@ -351,7 +351,9 @@ class Machines(InAFolder):
         for page in TOOLS.parent.glob("0?_*/README.md"):
             text = given["by_itself"](page, "https://example.org/samples")
             self.assertEqual(text.count("(data:image/svg+xml;base64,"), len(re.findall(r"!\[", page.read_text(encoding="utf-8"))))
-            self.assertEqual(re.findall(r"\]\((?!https?:|data:|#)[^)]*\)", text), [])
+            self.assertEqual(re.findall(r"\]\((?!https?:|data:|#)[^)\s]*\)", text), [])
+            fences = [re.findall(r"(?ms)^```.*?^```", of) for of in (text, page.read_text(encoding="utf-8"))]
+            self.assertEqual(*fences)
 
 
 class Pages(InAFolder):

@@ -56,6 +56,7 @@ void require_printed() {
 
 unsigned cases_skipped = 0, cases_run = 0;
 bool case_is_skipped = false;
+bool case_should_fail = false, wrong_answer_threw = false;  // an exception is no failed check
 const char* case_name = "";
 
 struct CountCases : doctest::IReporter {
@@ -65,6 +66,7 @@ struct CountCases : doctest::IReporter {
   }
   void test_case_start(const doctest::TestCaseData& data) override {
     case_is_skipped = false;
+    case_should_fail = data.m_should_fail;
     case_name = data.m_name;
   }
   void test_case_end(const doctest::CurrentTestCaseStats&) override {
@@ -73,7 +75,9 @@ struct CountCases : doctest::IReporter {
   void report_query(const doctest::QueryData&) override {}
   void test_run_start() override {}
   void test_case_reenter(const doctest::TestCaseData&) override {}
-  void test_case_exception(const doctest::TestCaseException&) override {}
+  void test_case_exception(const doctest::TestCaseException&) override {
+    wrong_answer_threw |= case_should_fail;
+  }
   void subcase_start(const doctest::SubcaseSignature&) override {}
   void subcase_end() override {}
   void log_assert(const doctest::AssertData&) override {}
@@ -104,7 +108,7 @@ int self_check(int argc, char** argv) {
   doctest::Context context(argc, argv);
   context.setOption("no-intro", true);            // it offers options that are not there
   context.setOption("no-skipped-summary", true);  // doctest knows nothing of our skip()
-  const int code = context.run();
+  const int result = context.run(), code = wrong_answer_threw ? failure : result;
   if (context.shouldExit()) return code;  // the cases were listed
   if (cases_run == 0) throw UsageError("no self-check has such a name");
   if (cases_skipped)

@@ -74,3 +74,10 @@ WRONG_ANSWER("what adds nothing is not copied") {
 WRONG_ANSWER("the result is always in the first half") {
   check_sums(sum, [](unsigned) { return 0u; });
 }
+WRONG_ANSWER("the two halves interleaved: half of the banks idle") {
+  check_wavefronts([](unsigned step, unsigned tid, unsigned n) -> Sum {
+    const auto place = [n](unsigned i) { return 2 * (i % n) + i / n; };
+    const Sum s = sum(step, tid, n);
+    return {s.adds, s.copies, place(s.to), place(s.left), place(s.right)};
+  });
+}

@@ -46,8 +46,14 @@ WRONG_ANSWER("wrap: towards 0, not down") {
   check_near([](float x, int n) { return (int(x * float(n)) % n + n) % n; }, wrapped);
 }
 WRONG_ANSWER("wrap: the texels on from 0 are counted in an int") {
-  check_far([](float x, int n) { return (int(std::floor(x * float(n))) % n + n) % n; }, wrapped);
+  check_far([](float x, int n) { return (int((long long)(std::floor(x * float(n)))) % n + n) % n; },
+            wrapped);
 }
 WRONG_ANSWER("mirror: every width goes back") {
   check_near([](float x, int n) { return n - 1 - wrap(x, n); }, mirrored);
+}
+WRONG_ANSWER("clamp: the place is counted in an int") {
+  check_clamp_far([](float x, int n) {
+    return std::clamp(int((long long)(std::floor(x * float(n)))), 0, n - 1);
+  });
 }
