@@ -10,7 +10,7 @@
 //
 //   the guide's:  1 reduce  2 reduce1  3 reduce2
 //   ours:         reduce_mask (1 without its division), reduce2_divided (3 with it: a twin of 1 that
-//                 does not diverge), reduce1_at (2 with conflicts, and its twin without),
+//                 hardly diverges), reduce1_at (2 with conflicts, and its twin without),
 //                 reduce_shuffle, reduce_vector; and beside them CUB
 #include <algorithm>
 #include <iostream>
