@@ -186,7 +186,7 @@ FIGURES = {
         "prefetch_overlap": ("On demand it takes {on demand | ms} ms; a prefetch, then the kernel, {prefetch, then kernel | ms}",
                              dots("way", "ms", "ms for 32 MiB", ring="predicted, ms")),
         "prefetch_calls": ("A prefetch to the host takes {to the host, 32 MiB | whole, ms} ms, of which the call {to the host, 32 MiB | its calls}",
-                           dots("prefetch", ["whole, ms", "its calls", "transfers"], "ms", log="x"), dots("ms, pieces", ["prefetches", "kernel", "both"], "ms")),
+                           dots("prefetch", ["whole, ms", "its calls", "transfers"], "ms", log="x")),
         "advise": ("No advice fits all uses: read mostly costs writers {both write in turn | read mostly | ms : both write in turn | no advice | ms} times",
                    *(dots(use, "ms", axis, log="x", ring="predicted") for use, axis in USES.items())),
         "linked_list": ("Node by node a list takes {deep copy, node by node | ms : deep copy, in one piece | ms} times as long as in one piece", dots("way", "ms", "ms", log="x")),
