@@ -99,6 +99,14 @@ std::vector<Way> kernels(const Arrays& a) {
 Way beside(const Arrays& a, Way kernel, To to) {
   return {std::string(directions[to]) + ": " + kernel.name, a.n, pieces, to, kernel.read};
 }
+std::vector<Way> all_ways(const Arrays& a) {
+  std::vector<Way> all = prefetches(a);
+  for (const Way& kernel : kernels(a)) {
+    all.push_back(kernel);
+    for (const To to : {device, host}) all.push_back(beside(a, kernel, to));
+  }
+  return all;
+}
 
 // ---- one run ----
 
@@ -189,14 +197,9 @@ void prefetch_calls(Run& run) {
   if (const std::string why = nothing_moves_because(run.gpu); !why.empty()) return run.note(why);
 
   const auto arrays = std::make_shared<Arrays>(n, run.resident_blocks(threads_per_block));
-  std::vector<Way> ways = prefetches(*arrays);
-  for (const Way& kernel : kernels(*arrays)) {
-    ways.push_back(kernel);
-    for (const To to : {device, host}) ways.push_back(beside(*arrays, kernel, to));
-  }
   std::map<std::string, std::shared_ptr<Parts>> parts;
   std::vector<Benchmark> all;
-  for (const Way& way : ways) {
+  for (const Way& way : all_ways(*arrays)) {
     parts[way.name] = std::make_shared<Parts>();
     all.push_back(benchmark(arrays, way, parts[way.name]));
   }
@@ -281,12 +284,7 @@ TEST_CASE("prefetch_calls: every way is right at awkward sizes") {
   if (const std::string why = nothing_moves_because(current_gpu()); !why.empty()) return skip(why);
   for (const size_t n : {size_t(1), size_t(1009), (size_t(1) << 20) + 7}) {
     const auto arrays = std::make_shared<Arrays>(n, 3);
-    std::vector<Way> ways = prefetches(*arrays);
-    for (const Way& kernel : kernels(*arrays)) {
-      ways.push_back(kernel);
-      for (const To to : {device, host}) ways.push_back(beside(*arrays, kernel, to));
-    }
-    for (const Way& way : ways) {
+    for (const Way& way : all_ways(*arrays)) {
       CAPTURE(way.name);
       CAPTURE(n);
       const Benchmark once = benchmark(arrays, way, std::make_shared<Parts>());

@@ -1,9 +1,9 @@
 // small_matrices: many small problems at once. A reader's letter to the study of 2007 asks what a GPU
 // does with hundreds of thousands of small independent matrices, of about 32 x 32, that are to be
 // inverted: a kernel for all of it, or a call of cuBLAS for each operation? "I fear cuBLAS will
-// hardly give anything" on those [BW, letter 1]. Nobody answers. Here a matrix stays in the registers
-// of a group of lanes: lane j keeps column j. Only the matrix comes from memory, and its inverse goes
-// back.
+// hardly give anything" on those [BW, letter 1]. The reply: put them together into one large matrix.
+// Here each stays in the registers of a group of lanes: lane j keeps column j. Only the matrix comes
+// from memory, and its inverse goes back.
 //
 // A copy of as many bytes is the measure: many matrices cannot be inverted in less time. Look at how
 // near the kernel comes to it, at 4 x 4 and at 32 x 32, and what the library makes of the same.
