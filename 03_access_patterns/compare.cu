@@ -11,7 +11,7 @@
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o compare compare.cu ../common/*.cpp
 //
 //   1  store_scattered     most likely the reader's: each thread fills a row of its own
-//   2  store_side_by_side  neighbouring threads write neighbouring words, or bytes
+//   2  store_side_by_side  neighbouring threads write neighbouring words
 //   3  store_bits          a warp packs 32 answers into a word
 //   4  count_only          compares, and stores a sum for 64 pairs
 #include <algorithm>
@@ -36,42 +36,32 @@ __device__ unsigned longest_run(unsigned x, unsigned y) {
 }
 constexpr unsigned alike = 6;  // a run of so many makes two numbers alike: one pair in five
 
-// No rotation: x ^ y, one instruction. Else the longest run at so many rotations of y.
-template <unsigned rotations>
-__device__ unsigned compared(unsigned x, unsigned y) {
-  if constexpr (rotations == 0) {
-    return x ^ y;
-  } else {
-    unsigned longest = 0;
-    for (unsigned k = 0; k < rotations; ++k)
-      longest = max(longest, longest_run(x, __funnelshift_l(y, y, 8 * k)));
-    return longest;
-  }
-}
+// One instruction.
+__device__ unsigned exclusive_or(unsigned x, unsigned y) { return x ^ y; }
+using Comparison = unsigned (*)(unsigned x, unsigned y);
 
 // ---- kernels: nx X, a multiple of 1024, and ny Y ----
 
 // Result [ix][iy]: the lanes of a warp are ny words apart. A store touches 32 sectors, and writes 4
 // bytes of each.
-template <unsigned rotations>
+template <Comparison compared>
 __global__ void store_scattered(unsigned* results, const unsigned* xs, const unsigned* ys,
                                 size_t nx, size_t ny) {
   const size_t ix = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   const unsigned x = xs[ix];
   const size_t end = min((blockIdx.y + size_t(1)) * y_of_block, ny);
   for (size_t iy = blockIdx.y * size_t(y_of_block); iy < end; ++iy)
-    results[ix * ny + iy] = compared<rotations>(x, ys[iy]);
+    results[ix * ny + iy] = compared(x, ys[iy]);
 }
 
-// Result [iy][ix]: a warp writes 32 neighbours, 4 sectors of words or 1 of bytes.
-template <class Word>
-__global__ void store_side_by_side(Word* results, const unsigned* xs, const unsigned* ys, size_t nx,
-                                   size_t ny) {
+// Result [iy][ix]: a warp writes 32 neighbours, 4 sectors.
+__global__ void store_side_by_side(unsigned* results, const unsigned* xs, const unsigned* ys,
+                                   size_t nx, size_t ny) {
   const size_t ix = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   const unsigned x = xs[ix];
   const size_t end = min((blockIdx.y + size_t(1)) * y_of_block, ny);
   for (size_t iy = blockIdx.y * size_t(y_of_block); iy < end; ++iy)
-    results[iy * nx + ix] = Word(longest_run(x, ys[iy]));
+    results[iy * nx + ix] = longest_run(x, ys[iy]);
 }
 
 // One bit per pair: whether two numbers are alike. A warp has 1024 X, 32 per lane. A ballot packs
@@ -99,15 +89,14 @@ __global__ void store_bits(unsigned* results, const unsigned* xs, const unsigned
 }
 
 // Without the sums the compiler would drop the comparisons.
-template <unsigned rotations>
+template <Comparison compared>
 __global__ void count_only(unsigned* sums, const unsigned* xs, const unsigned* ys, size_t nx,
                            size_t ny) {
   const size_t ix = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   const unsigned x = xs[ix];
   const size_t end = min((blockIdx.y + size_t(1)) * y_of_block, ny);
   unsigned sum = 0;
-  for (size_t iy = blockIdx.y * size_t(y_of_block); iy < end; ++iy)
-    sum += compared<rotations>(x, ys[iy]);
+  for (size_t iy = blockIdx.y * size_t(y_of_block); iy < end; ++iy) sum += compared(x, ys[iy]);
   sums[blockIdx.y * nx + ix] = sum;
 }
 
@@ -120,19 +109,16 @@ struct Y {  // other numbers than X
   __host__ __device__ unsigned operator()(size_t i) const { return hash((size_t(1) << 31) + i); }
 };
 
-__host__ __device__ unsigned right_result(unsigned rotations, unsigned x, unsigned y) {
-  if (rotations == 0) return x ^ y;
+__host__ __device__ unsigned right_run(unsigned x, unsigned y) {
   unsigned longest = 0;
-  for (unsigned rotated = 0; rotated < 8 * rotations; rotated += 8)
-    for (unsigned bit = 0, run = 0; bit < 32; ++bit) {
-      const bool same = (x >> bit & 1) == (y >> (bit + 32 - rotated) % 32 & 1);
-      run = same ? run + 1 : 0;
-      longest = run > longest ? run : longest;
-    }
+  for (unsigned bit = 0, run = 0; bit < 32; ++bit) {
+    run = (x >> bit & 1) == (y >> bit & 1) ? run + 1 : 0;
+    longest = run > longest ? run : longest;
+  }
   return longest;
 }
 
-enum Format { sums, scattered, words, bytes, bits };
+enum Format { sums, scattered, words, bits };
 
 constexpr struct {
   Format format;
@@ -142,17 +128,16 @@ constexpr struct {
 } formats[] = {{sums, "not stored", 0},
                {scattered, "scattered words", 4},
                {words, "words side by side", 4, "words to host"},
-               {bytes, "bytes side by side", 1, "bytes to host"},
                {bits, "bits packed by a warp", 1 / 8.0, "bits to host"}};
 
 /// Word i of the results. What lies behind them stays poisoned.
 struct RightWord {
   Format format;
-  unsigned rotations;
   size_t nx, ny;
+  bool runs = true;  ///< or exclusive or
 
   __host__ __device__ unsigned pair(size_t ix, size_t iy) const {
-    return right_result(rotations, X{}(ix), Y{}(iy));
+    return runs ? right_run(X{}(ix), Y{}(iy)) : X{}(ix) ^ Y {}(iy);
   }
   __host__ __device__ unsigned operator()(size_t i) const {
     if (format == scattered) return pair(i / ny, i % ny);
@@ -162,12 +147,10 @@ struct RightWord {
         word += pair(i % nx, iy);
       return i < nx * ceil_div(ny, y_of_block) ? word : ~0u;
     }
-    const unsigned pairs = format == words ? 1 : format == bytes ? 4 : 32;
-    if (i >= nx * ny / pairs) return ~0u;
-    for (unsigned k = 0; k < pairs; ++k) {
-      const unsigned result = pair(i * pairs % nx + k, i * pairs / nx);
-      word |= (format == bits ? result >= alike : result) << 32 / pairs * k;
-    }
+    if (i >= nx * ny / (format == words ? 1 : 32)) return ~0u;
+    if (format == words) return pair(i % nx, i / nx);
+    for (unsigned k = 0; k < 32; ++k)
+      word |= unsigned(pair(32 * i % nx + k, 32 * i / nx) >= alike) << k;
     return word;
   }
 };
@@ -182,33 +165,28 @@ struct Pairs {
   GuardedBuffer<unsigned> results{nx * ny};
 };
 
-template <class Word>
-using Kernel = void(Word*, const unsigned*, const unsigned*, size_t, size_t);
+using Kernel = void(unsigned*, const unsigned*, const unsigned*, size_t, size_t);
 
-template <class Word>
-Benchmark storing(const Pairs& p, Kernel<Word>* kernel, Format format, unsigned rotations = 1,
-                  const char* name = "") {
+Benchmark storing(const char* name, const Pairs& p, Kernel* kernel, Format format,
+                  bool runs = true) {
   const size_t threads = format == bits ? p.nx / 32 : p.nx;
   const size_t of_block = format == bits ? packed_y_of_block : y_of_block;
   const dim3 grid(unsigned(ceil_div(threads, block_threads)), unsigned(ceil_div(p.ny, of_block)));
-  const auto out = reinterpret_cast<Word*>(p.results.data());
-  const auto work = [=] { kernel<<<grid, block_threads>>>(out, p.x, p.y, p.nx, p.ny); };
-  return {*name ? name : formats[format].name, work,
-          equals(p.results, RightWord{format, rotations, p.nx, p.ny})};
+  const auto work = [=] { kernel<<<grid, block_threads>>>(p.results, p.x, p.y, p.nx, p.ny); };
+  return {name, work, equals(p.results, RightWord{format, p.nx, p.ny, runs})};
 }
 
 std::vector<Benchmark> of_formats(const Pairs& p) {
-  return {storing(p, store_side_by_side<unsigned>, words),
-          storing(p, store_side_by_side<unsigned char>, bytes), storing(p, store_bits, bits)};
+  return {storing("words side by side", p, store_side_by_side, words),
+          storing("bits packed by a warp", p, store_bits, bits)};
 }
 std::vector<Benchmark> all_stores(const Pairs& p) {
   std::vector<Benchmark> all = of_formats(p);
-  all.push_back(storing(p, count_only<1>, sums));
-  all.push_back(storing(p, store_scattered<1>, scattered));
-  all.push_back(storing(p, count_only<0>, sums, 0, "exclusive or"));
-  all.push_back(storing(p, store_scattered<0>, scattered, 0, "exclusive or, stored"));
-  all.push_back(storing(p, count_only<4>, sums, 4, "longest of four"));
-  all.push_back(storing(p, store_scattered<4>, scattered, 4, "longest of four, stored"));
+  all.push_back(storing("not stored", p, count_only<longest_run>, sums));
+  all.push_back(storing("scattered words", p, store_scattered<longest_run>, scattered));
+  all.push_back(storing("exclusive or", p, count_only<exclusive_or>, sums, false));
+  all.push_back(
+      storing("exclusive or, stored", p, store_scattered<exclusive_or>, scattered, false));
   return all;
 }
 
@@ -236,7 +214,7 @@ Benchmark carrying(const Pairs& p, const PinnedBuffer<unsigned>& host, Format fo
 /// Sectors of memory that a store of a warp touches.
 size_t sectors_of(Format format, size_t ny) {
   const size_t apart = format == scattered ? ny : 1;
-  return sectors(format == bytes ? 1 : 4, [=](size_t lane) { return lane * apart; });
+  return sectors(4, [=](size_t lane) { return lane * apart; });
 }
 
 constexpr double readers_pairs = 1500000.0 * 100000.0;
@@ -266,8 +244,7 @@ void compare(Run& run) {
     const Pairs p{nx, ny};
     const PinnedBuffer<unsigned> host(nx * ny);
     std::vector<Benchmark> benchmarks = of_formats(p);
-    for (const Format format : std::initializer_list<Format>{words, bytes, bits})
-      benchmarks.push_back(carrying(p, host, format));
+    for (const Format format : {words, bits}) benchmarks.push_back(carrying(p, host, format));
     return benchmarks;
   };
   if (carries) carried = run.timer.with_fresh_memory(allocated, 2);
@@ -299,7 +276,6 @@ void compare(Run& run) {
   };
   cost("exclusive or", "exclusive or, stored", "exclusive or");
   cost("longest run of equal bits", "scattered words", "not stored");
-  cost("the longest at four rotations", "longest of four, stored", "longest of four");
   run.print(costs);
 
   run.claim({"03.12", "storing the results takes most of a comparison of all pairs",
@@ -318,34 +294,29 @@ void compare(Run& run) {
 SAMPLE(12, compare, "every X with every Y, and what storing the results costs");
 
 TEST_CASE("compare: the longest run of equal bits, by hand") {
-  CHECK(right_result(1, 0, ~0u) == 0);
-  CHECK(right_result(1, 7, 7) == 32);
-  CHECK(right_result(1, 0x0f07fffeu, ~0u) == 18);
-  CHECK(right_result(1, 0x80000001u, ~0u) == 1);
-  CHECK(right_result(1, 0x12345678u, 0x34567812u) < 32);
-  CHECK(right_result(4, 0x12345678u, 0x34567812u) == 32);  // rotated by 24
-  CHECK(right_result(0, 5, 3) == 6);
+  CHECK(right_run(0, ~0u) == 0);
+  CHECK(right_run(7, 7) == 32);
+  CHECK(right_run(0x0f07fffeu, ~0u) == 18);
+  CHECK(right_run(0x80000001u, ~0u) == 1);
 }
 
 TEST_CASE("compare: every format holds the results, each where it belongs") {
   constexpr size_t nx = 1024, ny = 70;
   for (const auto& [ix, iy] : std::initializer_list<std::pair<size_t, size_t>>{
            {0, 0}, {1, 0}, {1023, 0}, {0, 69}, {517, 33}, {1023, 69}}) {
-    const unsigned run = right_result(1, X{}(ix), Y{}(iy));
-    const auto word = [](Format format, size_t i) { return RightWord{format, 1, nx, ny}(i); };
+    const unsigned run = right_run(X{}(ix), Y{}(iy));
+    const auto word = [](Format format, size_t i) { return RightWord{format, nx, ny}(i); };
     CHECK(word(words, iy * nx + ix) == run);
     CHECK(word(scattered, ix * ny + iy) == run);
-    CHECK((word(bytes, (iy * nx + ix) / 4) >> 8 * (ix % 4) & 255) == run);
     CHECK((word(bits, (iy * nx + ix) / 32) >> ix % 32 & 1) == (run >= alike));
   }
   unsigned sum = 0;
-  for (size_t iy = 64; iy < 70; ++iy) sum += right_result(1, X{}(5), Y{}(iy));
-  CHECK(RightWord{sums, 1, nx, ny}(nx + 5) == sum);
-  CHECK(RightWord{sums, 1, nx, ny}(2 * nx) == ~0u);
-  CHECK(RightWord{bits, 1, nx, ny}(nx * ny / 32) == ~0u);
+  for (size_t iy = 64; iy < 70; ++iy) sum += right_run(X{}(5), Y{}(iy));
+  CHECK(RightWord{sums, nx, ny}(nx + 5) == sum);
+  CHECK(RightWord{sums, nx, ny}(2 * nx) == ~0u);
+  CHECK(RightWord{bits, nx, ny}(nx * ny / 32) == ~0u);
   CHECK(sectors_of(scattered, 2083) == 32);
   CHECK(sectors_of(words, 2083) == 4);
-  CHECK(sectors_of(bytes, 2083) == 1);
 }
 
 TEST_CASE("compare: every kernel is right for any number of Y, and so is what the host gets") {
@@ -357,8 +328,7 @@ TEST_CASE("compare: every kernel is right for any number of Y, and so is what th
       const Pairs p{nx, ny};
       const PinnedBuffer<unsigned> host(nx * ny);
       std::vector<Benchmark> all = all_stores(p);
-      for (const Format format : std::initializer_list<Format>{words, bytes, bits})
-        all.push_back(carrying(p, host, format));
+      for (const Format format : {words, bits}) all.push_back(carrying(p, host, format));
       for (const Benchmark& benchmark : all) {
         CAPTURE(benchmark.name);
         CHECK_NOTHROW(require_right(benchmark));

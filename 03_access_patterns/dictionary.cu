@@ -8,14 +8,11 @@
 // once, and lists by the words' first four letters say which words can begin there.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o dictionary dictionary.cu ../common/*.cpp
-//   ./dictionary --file TEXT
 //
 //   1  BF, BFWrap           the reader's: each thread searches all of the text for its word
 //   2  Copy                 the reader's, by one thread
 //   3  thread_per_position  ours
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <random>
 #include <unordered_set>
@@ -139,26 +136,6 @@ std::vector<std::string> words_of(const std::string& text, size_t most) {
   return words;
 }
 
-std::string typed_text(const std::string& path) {
-  constexpr size_t most = 256 * MiB;  // the host searches it, too: in some seconds
-  const auto fail = [&](const char* why) {
-    throw UsageError("--file '" + path + "': " + why + "; it takes a text of at most 256 MiB");
-  };
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) fail("there is no such file");
-  std::string text(std::min<size_t>(std::filesystem::file_size(path, error), most + 1), 0);
-  if (text.size() > most) fail("it is too large");
-  if (!std::ifstream(path, std::ios::binary).read(text.data(), std::streamsize(text.size())))
-    fail("it cannot be read");
-  if (words_of(text, 1).empty()) fail("it is empty, or has no word of 4 to 63 letters");
-  return text;
-}
-
-/// Throws UsageError if the typed file is none that can be searched.
-void check_dictionary(const Run& run) {
-  if (run.options.count("file")) typed_text(run.option("file", ""));
-}
-
 // ---- what must come out ----
 
 /// A text and the words to search for: as BFWrap wants them, and in our lists.
@@ -273,14 +250,12 @@ std::vector<Kernel> kernels(const Memory& m, int part, int n) {
 }  // namespace
 
 void dictionary(Run& run) {
-  const bool typed = run.options.count("file") > 0;
-  const std::string text =
-      typed ? typed_text(run.option("file", "")) : made_text(run.quick ? 5'000'000 : 50'000'000);
+  const std::string text = made_text(run.quick ? 5'000'000 : 50'000'000);
   const int n = int(text.size()), part = std::min(n, run.quick ? 1 << 13 : 1 << 15);
   const Memory m{std::make_shared<Search>(text, words_of(text, 16384)),
                  size_t(std::min(n, run.quick ? 25'000 : 100'000))};
   run.title(std::to_string(m.host->words.size()) + " words in " + std::to_string(n) +
-            " bytes of text, " + (typed ? "typed" : "made up"));
+            " bytes of text, made up");
   const std::vector<Kernel> launched = kernels(m, part, n);
   std::vector<Benchmark> benchmarks;
   for (const Kernel& kernel : launched) benchmarks.push_back(kernel.benchmark());
@@ -310,7 +285,6 @@ void dictionary(Run& run) {
            cudaGetErrorName(cudaErrorLaunchTimeout));
 }
 SAMPLE(13, dictionary, "where each of 16384 words first occurs in a text");
-SAMPLE_OPTION("file", "dictionary: a text to search (default: a made-up one)", check_dictionary);
 
 /// Words at both ends, inside of others, with one beginning, of bytes above 127.
 const std::string awkward[] = {"word",
@@ -347,28 +321,6 @@ TEST_CASE("dictionary: what the reader saw follows from a limit of about five se
   CHECK(then_seconds(30e6, 300) > 5);
   CHECK(then_seconds(2 * 50e6, 200) > 5);  // of 50 MB nothing is found
   CHECK(then_seconds(2 * 10e6, 300) < 5);  // of the last 10 MB it is
-}
-
-TEST_CASE("dictionary: a file that cannot be searched is a wrong command line") {
-  const std::string path =
-      (std::filesystem::temp_directory_path() / "dictionary_check.txt").string();
-  Run run;
-  CHECK_NOTHROW(check_dictionary(run));
-  for (const char* content : {"", "a b c"}) {
-    std::ofstream(path) << content;
-    run.options["file"] = path;
-    CHECK_THROWS_AS(check_dictionary(run), UsageError);
-  }
-  std::ofstream(path) << "some words";
-  CHECK_NOTHROW(check_dictionary(run));
-  CHECK(typed_text(path) == "some words");
-  std::filesystem::resize_file(path, 256 * MiB + 1);
-  CHECK_THROWS_AS(check_dictionary(run), UsageError);
-  std::filesystem::remove(path);
-  for (const std::string& wrong : {path, std::string("/"), std::string("")}) {
-    run.options["file"] = wrong;
-    CHECK_THROWS_AS(check_dictionary(run), UsageError);
-  }
 }
 
 TEST_CASE("dictionary: every kernel is right in awkward texts") {

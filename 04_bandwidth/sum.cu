@@ -312,18 +312,6 @@ void sum(Run& run) {
 }
 SAMPLE(5, sum, "the study's sum by rows, by columns, in random order");
 
-TEST_CASE("sum: the study's array adds up to its size, and three more") {
-  constexpr double SIZE = 512;
-  double sum = 0;
-  for (int i = 0; i < SIZE * SIZE; i += 4) {  // the study's data[i] to data[i + 3]
-    sum += 1.0 + (SIZE * SIZE - i - 1) / (SIZE * SIZE);
-    sum += 1.0 - 2.0 * i / (SIZE * SIZE);
-    sum += 1.0 + 3.0 * (SIZE * SIZE - i - 1) / (SIZE * SIZE);
-    sum += 1.0 - 2.0 * i / (SIZE * SIZE);
-  }
-  CHECK(sum == doctest::Approx(SIZE * SIZE + 3).epsilon(1e-12));
-}
-
 TEST_CASE("sum: the random order takes every word once, beyond 32 bits, too") {
   for (const size_t count : {1, 2, 3, 31, 64, 101, 10007, 65536, 90000}) {
     std::vector<unsigned> taken(count, 0);
