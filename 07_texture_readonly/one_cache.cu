@@ -4,12 +4,13 @@
 //
 // First: does a read find what another kind of read has brought? One thread goes round a ring by one
 // kind, and then by another, which is timed. Then: does it take the other's room? The ring is read,
-// then more than L1 holds by another kind, then the ring again. Look along a row of either table.
+// then words elsewhere by another kind, then the ring again: few words, which must leave it in L1
+// unless the change of kind empties L1, and more than L1 holds. Look along a row of each table.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o one_cache one_cache.cu ../common/*.cpp
 //
 //   1  read_twice  goes round a ring by one kind of read, and times it by another
-//   2  read_again  times a ring again, after another kind of read has filled L1
+//   2  read_again  times a ring again, after another kind of read elsewhere
 #include <functional>
 #include <map>
 
@@ -24,9 +25,10 @@ namespace {
 constexpr unsigned slots = 128;      // of a ring: 16 KiB, which any L1 holds
 constexpr unsigned slot_words = 32;  // of a slot: 128 bytes, so no read brings the next slot's word
 constexpr unsigned ring_words = slots * slot_words;
-// Behind the two rings a chain of 1 MiB, four times what any L1 has had so far.
-constexpr unsigned filling = 8192, chain = 2 * ring_words;
-constexpr unsigned all_words = chain + filling * slot_words;
+// Behind the two rings a chain of 1 MiB, four times what any L1 has had so far. As many slots of it
+// as a ring has find room beside the ring.
+constexpr unsigned few = slots, many = 8192, chain = 2 * ring_words;
+constexpr unsigned all_words = chain + many * slot_words;
 
 /// Through all slots of a ring (a full-period generator: factor 4 m + 1, odd addend); along the chain,
 /// and from its end back to where it begins.
@@ -87,10 +89,10 @@ __global__ void read_twice(Answer* answer, First first, Second second) {
   *answer = found;
 }
 
-// One thread. What stays of the ring's words in L1 when another kind of read has brought far more
-// than L1 holds? (If the two have one cache: nothing.)
+// One thread. What stays of the ring's words in L1 when another kind of read has brought `elsewhere`
+// slots of the chain? (If the two have one cache: after few of them all, after many nothing.)
 template <class Own, class Other>
-__global__ void read_again(Answer* answer, Own own, Other other) {
+__global__ void read_again(Answer* answer, Own own, Other other, unsigned elsewhere) {
   Answer found{};
 #pragma unroll 1
   for (unsigned ring = 0; ring < 2; ++ring) {  // the first for the code, the second counts
@@ -98,7 +100,7 @@ __global__ void read_again(Answer* answer, Own own, Other other) {
 #pragma unroll 1
     for (unsigned step = 0; step < brought; ++step) word = own(word);
 #pragma unroll 1
-    for (unsigned step = 0; step < filling; ++step) filler = other(filler);
+    for (unsigned step = 0; step < elsewhere; ++step) filler = other(filler);
     if (word >= 2 * ring_words || filler < chain) return;  // never, but now both answers are here
     const long long start = clock64();
 #pragma unroll 40
@@ -120,10 +122,12 @@ struct Memory {
   Texture texture{linear_resource(words, cudaCreateChannelDesc<unsigned>(), words.bytes())};
 };
 
-/// One kind of read after another; or again, after another has filled L1.
+enum Test { after_the_same_words, after_few, after_many, tests };
+
+/// One kind of read after another of the same words; or again, after another elsewhere.
 struct Pair {
   std::string read, after;
-  bool again;
+  Test test;
   std::function<void(Answer*)> launch;
 };
 
@@ -133,11 +137,12 @@ void add_pairs(std::vector<Pair>& all, const Memory& m, const char* after, First
     const auto twice = [first, second](Answer* answer) {
       read_twice<<<1, 1>>>(answer, first, second);
     };
-    const auto again = [first, second](Answer* answer) {
-      read_again<<<1, 1>>>(answer, second, first);
+    const auto again = [first, second](unsigned elsewhere) {
+      return [=](Answer* answer) { read_again<<<1, 1>>>(answer, second, first, elsewhere); };
     };
-    all.push_back({read, after, false, twice});
-    all.push_back({read, after, true, again});
+    all.push_back({read, after, after_the_same_words, twice});
+    all.push_back({read, after, after_few, again(few)});
+    all.push_back({read, after, after_many, again(many)});
   };
   add("loads", Load{m.words});
   add("__ldg", Ldg{m.words});
@@ -168,7 +173,7 @@ double cycles_of(const Pair& pair, const DeviceBuffer<Answer>& answer) {
   pair.launch(answer);
   CUDA_CHECK_LAUNCH();
   const Answer found = answer.to_host()[0];
-  const bool is_cold = !pair.again && pair.after == "nothing";
+  const bool is_cold = pair.test == after_the_same_words && pair.after == "nothing";
   const unsigned end = word_after((is_cold ? 0 : brought) + timed_steps);
   if (found.end != end || found.cycles <= 0)
     throw WrongResult(pair.read + " after " + pair.after + ": the walk ends elsewhere");
@@ -179,22 +184,22 @@ double cycles_of(const Pair& pair, const DeviceBuffer<Answer>& answer) {
 
 using Cycles = std::map<std::string, std::map<std::string, Interval>>;  // [read][after]
 
-/// Of read_twice, and of read_again. In turn, so that whatever disturbs one of them disturbs all.
-std::pair<Cycles, Cycles> all_cycles(int rounds) {
+/// Of each test. In turn, so that whatever disturbs one of them disturbs all.
+std::vector<Cycles> all_cycles(int rounds) {
   const Memory m;
   const DeviceBuffer<Answer> answer(1);
-  std::map<std::string, std::map<std::string, std::vector<double>>> each[2];
+  std::map<std::string, std::map<std::string, std::vector<double>>> each[tests];
   for (int round = 0; round <= rounds; ++round)
     for (const Pair& pair : all_pairs(m)) {
       const double cycles = cycles_of(pair, answer);
-      if (round > 0) each[pair.again][pair.read][pair.after].push_back(cycles);  // one warms up
+      if (round > 0) each[pair.test][pair.read][pair.after].push_back(cycles);  // one warms up
     }
-  Cycles median[2];
-  for (const bool again : {false, true})
-    for (const auto& [read, of_read] : each[again])
+  std::vector<Cycles> medians(tests);
+  for (int test = 0; test < tests; ++test)
+    for (const auto& [read, of_read] : each[test])
       for (const auto& [after, cycles] : of_read)
-        median[again][read][after] = interval_of_median(cycles, run_to_run_device);
-  return {median[false], median[true]};
+        medians[test][read][after] = interval_of_median(cycles, run_to_run_device);
+  return medians;
 }
 
 /// The texture unit stands before the cache, and adds the same cycles whoever answers.
@@ -240,7 +245,8 @@ void judge(Run& run, Cycles& cycles, Cycles& again) {
 void one_cache(Run& run) {
   run.title("a ring of " + bytes_text(ring_words * 4.0) +
             " is read twice, and the second time is timed");
-  auto [cycles, again] = all_cycles(run.timer.rounds);
+  std::vector<Cycles> measured = all_cycles(run.timer.rounds);
+  Cycles& cycles = measured[after_the_same_words];
   Table table("cycles of",
               {"after nothing", "predicted", "after loads", "after __ldg", "after fetches"});
   for (const char* read : {"loads", "__ldg", "fetches"}) {
@@ -255,15 +261,21 @@ void one_cache(Run& run) {
   run.note("by one thread, each read after the answer of the one before; after nothing, the L2");
   run.note("answers. Predicted: a fetch takes longer than a load by as much as where L1 answers");
   run.note("a load's address is a multiply-add after the index; `latency` of topic 01 has none");
-  Table room("cycles again of", {"after nothing", "after loads", "after __ldg", "after fetches"});
-  for (const char* read : {"loads", "__ldg", "fetches"}) {
-    auto& of = again[read];
-    room.row(read, {of["nothing"], of["loads"], of["__ldg"], of["fetches"]});
-  }
-  run.print(room);
-  run.note("the ring was read by the same kind before, and then " +
-           bytes_text(4.0 * slot_words * filling) + " elsewhere by the kind of the column");
-  judge(run, cycles, again);
+  const auto print_again = [&](Test test, unsigned elsewhere) {
+    const std::string size = bytes_text(4.0 * slot_words * elsewhere);
+    Table table("after " + size, {"of nothing", "of loads", "of __ldg", "of fetches"});
+    for (const char* read : {"loads", "__ldg", "fetches"}) {
+      auto& of = measured[test][read];
+      table.row(read, {of["nothing"], of["loads"], of["__ldg"], of["fetches"]});
+    }
+    run.print(table);
+  };
+  print_again(after_few, few);
+  run.note("cycles of the kind in the row, which had read the ring before; in between the kind of");
+  run.note("the column read elsewhere. If a change of kind emptied L1, the L2 would answer");
+  print_again(after_many, many);
+  run.note("likewise, after more than L1 holds");
+  judge(run, cycles, measured[after_many]);
 }
 SAMPLE(1, one_cache, "do loads and texture fetches share a cache?");
 
@@ -301,7 +313,7 @@ TEST_CASE("one_cache: every kind of read after every other ends where it should"
     CAPTURE(pair.read);
     CAPTURE(pair.after);
     CHECK_NOTHROW(cycles_of(pair, answer));
-    if (pair.again) continue;
+    if (pair.test != after_the_same_words) continue;
     pair.after = pair.after == "nothing" ? "loads" : "nothing";  // a walk of another length
     CHECK_THROWS_AS(cycles_of(pair, answer), WrongResult);
   }
