@@ -190,26 +190,6 @@ int wavefronts(
   return sum + 1;  // thread 0 loads the result
 }
 
-/// What a kernel was compiled to by CUDA 13.0 for compute capability 9.0, read in the listing of
-/// cuobjdump -sass: the parts of its machine code. A warp also issues what is predicated off in all
-/// its lanes, but not what it jumps over. instructions.sh asks whether all() is right.
-struct Compiled {
-  unsigned warp = 0;    ///< each warp issues these once; 0: not counted
-  unsigned step = 0;    ///< and these in each step in shared memory
-  unsigned first = 0;   ///< warp 0 alone issues these once
-  unsigned adding = 0;  ///< of a step; a warp in which no lane adds jumps over them
-  unsigned turn = 0;    ///< of a loop: for 128 words of a warp
-  unsigned rest = 1;    ///< nearly never issued
-
-  unsigned all() const { return warp + step + first + adding + turn + rest; }
-  /// By a block, but for the turns of its loop.
-  unsigned issued(unsigned steps) const {
-    constexpr unsigned adding_warps = 4 + 2 + 6 * 1;  // of all eight steps of reduce1
-    return THREAD_PER_BLOCK / 32 * (warp + steps * step) + adding_warps * adding + first;
-  }
-};
-constexpr unsigned schedulers = 4;  // of a multiprocessor: each issues an instruction per cycle
-
 // ---- the launches: add yours here ----
 
 using Kernel = void(const float* d_in, float* d_out, size_t n);
@@ -225,66 +205,67 @@ void by_reduce1_at(unsigned blocks, const float* in, float* out, size_t n) {
 struct Rung {
   const char *name, *what;
   void (*launch)(unsigned blocks, const float* in, float* out, size_t n);
-  Compiled compiled;
+  double issued = 0;      ///< instructions per word; 0: not counted
   int wavefronts = 0;     ///< of a block; 0: no prediction
   unsigned words = 1;     ///< that a thread takes at a time
   bool resident = false;  ///< a grid that fits on the GPU at once
-  unsigned steps = 8;     ///< in shared memory
 
   size_t blocks(size_t n, size_t most) const {
     const size_t needed = ceil_div(n, size_t(words) * THREAD_PER_BLOCK);
     return resident ? std::min(needed, most) : needed;
   }
 };
+// `issued` was read in the machine code of CUDA 13.0 for compute capability 9.0 (cuobjdump -sass;
+// instructions.sh says if it has changed). Of reduce: each of 8 warps issues 26 instructions, and 28
+// in each of 8 steps; then warp 0 issues 11. In reduce1_at a warp in which no lane adds jumps over 11
+// instructions of a step, so 4 + 2 + 6 warps issue them. Of reduce_vector the loop alone, by 128 words.
 const Rung rungs[] = {
     {.name = "reduce",
      .what = "guide: every 2s-th thread",
      .launch = by<reduce>,
-     .compiled = {.warp = 26, .step = 28, .first = 11},
+     .issued = (8 * (26 + 8 * 28) + 11) / 256.,
      .wavefronts = wavefronts(Order::modulo)},
     {.name = "reduce1",
      .what = "guide: the first threads",
      .launch = by<reduce1>,
-     .compiled = {.warp = 26, .step = 14, .first = 11},
+     .issued = (8 * (26 + 8 * 14) + 11) / 256.,
      .wavefronts = wavefronts(Order::strided)},
     {.name = "reduce2",
      .what = "guide: words side by side",
      .launch = by<reduce2>,
-     .compiled = {.warp = 26, .step = 10, .first = 11},
+     .issued = (8 * (26 + 8 * 10) + 11) / 256.,
      .wavefronts = wavefronts(Order::descending)},
     {.name = "reduce_mask",
      .what = "reduce, no division",
      .launch = by<reduce_mask>,
-     .compiled = {.warp = 26, .step = 12, .first = 11},
+     .issued = (8 * (26 + 8 * 12) + 11) / 256.,
      .wavefronts = wavefronts(Order::modulo)},
     {.name = "reduce2_divided",
      .what = "reduce2, and a division",
      .launch = by<reduce2_divided>,
-     .compiled = {.warp = 27, .step = 27, .first = 11},
+     .issued = (8 * (27 + 8 * 27) + 11) / 256.,
      .wavefronts = wavefronts(Order::descending)},
     {.name = "reduce1_at, p = 0",
      .what = "reduce1, with conflicts",
      .launch = by_reduce1_at<0>,
-     .compiled = {.warp = 30, .step = 10, .first = 11, .adding = 11},
+     .issued = (8 * (30 + 8 * 10) + 12 * 11 + 11) / 256.,
      .wavefronts = wavefronts(Order::strided)},
     {.name = "reduce1_at, p = 1",
      .what = "reduce1, without conflicts",
      .launch = by_reduce1_at<1>,
-     .compiled = {.warp = 30, .step = 10, .first = 11, .adding = 11},
+     .issued = (8 * (30 + 8 * 10) + 12 * 11 + 11) / 256.,
      .wavefronts = wavefronts(Order::strided, [](unsigned x) { return padded(x); })},
     {.name = "reduce_shuffle",
      .what = "2 words a thread, shuffles",
      .launch = by<reduce_shuffle>,
-     .compiled = {.warp = 40, .step = 11, .first = 25, .rest = 36},
-     .words = 2,
-     .steps = 3},
+     .issued = (8 * (40 + 3 * 11) + 25) / 512.,
+     .words = 2},
     {.name = "reduce_vector",
      .what = "few blocks, 16-byte loads",
      .launch = by<reduce_vector>,
-     .compiled = {.warp = 51, .step = 11, .first = 25, .turn = 12, .rest = 53},
+     .issued = 12 / 128.,
      .words = 4,
-     .resident = true,
-     .steps = 3},
+     .resident = true},
 };
 
 /// n words, and the memory that their sums take.
@@ -317,18 +298,6 @@ std::vector<Benchmark> kernels(const Sums& x) {
   return all;
 }
 
-/// Whether this is the machine code whose instructions were counted.
-bool is_counted() {
-#ifdef __CUDACC_DEBUG__  // not optimised: other instructions
-  return false;
-#else
-  cudaFuncAttributes of{};
-  CUDA_CHECK(cudaFuncGetAttributes(&of, reduce));
-  return of.binaryVersion == 90 && of.ptxVersion == 90 && __CUDACC_VER_MAJOR__ == 13 &&
-         __CUDACC_VER_MINOR__ == 0;
-#endif
-}
-
 }  // namespace
 
 void ladder(Run& run) {
@@ -337,41 +306,22 @@ void ladder(Run& run) {
   run.title("the sum of " + std::to_string(n) + " floats, " + bytes_text(4.0 * double(n)));
   const Timings timed = run.timer.interleaved(kernels(x));
 
-  Table table("kernel", {"what is new", "wavefronts", "us", "spread", "GB/s", ""});
+  Table table("kernel", {"what is new", "wavefronts", "issued", "us", "spread", "GB/s", ""});
   const double bytes = 4.0 * double(n), best = timed["CUB"].gbs(bytes);
-  const auto row = [&](const char* name, const char* what, Cell wavefronts) {
+  const auto row = [&](const char* name, const char* what, Cell wavefronts, Cell issued) {
     const Times& times = timed[name];
-    table.row(name, {what, wavefronts, times.us_interval(), percent(times.spread()),
+    table.row(name, {what, wavefronts, issued, times.us_interval(), percent(times.spread()),
                      times.gbs_interval(bytes), bar(times.gbs(bytes) / best)});
   };
+  const auto known = [](double number) { return number > 0 ? Cell(number) : Cell(""); };
   for (const Rung& rung : rungs)
-    row(rung.name, rung.what, rung.wavefronts ? Cell(rung.wavefronts) : Cell(""));
-  row("CUB", "cub::DeviceReduce::Sum", "");
+    row(rung.name, rung.what, known(rung.wavefronts), known(rung.issued));
+  row("CUB", "cub::DeviceReduce::Sum", "", "");
   run.print(table);
   run.note("wavefronts: passes through the banks of shared memory, predicted, of a block; not for");
   run.note("rows with shuffles. CUB: NVIDIA's library");
+  run.note("issued: warps' instructions per word, read in the machine code of CUDA 13.0 for 9.0");
   if (!run.beyond_l2(bytes)) run.note("less than four times the L2: a part of this is its rate");
-
-  if (is_counted()) {
-    const double clock_khz = device_attribute(cudaDevAttrClockRate);  // cycles per ms
-    const double slots_per_ms = schedulers * clock_khz * run.gpu.multiProcessorCount;
-    Table issued("compiled for 9.0 by CUDA 13.0",
-                 {"instructions", "issued by a block", "per word", "of issue slots"});
-    for (const Rung& rung : rungs) {
-      if (!rung.compiled.warp) continue;
-      const double words = double(n) / double(rung.blocks(n, x.resident_blocks));  // of a block
-      const double per_word = rung.compiled.issued(rung.steps) / words + rung.compiled.turn / 128.;
-      const double share = per_word * double(n) / (timed[rung.name].median() * slots_per_ms);
-      if (share > 1) throw WrongResult(std::string(rung.name) + ": more than all issue slots");
-      issued.row(rung.name, {rung.compiled.all(), per_word * words, per_word, percent(share)});
-    }
-    run.print(issued);
-    run.note("issued: warps' instructions, each for 32 lanes; of issue slots: at " +
-             digits(clock_khz * 1e-3) + " MHz, " + std::to_string(run.gpu.multiProcessorCount) +
-             " x " + std::to_string(schedulers) + " in each cycle");
-  } else {
-    run.note("instructions are counted for compute capability 9.0 and CUDA 13.0 alone");
-  }
 
   const auto times_of = [&](const char* with, const char* without) {
     return ratio(timed[with], timed[without]);
@@ -404,29 +354,14 @@ void ladder(Run& run) {
 SAMPLE(1, ladder, "the guide's three sums, what each loses by, and what comes after them");
 
 TEST_CASE("ladder: wavefronts of a block, by hand") {
-  // eight stores of words, the steps, a load of the result. Strides 1 to 16: eight warps load twice
-  // and store once; then four warps, two, one
-  CHECK(wavefronts(Order::modulo) == 8 + 3 * (5 * 8 + 4 + 2 + 1) + 1);
-  // four warps take 2 wavefronts each, two take 4, one takes 8, and so do its 16 lanes 16 words
-  // apart and its 8 lanes 32 words apart; then 4 lanes, 2, 1
-  CHECK(wavefronts(Order::strided) == 8 + 3 * (4 * 2 + 2 * 4 + 8 + 8 + 8 + 4 + 2 + 1) + 1);
-  // four warps, two, and one in the other six steps
-  CHECK(wavefronts(Order::descending) == 8 + 3 * (4 + 2 + 6) + 1);
+  // eight stores of words, the steps (banks has each by hand), a load of the result
+  CHECK(wavefronts(Order::modulo) == 8 + 141 + 1);
+  CHECK(wavefronts(Order::strided) == 8 + 141 + 1);
+  CHECK(wavefronts(Order::descending) == 8 + 36 + 1);
   CHECK(wavefronts(Order::strided, [](unsigned x) { return padded(x); }) ==
         wavefronts(Order::descending));
   CHECK(padded(95, 0) == 95);
   CHECK(padded(95, 1) == 97);
-}
-
-TEST_CASE("ladder: instructions of a block, by hand") {
-  CHECK(Compiled{.warp = 26, .step = 10, .first = 11}.issued(8) == 8 * (26 + 8 * 10) + 11);
-  CHECK(Compiled{.warp = 30, .step = 10, .first = 11, .adding = 11}.issued(8) == 1023);
-  for (const Rung& rung : rungs) {  // instructions.sh reads these lines
-    const std::string name = rung.name;
-    if (rung.compiled.warp)
-      std::cout << "counted: " << name.substr(0, name.find(',')) << ": " << rung.compiled.all()
-                << " instructions\n";
-  }
 }
 
 // Few words, so that racecheck comes to its end.
