@@ -12,10 +12,8 @@
 //   1  my_kernel             the lectures' name; reads and writes an array
 //   2  my_kernel_with_clock  1, and block 0 reads clock() as the guide's squaresSum does
 //   3  never_launched        1, of which each instance is launched once
-//   4  spin                  one thread reads the clocks for a millisecond
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "../common/arrays.cuh"
 #include "../common/sample.hpp"
@@ -47,28 +45,6 @@ __global__ void never_launched(float* out, const float* in, size_t n) {
   const size_t threads = size_t(gridDim.x) * blockDim.x;
   for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += threads)
     out[i] = 2 * in[i] + 1;
-}
-
-// What the clocks say: those of the multiprocessor in cycles, and the GPU's timer in ns.
-struct Clocks {
-  long long cycles;
-  clock_t clock;
-  unsigned long long ns;
-};
-
-__device__ Clocks read_clocks() {
-  Clocks now = {clock64(), clock(), 0};
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now.ns));
-  return now;
-}
-
-// One thread, for a millisecond: long beside the timer's steps, which are of 1 us and less.
-__global__ void spin(Clocks* begin_and_end) {
-  const Clocks begin = read_clocks();
-  Clocks now = begin;
-  while (now.ns - begin.ns < 1000000) now = read_clocks();
-  begin_and_end[0] = begin;
-  begin_and_end[1] = now;
 }
 
 // ---- the work ----
@@ -226,8 +202,7 @@ void print_steps(Run& run) {
   // Both arrays fit in two thirds of it. The kernel takes longer than a launch: otherwise many
   // launches would show the host's time.
   const Arrays a = arrays(std::min(size_t(1) << 22, l2 / 12), 2 * run.resident_blocks(TPB));
-  const std::vector<double> first =
-      first_launches(a);  // before these kernels run for any other reason
+  const std::vector<double> first = first_launches(a);
   const DeviceBuffer<char> other(2 * l2);
   const auto cold = [&other](const Arrays& arrays) {
     CUDA_CHECK(cudaMemset(other, 0x5a, other.bytes()));
@@ -264,43 +239,6 @@ void print_steps(Run& run) {
            "; the median of " + std::to_string(run.timer.rounds) + ", six times: " + range(right));
 }
 
-/// MHz of the multiprocessor in a millisecond, and how many bits clock() has.
-struct Rate {
-  double MHz;
-  int bits;
-};
-Rate clock_rate() {
-  const DeviceBuffer<Clocks> clocks(2);
-  spin<<<1, 1>>>(clocks);
-  CUDA_CHECK_LAUNCH();
-  const std::vector<Clocks> seen = clocks.to_host();
-  const long long cycles = seen[1].cycles - seen[0].cycles;
-  const unsigned by_clock =
-      unsigned(seen[1].clock) - unsigned(seen[0].clock);  // modulo 2^32: a wrap does no harm
-  if (cycles <= 0 || std::abs(double(cycles) - double(by_clock)) > 0.01 * double(cycles))
-    throw WrongResult("spin: clock() and clock64() count differently");
-  return {1e3 * double(cycles) / double(seen[1].ns - seen[0].ns),
-          (long long)seen[1].clock >> 32 == seen[1].cycles >> 32 ? 64 : 32};
-}
-
-void print_clock_rates(Run& run, const Arrays& busy) {
-  std::vector<double> warm, idle;
-  for (int k = 0; k < 6; ++k) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    idle.push_back(clock_rate().MHz);
-    for (double ms = 0; ms < 20;) ms += by_host_waiting(busy);
-    warm.push_back(clock_rate().MHz);
-  }
-  Table table("the multiprocessor's clock", {"MHz"});
-  table.row("after 20 ms of work", {interval_of_median(warm, run_to_run_device)});
-  table.row("after 200 ms without", {interval_of_median(idle, run_to_run_device)});
-  table.row("the highest, an attribute", {device_attribute(cudaDevAttrClockRate) * 1e-3});
-  run.print(table);
-  const Rate rate = clock_rate();
-  run.note("clock() has " + std::to_string(rate.bits) + " bits here; of 32 it passes zero every " +
-           digits(4294.967296 / rate.MHz) + " s");
-}
-
 }  // namespace
 
 void timing(Run& run) {
@@ -320,7 +258,6 @@ void timing(Run& run) {
            std::to_string(resident) + " are resident at once");
 
   print_steps(run);
-  print_clock_rates(run, large);
 
   const auto launches = [] {
     const Arrays small = arrays(TPB, 1);
@@ -366,8 +303,7 @@ TEST_CASE("timing: both kernels are right at awkward sizes, and write nothing be
   }
 }
 
-TEST_CASE("timing: first launches are right, and the two clocks count the same") {
+TEST_CASE("timing: first launches are right") {
   if (skip_without_gpu()) return;
   for (const size_t n : {1, 1009}) CHECK_NOTHROW(first_launches(arrays(n, 7)));
-  CHECK(clock_rate().MHz > 1);
 }
