@@ -5,8 +5,7 @@
 // memory 100-150 times slower than shared memory [DD].
 //
 // One thread follows a ring: the answer of each load is the address of the next. Look at what it
-// waits, beside "about a cycle". Then look where the curve rises: the ring no longer fits L1, then
-// the L2.
+// waits, beside "about a cycle". Then look where the curve rises.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o latency latency.cu ../common/*.cpp
 //
@@ -242,36 +241,16 @@ void require_possible(const std::string& name, double cycles, double kHz) {
 
 // ---- the curve over the footprint ----
 
-/// Bytes of the largest ring that L1 holds, as `carveout` finds it. 0: L1 does not cache loads.
-size_t l1_bytes(const DeviceBuffer<char>& memory, unsigned timed) {
-  const auto cycles = [&](int kib) { return in_global(chase_l1, memory, kib * KiB, timed).value; };
-  const double hit = cycles(2);
-  constexpr int most = 512;
-  const int largest = largest_fitting(4, most, [&](int kib) { return all_hit(cycles(kib), hit); });
-  return largest < most ? largest * KiB : 0;
-}
-
-/// What a ring no longer fits.
-std::string larger_than(size_t bytes, size_t l1, size_t l2) {
-  if (bytes > l2) return "the L2";
-  if (bytes > l2 / 2) return "half of the L2";
-  return l1 > 0 && bytes > l1 ? "L1" : "";
-}
-
 void print_curve(Run& run, const DeviceBuffer<char>& memory, unsigned timed, double most) {
-  const size_t l1 = l1_bytes(memory, timed), l2 = size_t(run.gpu.l2CacheSize);
-  Table curve("a ring of", {"cycles through L1", "", "larger than"});
+  Table curve("a ring of", {"cycles through L1", ""});
   for (size_t bytes = 16 << 10; bytes <= memory.size(); bytes *= run.quick ? 4 : 2) {
     const Interval cycles = in_global(chase_l1, memory, bytes, timed);
-    curve.row(bytes_text(double(bytes)),
-              {cycles, bar(cycles.value / most), larger_than(bytes, l1, l2)});
+    curve.row(bytes_text(double(bytes)), {cycles, bar(cycles.value / most)});
   }
   run.print(curve);
-  run.note(
-      "the L2 has " + bytes_text(double(l2)) +
-      "; the largest ring in L1, by steps of 4 KiB: " + (l1 > 0 ? bytes_text(double(l1)) : "none"));
-  if (run.gpu.major != 9) return;
-  run.note("this L2 has two halves: what one multiprocessor loads stays in the one that is near");
+  run.note("the L2 has " + bytes_text(double(run.gpu.l2CacheSize)));
+  if (run.gpu.major == 9)
+    run.note("it has two halves: what one multiprocessor loads stays in the one that is near");
 }
 
 }  // namespace
@@ -364,15 +343,6 @@ TEST_CASE("latency: a load takes a cycle or more, and 10 us or less") {
   CHECK_NOTHROW(require_possible("a load", 10000, kHz));
   CHECK_THROWS_AS(require_possible("a load", 0.99, kHz), WrongResult);
   CHECK_THROWS_AS(require_possible("a load", 10001, kHz), WrongResult);
-}
-
-TEST_CASE("latency: what a ring is larger than, by hand") {
-  constexpr size_t l1 = 240 * KiB, l2 = 60 * MiB;
-  CHECK(larger_than(l1, l1, l2) == "");
-  CHECK(larger_than(256 * KiB, l1, l2) == "L1");
-  CHECK(larger_than(256 * KiB, 0, l2) == "");
-  CHECK(larger_than(32 * MiB, l1, l2) == "half of the L2");
-  CHECK(larger_than(64 * MiB, l1, l2) == "the L2");
 }
 
 TEST_CASE("latency: every chase ends where its ring leads") {
