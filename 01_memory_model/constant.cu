@@ -302,20 +302,16 @@ void hits_and_misses(Run& run) {
   const auto ring_of = [](double kib, auto at) {
     return cycles(unsigned(kib * KiB) / slot_bytes, slot_bytes, at);
   };
-  const auto largest_as_fast_as = [&](double kib, double step) {
-    const double most = 1.05 * ring_of(kib, constant).value;
-    while (kib + step <= ring_kib && ring_of(kib + step, constant).value < most) kib += step;
-    return kib;
-  };
   const Interval hit = ring_of(1, constant);
   table.row("constant, ring of 1 KiB", {hit});
   for (const int kib : {2, 4, 8, 32, 60})
     table.row("constant, ring of " + std::to_string(kib) + " KiB", {ring_of(kib, constant)});
   for (const int kib : {1, 32})
     table.row("by a pointer, ring of " + std::to_string(kib) + " KiB", {ring_of(kib, by_pointer)});
-  constexpr double step = 0.25;
-  const double fast = largest_as_fast_as(1, step), beyond = std::min<double>(2 * fast, ring_kib);
-  const double second = largest_as_fast_as(beyond, 2);
+  const auto is_fast = [&](int quarters) {
+    return ring_of(quarters / 4., constant).value < 1.05 * hit.value;
+  };
+  const double fast = largest_fitting(1, 4 * ring_kib, is_fast) / 4.;
   const unsigned stride = 256, slots = sizeof ring / stride;  // a line of any cache for each
   const Interval miss = cycles(slots, stride, constant, filler);
   const Interval global = cycles(slots, stride, past_l1, filler);
@@ -325,8 +321,6 @@ void hits_and_misses(Run& run) {
   table.row("read-only, first touch", {read_only});
   run.print(table);
   run.note("up to " + digits(fast) + " KiB a ring is as fast as one of 1 KiB, by steps of 1/4 KiB");
-  run.note("up to " + digits(second) + " KiB it is as fast as one of " + digits(beyond) +
-           " KiB; the largest that was tried has " + std::to_string(ring_kib));
   run.note("by a pointer: of the same constants, which the compiler does not see");
   run.claim({"01.6b", "constant memory is very fast on a hit, and very slow on a miss",
              "[PR 2] \"Very fast when cache hit\", \"Very slow when no cache hit\""},
@@ -336,7 +330,7 @@ void hits_and_misses(Run& run) {
             {read_only / global, "times the cycles of a global load that misses"}, as_much());
   run.claim({"01.18", "each multiprocessor has 8 KB of constant cache",
              "[PR 1] \"8KB Cache per SM\", P100 and V100", Hardware::pascal},
-            {{fast, fast, fast + step}, "KiB is the largest ring as fast as one of 1 KiB"},
+            {{fast, fast, fast + 0.25}, "KiB is the largest ring as fast as one of 1 KiB"},
             about(8));
 }
 
