@@ -55,7 +55,6 @@ def spans(tables, columns, axis):
 
 ONE = [("equal", 1)]
 LINK = [("the link", ("GB/s: memory, bytes", "the link, at most", "up"))]
-WAYS = ["1.0, 1.1", "1.2, 1.3", "5.x to now"]
 HALVES = r"(?P<row>.*), (?P<line>chunks|interleaved)"
 SIZES = r"(?P<row>.*), 100000"
 STEP = r"step (?P<row>\d)"
