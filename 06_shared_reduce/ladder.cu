@@ -13,7 +13,6 @@
 //                 hardly diverges), reduce1_at (2 with conflicts, and its twin without),
 //                 reduce_shuffle, reduce_vector; and beside them CUB
 #include <algorithm>
-#include <iostream>
 
 #include "../common/sample.hpp"
 #include "banks.hpp"
@@ -21,13 +20,8 @@
 
 namespace {
 
-// ---- the guide's kernels, which leave one sum per block. They differ in who adds what:
-//
-//   reduce    every 2s-th thread    sdata[tid] += sdata[tid + s]           s = 1, 2, 4 ... 128
-//   reduce1   the first 256 / 2s    sdata[2*s*tid] += sdata[2*s*tid + s]   s = 1, 2, 4 ... 128
-//   reduce2   the first s threads   sdata[tid] += sdata[tid + s]           s = 128, 64, 32 ... 1
-//
-// The guide's own array is a multiple of a block, so that it needs no n. ----
+// ---- the guide's kernels, which leave one sum per block. They differ in their loop alone. The
+// guide's own array is a multiple of a block, so that it needs no n ----
 
 constexpr unsigned THREAD_PER_BLOCK = 256;
 
@@ -320,7 +314,9 @@ void ladder(Run& run) {
   run.print(table);
   run.note("wavefronts: passes through the banks of shared memory, predicted, of a block; not for");
   run.note("rows with shuffles. CUB: NVIDIA's library");
-  run.note("issued: warps' instructions per word, read in the machine code of CUDA 13.0 for 9.0");
+  run.note(
+      "issued: instructions of warps per word, in the code of CUDA 13.0 for compute capability "
+      "9.0");
   if (!run.beyond_l2(bytes)) run.note("less than four times the L2: a part of this is its rate");
 
   const auto times_of = [&](const char* with, const char* without) {
