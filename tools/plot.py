@@ -328,18 +328,19 @@ THEN_AND_NOW = "What the texts reported, and what an H100 gave"
 
 
 def then_and_now():
-    """(title, panels, cells, footer) of docs/drawings/then_and_now.svg: a row per claim whose text states a factor."""
+    """(title, panels, cells, footer) of docs/drawings/then_and_now.svg: a row per claim whose text states a figure."""
     rows = {}
     for path in sorted(ROOT.glob("0?_*/results/" + RECORDED)):
         heading, lines_of = results.read(path)
-        stated = {row: [low, high] for _, table, row, column, _, low, high in lines_of if table == "stated" and column == "times" and high > 1}
+        stated = {row: [low, high] for _, table, row, _, _, low, high in lines_of
+                  if table == "stated" and low > 0 and high != 1}  # 1: as long, as many; from 0: a bound
         for id, (statement, verdict, *number) in results.claims(lines_of).items():
             if id in stated and number[0] is not None:
                 verdict = verdict.replace("computed, ", "").replace("counted, ", "")
                 kind = "holds" if verdict.startswith("holds") else "direction only" if verdict == "direction only" else "does not"
                 rows["%s  %s" % (textwrap.shorten(statement, 60, placeholder=" ..."), id)] = {
                     kind: number, "least": [stated[id][0]], "most": [stated[id][1]]}
-    panel = dots("claims", ["holds", "direction only", "does not"], "times as long, or as many", log="x", then=["least", "most"],
+    panel = dots("claims", ["holds", "direction only", "does not"], "times; or cycles, KB, GB/s, as the claim says", log="x", then=["least", "most"],
                  limit=[("equal:", 1)], join=True)
     return THEN_AND_NOW, [panel], {"claims": rows}, results.gpu_of(heading)
 
