@@ -145,29 +145,32 @@ struct CopyRun {
   }
 };
 
-/// The run under way, of whichever version: before the next one its memory is freed.
-using Current = std::shared_ptr<std::optional<CopyRun>>;
+enum Timed { kernel_alone, host_to_host };
 
-Check copied(const Current& current) {
+/// All versions. If the kernel alone is timed, the prefetches come before.
+std::vector<Benchmark> copies(Timed timed) {
+  const auto current = std::make_shared<std::optional<CopyRun>>();
   const auto poison = [=] { std::fill_n((*current)->out.data(), floats, -1.0f); };
   const auto find_error = [=] {
     CUDA_CHECK(cudaDeviceSynchronize());
     return find_mismatch_on_host((*current)->out.data(), floats, input);
   };
-  return {poison, find_error};
-}
-
-/// The kernels, without the prefetches before them.
-std::vector<Benchmark> kernels_alone() {
-  const auto current = std::make_shared<std::optional<CopyRun>>();
   std::vector<Benchmark> all;
   for (const Version& version : versions) {
     const auto before = [=] {
-      current->emplace(version);
-      (*current)->prefetch_to_device();
+      current->emplace(version);  // the memory of the run before is freed
+      if (timed == kernel_alone) (*current)->prefetch_to_device();
     };
-    const auto work = [=] { (*current)->copy(); };
-    all.push_back({.name = version.name, .work = work, .check = copied(current), .before = before});
+    const auto work = [=] {
+      if (timed == host_to_host) (*current)->prefetch_to_device();
+      (*current)->copy();
+      if (timed == host_to_host) (*current)->read_back();
+    };
+    all.push_back({.name = version.name,
+                   .work = work,
+                   .check = {poison, find_error},
+                   .on_host = timed == host_to_host,
+                   .before = before});
   }
   return all;
 }
@@ -176,19 +179,10 @@ std::vector<Benchmark> kernels_alone() {
 
 using Runs = std::vector<Migrations>;
 
-/// A line of nvprof's table, of each run.
-struct Lines {
-  std::vector<double> count, bytes, least, most, ms;
-};
-Lines lines(const Runs& runs, What what) {
-  Lines all;
-  for (const Migrations& run : runs) {
-    all.count.push_back(run[what].count);
-    all.bytes.push_back(run[what].bytes);
-    all.least.push_back(run[what].least);
-    all.most.push_back(run[what].most);
-    all.ms.push_back(run[what].ms);
-  }
+/// A number of a line of nvprof's table, of each run.
+std::vector<double> of_each(const Runs& runs, What what, double Line::*number) {
+  std::vector<double> all;
+  for (const Migrations& run : runs) all.push_back(run[what].*number);
   return all;
 }
 double least(const std::vector<double>& values) { return *std::ranges::min_element(values); }
@@ -201,54 +195,37 @@ Interval times_as_much(std::vector<double> many, const std::vector<double>& few)
   return interval_of_median(many, 0.1);
 }
 
-/// The runs in which CUPTI recorded all bytes that had to move: the input to the device, and both
-/// arrays back.
-Runs complete(const Runs& runs) {
-  Runs whole;
-  for (const Migrations& run : runs)
-    if (run[to_device].bytes >= array_bytes && run[to_host].bytes >= 2 * array_bytes)
-      whole.push_back(run);
-  return whole;
+/// The runs of which CUPTI had all bytes that move: the input to the device, and both arrays back.
+Runs complete(Runs runs) {
+  std::erase_if(runs, [](const Migrations& run) {
+    return run[to_device].bytes < array_bytes || run[to_host].bytes < 2 * array_bytes;
+  });
+  return runs;
 }
 
 void print_times(Run& run) {
-  const Timings kernel = run.timer.interleaved(kernels_alone());
-  const Timings all = run.timer.interleaved(copies_from_host_to_host());
-  Table table("version", {"kernel, ms", "its spread", "host to host, ms", "its own spread"});
-  for (const Version& version : versions) {
-    const Times &k = kernel[version.name], &a = all[version.name];
-    table.row(version.name,
-              {k.ms_interval(), percent(k.spread()), a.ms_interval(), percent(a.spread())});
-  }
+  const Timings kernel = run.timer.interleaved(copies(kernel_alone));
+  const Timings all = run.timer.interleaved(copies(host_to_host));
+  Table table("version", {"kernel, ms", "host to host, ms"});
+  for (const Version& version : versions)
+    table.row(version.name, {kernel[version.name].ms_interval(), all[version.name].ms_interval()});
   run.print(table);
-}
-
-/// "36", or "88 to 112" if runs differ.
-Cell count_cell(const std::vector<double>& counts) {
-  Cell cell = interval_of_median(counts, 0);
-  if (cell.number.low < cell.number.high)
-    cell.words = digits(cell.number.low) + " to " + digits(cell.number.high);
-  return cell;
 }
 
 /// As nvprof printed it, and beside it what is expected.
 void print_counts(Run& run, const Version& version, const Runs& runs) {
-  Table table(version.name, {"count", "1080 Ti", "rule", "least KiB", "most KiB", "MiB", "ms",
-                             "1080 Ti, ms", "us each"});
+  Table table(version.name, {"count", "1080 Ti", "rule", "MiB", "ms", "1080 Ti, ms", "us each"});
   for (const What what : {to_device, to_host, fault_groups, cpu_faults}) {
     constexpr const char* names[] = {"to device", "to host", "GPU fault groups", "CPU faults"};
     const auto& [then, then_ms, rule] = version.expected[what];
-    const Lines line = lines(runs, what);
-    const auto median = [](const std::vector<double>& values, double unit = 1) -> Cell {
-      return interval_of_median(values, 0) / unit;
-    };
-    const bool moves = what == to_device || what == to_host;
-    const bool lasts = what != cpu_faults && least(line.count) > 0;  // else nothing lasts
-    const Cell each = lasts ? Cell(1e3 * times_as_much(line.ms, line.count)) : Cell("");
-    table.row(names[what],
-              {count_cell(line.count), then, rule, moves ? median(line.least, KiB) : "",
-               moves ? median(line.most, KiB) : "", moves ? median(line.bytes, MiB) : "",
-               what == cpu_faults ? "" : median(line.ms), then_ms, each});
+    const auto count = of_each(runs, what, &Line::count), ms = of_each(runs, what, &Line::ms);
+    Cell moved = "", lasted = "", each = "";
+    if (what == to_device || what == to_host)
+      moved = interval_of_median(of_each(runs, what, &Line::bytes), 0) / MiB;
+    if (what != cpu_faults) lasted = interval_of_median(ms, 0);
+    if (what != cpu_faults && least(count) > 0) each = 1e3 * times_as_much(ms, count);
+    const Interval median = interval_of_median(count, 0);
+    table.row(names[what], {median, then, rule, moved, lasted, then_ms, each});
   }
   run.print(table);
 }
@@ -269,35 +246,35 @@ const Claim once{"05.6", "the driver filters duplicate faults and moves each pag
 
 void judge(Run& run, const std::map<std::string, Runs>& runs) {
   const Runs& threads = runs.at("stream_thread");
-  const Lines of_threads = lines(threads, fault_groups);
-  const Lines of_warps = lines(runs.at("stream_warp"), fault_groups);
+  const auto times_of_warps = [&](double Line::*number) {
+    return times_as_much(of_each(threads, fault_groups, number),
+                         of_each(runs.at("stream_warp"), fault_groups, number));
+  };
   run.claim(fewer_groups,
-            {times_as_much(of_threads.count, of_warps.count),
-             "times as many groups: stream_thread / stream_warp"},
+            {times_of_warps(&Line::count), "times as many groups: stream_thread / stream_warp"},
             much_more());
   run.claim(less_time,
-            {times_as_much(of_threads.ms, of_warps.ms),
-             "times as long on faults: stream_thread / stream_warp"},
+            {times_of_warps(&Line::ms), "times as long on faults: stream_thread / stream_warp"},
             more());
 
   const Runs& prefetched = runs.at("prefetched");
-  const double groups = most(lines(prefetched, fault_groups).count);
+  const double groups = most(of_each(prefetched, fault_groups, &Line::count));
   run.observed(none_on_gpu, groups == 0,
                "at most " + digits(groups) + " groups of GPU faults in a run of 'prefetched'");
-  const Lines moved = lines(prefetched, to_device);
-  const double smallest = least(moved.least), largest = most(moved.most);
+  const double smallest = least(of_each(prefetched, to_device, &Line::least));
+  const double largest = most(of_each(prefetched, to_device, &Line::most));
   run.observed(
       whole_blocks, smallest == 2 * MiB && largest == 2 * MiB,
       "pieces of " + bytes_text(smallest) + " to " + bytes_text(largest) + " in 'prefetched'");
 
-  const double on_host = most(lines(runs.at("both ways"), cpu_faults).count);
-  if (least(lines(threads, cpu_faults).count) > 0)
+  const double on_host = most(of_each(runs.at("both ways"), cpu_faults, &Line::count));
+  if (least(of_each(threads, cpu_faults, &Line::count)) > 0)
     run.observed(none_on_host, on_host == 0,
                  "at most " + digits(on_host) + " CPU faults in a run of 'both ways'");
   else
     run.claim_skipped(none_on_host,
                       "CUPTI counted no fault of the host, not even without prefetches");
-  const double by_threads = most(lines(threads, to_device).bytes);
+  const double by_threads = most(of_each(threads, to_device, &Line::bytes));
   run.observed(once, by_threads == array_bytes,
                "at most " + bytes_text(by_threads) +
                    " moved to the device by stream_thread, of an array of 4 MiB");
@@ -305,24 +282,7 @@ void judge(Run& run, const std::map<std::string, Runs>& runs) {
 
 }  // namespace
 
-std::vector<Benchmark> copies_from_host_to_host() {
-  const auto current = std::make_shared<std::optional<CopyRun>>();
-  std::vector<Benchmark> all;
-  for (const Version& version : versions) {
-    const auto before = [=] { current->emplace(version); };
-    const auto work = [=] {
-      (*current)->prefetch_to_device();
-      (*current)->copy();
-      (*current)->read_back();
-    };
-    all.push_back({.name = version.name,
-                   .work = work,
-                   .check = copied(current),
-                   .on_host = true,
-                   .before = before});
-  }
-  return all;
-}
+std::vector<Benchmark> copies_from_host_to_host() { return copies(host_to_host); }
 
 void page_faults(Run& run) {
   run.title(std::to_string(floats) + " floats, copied between managed arrays; the host reads both");
@@ -336,22 +296,18 @@ void page_faults(Run& run) {
   print_times(run);
 
   const int rounds = run.quick ? 8 : 18;
-  const Counted counted = count_migrations(copies_from_host_to_host(), rounds);
+  const Counted counted = count_migrations(copies(host_to_host), rounds);
   if (!counted.missing.empty()) return give_up(counted.missing);
   std::map<std::string, Runs> runs;
-  std::string whole;
+  size_t whole = 0;
   for (const Version& version : versions) {
     runs[version.name] = complete(counted.runs.at(version.name));
     if (runs[version.name].size() < 6) return give_up("CUPTI recorded less than had to move");
     print_counts(run, version, runs[version.name]);
-    whole += (whole.empty() ? "" : ", ") + std::to_string(runs[version.name].size());
+    whole += runs[version.name].size();
   }
-  run.note("medians of the runs of which CUPTI had all bytes: " + whole + " of " +
-           std::to_string(rounds) + " each");
-  run.note("if they differ, their 95% interval; us each: ms / count");
-  run.note(
-      "a fault names a page; the driver serves a group of them at once; a record of CUPTI is a");
-  run.note("page and how many groups its faults were part of: their sum is what nvprof counted");
+  run.note("medians of the runs of which CUPTI had all bytes: " + std::to_string(whole) + " of " +
+           std::to_string(rounds * int(std::size(versions))) + "; us each: ms / count");
   judge(run, runs);
 }
 SAMPLE(2, page_faults, "four ways to touch pages, and what moves");
@@ -381,7 +337,7 @@ TEST_CASE("page_faults: both kernels copy all, and nothing beyond, at awkward si
 TEST_CASE("page_faults: what is counted is what must move") {
   if (skip_without_gpu()) return;
   if (const std::string why = nothing_moves_because(current_gpu()); !why.empty()) return skip(why);
-  const Counted counted = count_migrations(copies_from_host_to_host(), 2);
+  const Counted counted = count_migrations(copies(host_to_host), 2);
   if (!counted.missing.empty()) return skip(counted.missing);
   for (const Version& version : versions) {
     CAPTURE(std::string(version.name));
