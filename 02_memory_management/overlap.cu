@@ -3,8 +3,7 @@
 // answer is a pipeline. The array goes in chunks, and each chunk goes up, through the kernel, and
 // down in a stream of its own. While one chunk is copied, the kernel works on another.
 //
-// Look at the time line: more than one letter in a column is what streams buy. Then look at one
-// stream, at two, and at pageable memory: where do chunks gain nothing? And why not?
+// Look at one stream, at two, and at pageable memory: where do chunks gain nothing? And why not?
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o overlap overlap.cu ../common/*.cpp
 //
@@ -91,7 +90,7 @@ struct Trip {
     if (stage == up)
       CUDA_CHECK(cudaMemcpyAsync(in + first, from + first, bytes, cudaMemcpyHostToDevice, stream));
     if (stage == kernel) {
-      const unsigned blocks = unsigned((count + block_threads - 1) / block_threads);
+      const unsigned blocks = unsigned(ceil_div(count, block_threads));
       mix<<<blocks, block_threads, 0, stream>>>(out + first, in + first, count, mix_rounds);
       CUDA_CHECK_LAUNCH();
     }
@@ -181,49 +180,33 @@ double change_ms(double measured_ms, double work_ms, int chunks) {
 
 // ---- the time line ----
 
-/// A letter from one share of the line to another: in one column at least.
-void draw(std::string& line, char letter, double from, double to) {
-  const int columns = int(line.size());
-  const int first = std::clamp(int(std::lround(from * columns)), 0, columns - 1);
-  const int end = std::clamp(int(std::lround(to * columns)), first + 1, columns);
-  std::fill(line.begin() + first, line.begin() + end, letter);
-}
-
-void show_time_line(Run& run, const Trip& trip, int chunks) {
-  constexpr size_t columns = 80;
+/// When each stage of each chunk began, and how long it took: in the CSV, for the figure.
+void save_time_line(Run& run, const Trip& trip, int chunks) {
   const std::vector<Event> marks(size_t(4 * chunks));
   trip.run(chunks, most_streams);  // warms up
   trip.run(chunks, most_streams, &marks);
   CUDA_CHECK(cudaDeviceSynchronize());
-  const auto ms_at = [&](int mark) {
+  const auto us_at = [&](int mark) {
     float ms = 0;
     CUDA_CHECK(cudaEventElapsedTime(&ms, trip.begin, marks[size_t(mark)]));
-    return double(ms);
+    return 1e3 * ms;
   };
-  const double total = ms_at(4 * chunks - 1);  // the last chunk is down
-  std::vector<std::string> lines(most_streams, std::string(columns, ' '));
-  double engine_free[3] = {};
-  std::vector<Table> saved;  // for the figure
+  std::vector<Table> streams;
   for (int s = 0; s < most_streams; ++s)
-    saved.push_back({"stream " + std::to_string(s),
-                     {"since the first, us", "lasts, us", "up", "kernel", "down"}});
+    streams.push_back({"stream " + std::to_string(s),
+                       {"since the first, us", "lasts, us", "up", "kernel", "down"}});
+  double engine_free[3] = {};
   for (int i = 0; i < chunks; ++i)
     for (const Stage stage : {up, kernel, down}) {
       // The mark before a stage says when its stream was free. Its engine may have been busy.
-      const double begin = std::max(ms_at(4 * i + stage), engine_free[stage]);
-      engine_free[stage] = ms_at(4 * i + stage + 1);
-      draw(lines[size_t(i % most_streams)], stage_names[stage][0], begin / total,
-           engine_free[stage] / total);
+      const double begin = std::max(us_at(4 * i + stage), engine_free[stage]);
+      engine_free[stage] = us_at(4 * i + stage + 1);
       const auto one_of = [stage](Stage which) { return stage == which ? Cell(1) : Cell(""); };
-      saved[size_t(i % most_streams)].row("chunk " + std::to_string(i) + ", " + stage_names[stage],
-                                          {1e3 * begin, 1e3 * (engine_free[stage] - begin),
-                                           one_of(up), one_of(kernel), one_of(down)});
+      streams[size_t(i % most_streams)].row(
+          "chunk " + std::to_string(i) + ", " + stage_names[stage],
+          {begin, engine_free[stage] - begin, one_of(up), one_of(kernel), one_of(down)});
     }
-  for (const Table& table : saved) run.save(table);
-  run.note("time line, " + name_of(chunks, most_streams) + ", a column is " +
-           digits(1e3 * total / columns) + " us; u: up, k: kernel, d: down");
-  for (int s = 0; s < most_streams; ++s)
-    run.note("stream " + std::to_string(s) + " |" + lines[size_t(s)] + "|");
+  for (const Table& stream : streams) run.save(stream);
 }
 
 // ---- the experiment ----
@@ -245,14 +228,12 @@ Timings time_pinned(const Timer& timer, const Trip& trip, const Trip& small) {
     trip.work(up, 0, trip.n, trip.streams[0].get());
     trip.work(down, 0, trip.n, trip.streams[1].get());
   };
-  Benchmark small_ones = pipeline(small, small_chunks, 1);
-  small_ones.name = "small chunks";
   std::vector<Benchmark> all = {
       alone("up", up),
       alone("kernel", kernel),
       alone("down", down),
       {.name = "up and down at once", .work = both, .check = check(trip, {up, down})},
-      small_ones};
+      pipeline(small, small_chunks, 1)};
   for (const int chunks : chunk_counts)
     for (const int streams : stream_counts) all.push_back(pipeline(trip, chunks, streams));
   return timer.interleaved(all);
@@ -268,7 +249,7 @@ Timings time_pageable(const Timer& timer, size_t n, int chunks) {
 }  // namespace
 
 void overlap(Run& run) {
-  const size_t by_default = (run.quick ? 8 : 32) << 20 >> 2;
+  const size_t by_default = (run.quick ? 8 : 32) * MiB / sizeof(unsigned);
   const size_t n = run.fitting_on_host(run.fitting(by_default, 32), 16);
   const double bytes = double(n * sizeof(unsigned));
   run.title(bytes_text(bytes) + " copied up, mixed, and copied down");
@@ -286,34 +267,30 @@ void overlap(Run& run) {
 
   const auto ms = [&timed](const char* name) { return timed[name].median(); };
   Cost cost = {ms("up"), ms("kernel"), ms("down"), ms("up and down at once"), 0};
-  const double small_ms = ms("small chunks");
+  const double small_ms = timed[name_of(small_chunks, 1)].median();
   cost.change = change_ms(small_ms, cost.sum() * double(n_small) / double(n), small_chunks);
   int best = 1;  // chunks in 4 streams
   Table table("ms: chunks",
               {"1 stream", "predicted 1", "2 streams", "4 streams", "predicted 4", "gain"});
   for (const int chunks : chunk_counts) {
-    const Times &in_one = timed[name_of(chunks, 1)], &in_two = timed[name_of(chunks, 2)],
-                &in_four = timed[name_of(chunks, 4)];
-    table.row(
-        std::to_string(chunks),
-        {in_one.ms_interval(), cost.in_one_stream(chunks), in_two.ms_interval(),
-         in_four.ms_interval(), cost.overlapped(chunks), ratio(timed[name_of(1, 1)], in_four)});
+    const Times& in_four = timed[name_of(chunks, 4)];
+    table.row(std::to_string(chunks),
+              {timed[name_of(chunks, 1)].ms_interval(), cost.in_one_stream(chunks),
+               timed[name_of(chunks, 2)].ms_interval(), in_four.ms_interval(),
+               cost.overlapped(chunks), ratio(timed[name_of(1, 1)], in_four)});
     if (in_four.median() < timed[name_of(best, 4)].median()) best = chunks;
   }
   const Timings pageable = time_pageable(timer, n, best);
-  const Times &in_one = pageable[name_of(best, 1)], &in_four = pageable[name_of(best, 4)];
   table.row(std::to_string(best) + ", pageable",
-            {in_one.ms_interval(), "", "-", in_four.ms_interval(), "", ""});
+            {pageable[name_of(best, 1)].ms_interval(), "", "-",
+             pageable[name_of(best, 4)].ms_interval(), "", ""});
   run.print(table);
   run.note("gain: of 4 streams over one chunk in one stream");
-  run.note("predicted 1: up + kernel + down + 3 x chunks x change");
-  run.note(
-      "predicted 4: (up + kernel + down + (chunks - 1) x limit) / chunks + (chunks + 2) x change");
-  run.note("limit: the slowest part alone, " + digits(cost.limit()) + " ms");
-  run.note("change: of engine, " + digits(1e3 * cost.change) + " us: in one stream " +
-           std::to_string(small_chunks) + " chunks of 64 KiB take " + digits(small_ms) + " ms");
+  run.note("predicted: from the stages alone, and " + digits(1e3 * cost.change) +
+           " us for each change of engine: in one stream");
+  run.note(std::to_string(small_chunks) + " chunks of 64 KiB take " + digits(small_ms) + " ms");
   run.note("pageable: the host carries the bytes to and from a pinned buffer of the driver");
-  show_time_line(run, trip, best);
+  save_time_line(run, trip, best);
   require_below_link("up and down at once", timed["up and down at once"].gbs(2 * bytes), run.gpu,
                      2);
   const double best_ms = timed[name_of(best, 4)].median();
@@ -322,8 +299,6 @@ void overlap(Run& run) {
     throw WrongResult("the pipeline is faster than its slowest part");
   if (best_ms > 1.1 * cost.in_one_stream(1))
     throw WrongResult("the pipeline is slower than its parts one after the other");
-  if (best_ms > 0.95 * cost.sum())
-    run.note("nothing overlaps here: the pipeline takes as long as its parts one after the other");
 }
 SAMPLE(8, overlap, "copies and kernels at the same time, in streams");
 
@@ -351,14 +326,6 @@ TEST_CASE("overlap: from the sum of the stages to the slowest, by hand") {
   CHECK(change_ms(0.9, 0.3, 20) == doctest::Approx(0.01));
 }
 
-TEST_CASE("overlap: a line of the time line") {
-  std::string line(8, ' ');
-  draw(line, 'u', 0, 0.25);
-  draw(line, 'k', 0.25, 0.26);  // however short, a column
-  draw(line, 'd', 0.999, 1);
-  CHECK(line == "uuk    d");
-}
-
 TEST_CASE("overlap: the reference, by hand") {
   CHECK(mixed(7, 0) == 7);
   CHECK(mixed(0, 1) == 0x3c6ecf31u);  // 1013904223 is 0x3c6ef35f
@@ -375,10 +342,9 @@ TEST_CASE("overlap: a pipeline is right at awkward sizes and writes nothing behi
     for (const Trip* trip : {&pinned, &pageable})
       for (const int chunks : {1, 2, 7, 16})
         for (const int streams : {1, 2, 3, 4}) {
-          CAPTURE(n);
-          CAPTURE(chunks);
-          CAPTURE(streams);
           const Benchmark whole = pipeline(*trip, chunks, streams);
+          CAPTURE(n);
+          CAPTURE(whole.name);
           whole.check.poison();
           CHECK(whole.check.find_error() != "");  // nothing is done yet
           trip->run(chunks, streams);
