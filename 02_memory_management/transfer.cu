@@ -97,7 +97,7 @@ Ends ends(HostMemory (*take)(size_t), size_t n) {
   return e;
 }
 
-enum Arrival { on_device, on_host, on_both };
+enum Arrival { on_device, on_host };
 
 Check arrived(const Ends& e, Arrival where) {
   const auto poison = [=] {
@@ -105,10 +105,8 @@ Check arrived(const Ends& e, Arrival where) {
     std::memset(e.host_to.get(), 0xff, e.n);
   };
   const auto find_error = [=] {
-    const std::string error = where == on_host ? "" : find_mismatch(e.device_to, Pattern{});
-    if (where == on_device || !error.empty()) return error;
-    // The host may be slow to read: the device looks at what the host has.
-    CUDA_CHECK(cudaMemcpy(e.device_to, e.host_to.get(), e.n, cudaMemcpyHostToDevice));
+    if (where == on_host)  // it may be slow to read: the device looks at what the host has
+      CUDA_CHECK(cudaMemcpy(e.device_to, e.host_to.get(), e.n, cudaMemcpyHostToDevice));
     return find_mismatch(e.device_to, Pattern{});
   };
   return {poison, find_error};
@@ -130,15 +128,6 @@ Benchmark down(const std::string& name, const Ends& e) {
     CUDA_CHECK(cudaDeviceSynchronize());
   };
   return {.name = name, .work = copy, .check = arrived(e, on_host), .on_host = true};
-}
-
-Benchmark both(const std::string& name, const Ends& e) {
-  const auto copy = [=, s = Stream(), t = Stream()] {
-    CUDA_CHECK(cudaMemcpyAsync(e.device_to, e.host_from.get(), e.n, cudaMemcpyHostToDevice, s));
-    CUDA_CHECK(cudaMemcpyAsync(e.host_to.get(), e.device_from, e.n, cudaMemcpyDeviceToHost, t));
-    CUDA_CHECK(cudaDeviceSynchronize());
-  };
-  return {.name = name, .work = copy, .check = arrived(e, on_both), .on_host = true};
 }
 
 /// The host adds up the bytes that a copy has brought: again and again, so that pinned memory may
@@ -172,7 +161,7 @@ void compare_kinds(Run& run, size_t largest) {
   timer.rounds = 12;
   const Link most = link_of(run.gpu, "max");
   Link now;
-  Table table("GB/s: memory, bytes", {"up", "predicted up", "down", "both"});
+  Table table("GB/s: memory, bytes", {"up", "predicted up", "down"});
   for (const Kind& kind : kinds) {
     if (const std::string why = refusal_of(kind.take); !why.empty()) {
       table.missing(kind.name, why);
@@ -183,31 +172,26 @@ void compare_kinds(Run& run, size_t largest) {
     std::map<size_t, Timings> timed;
     for (const size_t n : sizes) {
       const Ends e = ends(kind.take, n);
-      timed[n] = timer.interleaved({up("up", e), down("down", e), both("both", e)});
+      timed[n] = timer.interleaved({up("up", e), down("down", e)});
       now = link_of(run.gpu, "current");  // right after copies: an idle link may be slower
     }
     const Cost cost = calibrated(timed[KiB]["up"].median(), timed[largest]["up"].median(), largest);
     for (const auto& [n, t] : timed) {
       const double bytes = double(n);
       const bool calibrates = n == KiB || n == largest;
-      const Interval up = t["up"].gbs_interval(bytes), down = t["down"].gbs_interval(bytes),
-                     both = t["both"].gbs_interval(2 * bytes);
+      const Interval up = t["up"].gbs_interval(bytes), down = t["down"].gbs_interval(bytes);
       table.row(std::string(kind.name) + ", " + bytes_text(bytes),
                 {up, !kind.predicted || calibrates ? Cell("") : Cell(bytes * 1e-6 / cost.ms(bytes)),
-                 down, both});
+                 down});
       require_below_link("up", up.value, run.gpu);
       require_below_link("down", down.value, run.gpu);
-      require_below_link("both ways", both.value, run.gpu, 2);
-      if (n == largest && kind.predicted &&  // one after the other would be as fast as the slower
-          both.value < 0.9 * std::min(up.value, down.value))
-        throw WrongResult("both ways carry less than one: not all of their bytes are counted");
     }
   }
   const double link = now.lanes ? now.gbs() : most.gbs();
-  table.row("the link, at most", {link, "", link, 2 * link});
+  table.row("the link, at most", {link, "", link});
   run.print(table);
   run.note("the link, right after a copy: " + now.text() + "; the card's maximum: " + most.text());
-  run.note("up: to the device, down: to the host, both: so many bytes each way, at once");
+  run.note("up: to the device, down: to the host");
   run.note("predicted: the time of 1 KiB, and the bytes at the rate of " +
            bytes_text(double(largest)));
   run.note("pageable memory has no prediction: the host's caches and its copying thread decide");
@@ -343,7 +327,7 @@ TEST_CASE("transfer: copies are right at awkward sizes and write nothing behind 
     if (!refusal_of(kind.take).empty()) continue;
     for (const size_t n : {size_t(1), size_t(4097), MiB + 3}) {
       const Ends e = ends(kind.take, n);
-      for (const Benchmark& copy : {up("up", e), down("down", e), both("both", e)}) {
+      for (const Benchmark& copy : {up("up", e), down("down", e)}) {
         CAPTURE(kind.name);
         CAPTURE(copy.name);
         CAPTURE(n);
