@@ -257,10 +257,6 @@ void managed(Run& run) {
   }
   run.print(table);
   run.note("zero-copy: the kernel's loads and stores cross the bus, both directions at once");
-  if (pages_move) {
-    run.note("managed: C moves to the device as well; the driver does not know that the kernel");
-    run.note("will overwrite it");
-  }
 
   if (run.gpu.managedMemory) {
     if (const std::string error = add_as_the_text(n); !error.empty())
