@@ -32,7 +32,7 @@ __global__ void read_one(unsigned* out, const Word* in, size_t n) {
   const size_t tid = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   const size_t threads = size_t(gridDim.x) * blockDim.x;
   unsigned sum = 0;
-#pragma unroll 1  // else the compiler would put the words of several turns in flight
+#pragma unroll 1  // so that no compiler puts the words of several turns in flight
   for (size_t i = tid; i < n; i += threads) sum += total(in[i]);
   out[tid] = sum;
 }

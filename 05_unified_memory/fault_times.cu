@@ -34,6 +34,16 @@ Span span_of(const std::vector<Record>& records) {
   return span;
 }
 
+/// What is shown: by its sign on the line (a later one hides an earlier), and in its column.
+struct Shown {
+  What what;
+  char sign;
+  const char* column;
+};
+constexpr Shown shown[] = {{fault_groups, 'f', "groups of GPU faults"},
+                           {to_device, '>', "bytes to device"},
+                           {to_host, '<', "bytes to host"}};
+
 /// A run on one line, a sign for each `us_per_cell`: f faults of the GPU are served, > pages move to
 /// the device, < to the host. What moves hides a fault.
 std::string time_line(const std::vector<Record>& records, double us_per_cell) {
@@ -42,8 +52,7 @@ std::string time_line(const std::vector<Record>& records, double us_per_cell) {
   const auto cell_at = [&](uint64_t time) {
     return std::min(size_t(us_since(span.begin, time) / us_per_cell), cells - 1);
   };
-  constexpr std::pair<What, char> signs[] = {{fault_groups, 'f'}, {to_device, '>'}, {to_host, '<'}};
-  for (const auto& [what, sign] : signs)
+  for (const auto& [what, sign, column] : shown)
     for (const Record& record : records)
       if (record.what == what)
         std::fill(line.begin() + long(cell_at(record.begin)),
@@ -53,16 +62,18 @@ std::string time_line(const std::vector<Record>& records, double us_per_cell) {
 
 /// Each event in the CSV.
 void save(Run& run, const std::string& version, const std::vector<Record>& records) {
-  constexpr const char* names[] = {"bytes to device", "bytes to host", "groups of GPU faults"};
   const Span span = span_of(records);
-  Table table(version, {"since the first, us", "lasts, us", names[0], names[1], names[2]});
+  Table table(version, {"since the first, us", "lasts, us", shown[0].column, shown[1].column,
+                        shown[2].column});
   int event = 0;
   for (const Record& record : records) {
     if (record.what == cpu_faults) continue;
-    const auto value_of = [&](What what) { return record.what == what ? record.value : NAN; };
+    const auto value_in = [&](int column) {
+      return record.what == shown[column].what ? record.value : NAN;
+    };
     table.row(std::to_string(++event),
-              {us_since(span.begin, record.begin), us_since(record.begin, record.end),
-               value_of(to_device), value_of(to_host), value_of(fault_groups)});
+              {us_since(span.begin, record.begin), us_since(record.begin, record.end), value_in(0),
+               value_in(1), value_in(2)});
   }
   run.save(table);
 }

@@ -403,6 +403,13 @@ TEST_CASE("output file: written whole, or not at all") {
   fs::remove_all(folder);
 }
 
+TEST_CASE("ceil_div: blocks for so many, and not one more") {
+  CHECK(ceil_div(0, 256) == 0);
+  CHECK(ceil_div(1, 256) == 1);
+  CHECK(ceil_div(256, 256) == 1);
+  CHECK(ceil_div(257, 256) == 2);
+}
+
 TEST_CASE("sizes: halved until they fit") {
   if (skip_without_gpu()) return;
   const Run run;

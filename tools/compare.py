@@ -4,8 +4,8 @@
     tools/compare.py MINE.csv... [--with RECORDED.csv]...     without --with: the record of the same GPU, else the nearest
     tools/compare.py --brief MINE.csv...                      only the last line, which says how much agrees
 
-Exit code 1: a verdict differs, a number that the GPU decides does, or a row is missing; or an experiment failed. A run of
---quick has other sizes, and is compared with no record but another such run.
+Exit code 1: a verdict differs, a number that the GPU decides does, or one that the host decides by more than ten times, or a
+row is missing; or an experiment failed. A run of --quick has other sizes, and is compared with no record but another such run.
 """
 import argparse
 import re
@@ -97,10 +97,11 @@ def compared(pairs):
         recorded_rows = [row for row in recorded_rows if row[0] in ran]
         now, then = results.claims(rows), results.claims(recorded_rows)
         for id in sorted(set(now) | set(then)):
-            here, there = now.get(id, ("", "not run", None)), then.get(id, ("", "not recorded", None))
+            here, there = now.get(id, ("", "not run", None)), then.get(id, ("", "not recorded", None))  # statement, verdict, number
             counts["verdicts"] += id in now
             counts["as recorded"] += here[1] == there[1]
-            if here[1] != there[1]:
+            other_number = None not in here[2:] + there[2:] and far(here[2:], there[2:]) and not host_decides(topic, ("", ""), [("", here[2:])])
+            if here[1] != there[1] or other_number:
                 verdicts.append("  %s: %s; recorded: %s" % (id, *("%s%s" % (claim[1], " %.4g [%.4g, %.4g]" % tuple(claim[2:]) if claim[2] is not None else "")
                                                                   for claim in (here, there))))
         for of, same in ((results.compared, same_words), (results.stated, lambda *figures: len(set(figures)) == 1)):
@@ -115,7 +116,7 @@ def compared(pairs):
     host = {row for row, numbers in by_row.items() if host_decides(row[0], row[1:], numbers)}
     both = [key for key in mine if key in record]
     differ = [key for key in both if far(mine[key], record[key])]
-    text = ["%s, compared with %s, recorded %s" % (*gpu, " and ".join(sorted(dates))) for gpu, dates in list(gpus.items())[:2]] + part("verdicts that differ", verdicts, MOST["verdicts"])
+    text = ["%s, compared with %s, recorded %s" % (*gpu, " and ".join(sorted(dates))) for gpu, dates in list(gpus.items())[:2]] + part("claims whose verdict or number differs", verdicts, MOST["verdicts"])
     if failed:
         text += part("experiments that failed", failed, MOST["failed"])
     text += part("claims that compare other rows, or have another figure of the text", others, MOST["verdicts"]) if others else []
@@ -134,7 +135,8 @@ def compared(pairs):
         format(len(keys), ","), 100 * sum(key not in far_off for key in keys) // max(1, len(keys)))
     text.append("%d verdicts: %d as recorded; of the GPU %s" % (counts["verdicts"], counts["as recorded"], share([key for key in both if key[:4] not in host])))
     text += ["of the host, the driver, and launches: " + share([key for key in both if key[:4] in host])] * any(key[:4] in host for key in both)
-    differs = bool(failed or verdicts or others or of_gpu or counts["missing"])
+    by_ten = any(size(times(mine[key][0], record[key][0])) > 10 for key in differ)  # more than another host or driver would do
+    differs = bool(failed or verdicts or others or of_gpu or by_ten or counts["missing"])
     return [line if len(line) <= 120 else line[:117] + "..." for line in text], differs
 
 

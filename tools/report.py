@@ -230,7 +230,9 @@ def section(topic, experiment, lines, record, gpus, footer):
 
 def page(files, records):
     """files: [(heading, rows)] of a run; records: {topic: [(heading, rows)]}"""
-    run = {results.topic_of(heading): (heading, rows) for heading, rows in files}
+    run = {}
+    for heading, rows in files:  # samples alone have one topic
+        run.setdefault(results.topic_of(heading), (heading, []))[1].extend(rows)
     nearest = {topic: results.nearest(run[topic][0], records.get(topic, [])) for topic in run}
     contents, body = "", ""
     for topic in sorted(run):

@@ -37,9 +37,16 @@ def read(path):
             lines = list(csv.reader(file))
         if not heading.startswith("# ") or " on " not in heading or not lines or lines[0] != HEADER:
             raise ValueError("it does not begin as --csv writes it")
-        return heading[2:], [row_of(line, n) for n, line in enumerate(lines[1:], 3)]
+        return of_topic(heading[2:]), [row_of(line, n) for n, line in enumerate(lines[1:], 3)]
     except (OSError, UnicodeDecodeError, ValueError, csv.Error) as error:
         sys.exit("%s: %s" % (path, " ".join(str(getattr(error, "strerror", None) or error).split())))
+
+
+def of_topic(heading, root=ROOT):
+    """What a sample alone has saved is a part of its topic: "03_access_patterns on ..." of "structs on ..." """
+    name = topic_of(heading)
+    files = [file for file in root.glob("0?_*/*.cu") if file.stem == name]
+    return (files[0].parent.name if files else name) + heading[len(name):]
 
 
 def topic_of(heading):

@@ -142,6 +142,28 @@ class Compare(InAFolder):
         self.assertTrue(compare.host_decides("04_bandwidth", ("peak", "t", "r"), [("GB/s", (10, 9, 11))]))
         self.assertTrue(compare.host_decides("06_shared_reduce", ("one_pass", "floats", "2^20"), [("CUB us", (8.4, 8.3, 8.5))]))
 
+    def test_ten_times_is_no_other_host(self):
+        brief = [(row, ms / 1e4) for row, ms in self.ROWS]  # as a launch
+        for factor, differs in ((9, False), (11, True), (1 / 11, True)):
+            run = self.saved([(row, factor * ms) for row, ms in brief])
+            self.assertEqual(compare.compared([(run, self.saved(brief))])[1], differs)
+
+    def test_a_claim_of_another_number_is_found(self):
+        record = self.saved(self.ROWS)
+        heading, rows = record
+        for number, differs in ((1.05, False), (2.0, True)):
+            run = heading, [row if row[1] != "claim" else (*row[:4], number, number, number) for row in rows]
+            self.assertEqual(compare.compared([(run, record)])[1], differs)
+
+    def test_a_sample_alone_is_a_part_of_its_topic(self):
+        self.assertEqual(results.of_topic("transpose on NVIDIA X, 2026-11-24"), "04_bandwidth on NVIDIA X, 2026-11-24")
+        self.assertEqual(results.of_topic("04_bandwidth on NVIDIA X"), "04_bandwidth on NVIDIA X")
+        self.assertEqual(results.of_topic("gather on NVIDIA X"), "gather on NVIDIA X")
+        alone = self.file("x.csv", (self.HEAD + "transpose,t,a,ms,1,1,1\n").replace("# 04_bandwidth", "# transpose"))
+        self.assertEqual(results.topic_of(results.read(alone)[0]), "04_bandwidth")
+        page = report.page([results.read(alone), results.read(self.file("y.csv", self.HEAD + "peak,t,a,ms,1,1,1\n"))], {})
+        self.assertTrue('id="04_bandwidth-transpose"' in page and 'id="04_bandwidth-peak"' in page)
+
     def test_at_most_forty_lines(self):
         runs = [[("row %d" % i, ms) for i, ms in enumerate(values)] for values in ([1.3 ** i for i in range(60)], [2.1 ** i for i in range(60)])]
         self.assertLess(len(compare.compared([(self.saved(runs[1]), self.saved(runs[0]))])[0]), 40)
@@ -173,6 +195,10 @@ class Compare(InAFolder):
 
 
 class Figures(unittest.TestCase):
+    def test_a_rate_has_the_interval_of_its_time(self):
+        value, low, high = plot.interval("GB/s", {"GB/s": (100, 100, 100), "ms": (2, 1.6, 2.5)})
+        self.assertEqual((value, low, high), (100, 80, 125))
+
     def recorded(self):
         for topic, of in figures.FIGURES.items():
             rows = results.read(results.ROOT / topic / "results" / plot.RECORDED)[1]
