@@ -114,7 +114,7 @@ FIGURES = {
         "peer": ("With peer access a copy is {copy, peer access on | measured : copy, peer access off | measured} times as fast", dots("GB/s", "measured", "GB/s")),
     },
     "03_access_patterns": {
-        "coalescing": ("Time follows the bytes that move, not the order of the lanes",
+        "coalescing": ("Permuted lanes take no longer, scattered ones {scattered | of in order} times as long",
                        dots("a load", "sectors/request", "sectors per request", log="x"), dots("a load", "64-byte pieces", "64-byte pieces", log="x"),
                        dots("a load", "ns per 1000 loads", "ns per 1000 loads", log="x")),
         "stride": ("Doubling the stride halves the rate, as long as more bytes move",
