@@ -162,7 +162,8 @@ def draw_dots(axes, panel, found, cells, record, rows, named):
             if single and not log:
                 axes.barh(y, value, height=0.5, color=COLOURS[0], alpha=0.18, linewidth=0)
             if said:
-                axes.plot([*said, value], [y] * 3, color="#d0d0d0", linewidth=1, zorder=0)
+                if single or panel.join:
+                    axes.plot([*said, value], [y] * 3, color="#d0d0d0", linewidth=1, zorder=0)
                 if i == 0 or panel.join:
                     axes.plot(said, [y, y], "D-", color=PALE, markersize=4.5, linewidth=3, zorder=1)
             if predicted is not None:
@@ -303,7 +304,7 @@ def figure(title, panels, cells, footer, record=None, salt=""):
         if sizes:
             ticks(axes.xaxis, 2, 9 // len(drawn), bytes_text if panel.x_axis.startswith("bytes") else power_text)
         elif "x" in panel.log:
-            ticks(axes.xaxis, 10, 12 // len(drawn), short)
+            ticks(axes.xaxis, 10, 9 // len(drawn), short)
         if "y" in panel.log:
             ticks(axes.yaxis, 10, 8, short)
         axes.set_xlabel(textwrap.fill(panel.x_axis or panel.axis, 80 // len(drawn) - 5))
