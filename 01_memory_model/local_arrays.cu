@@ -57,7 +57,7 @@ __global__ void count_by_comparing(unsigned* out, const unsigned* words, size_t 
   out[i] = all;
 }
 
-// The same counts by a run-time index: registers cannot be asked that way. In local memory the words
+// The same counts by a run-time index: registers have no index at run time. In local memory the words
 // of one element lie side by side for a warp's lanes; but the lanes want different elements, up to
 // 32 lines of 128 bytes at a time, and what they write goes on to the L2.
 template <int size>

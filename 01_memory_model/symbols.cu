@@ -181,7 +181,7 @@ void symbols(Run& run) {
   CUDA_CHECK(cudaMemcpyToSymbol(devData, &first, sizeof(float)));
   add_by_atomics<<<1, 64>>>(2.0f);
   CUDA_CHECK_LAUNCH();
-  add_step(table, "1, and 64 threads add 2", cudaSuccess, 129);
+  add_step(table, "1, and 64 atomic additions of 2", cudaSuccess, 129);
   write_by_address(2.75f);
   add_step(table, "cudaGetSymbolAddress, 2.75", cudaSuccess, 2.75f);
   const cudaError_t error = copy_to_address_of_name(9.5f);
