@@ -1,5 +1,5 @@
 // Rings of pointers that one thread goes round, each load waiting for the one before: for `latency`,
-// `carveout` and `constant`.
+// `carveout` and `constant_cache`.
 #pragma once
 
 #include <functional>

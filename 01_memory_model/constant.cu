@@ -1,24 +1,20 @@
 // constant: what does a warp's load from constant memory cost? The lectures count one request if all
-// threads want the same word, and otherwise one for each different word. They call a hit "very fast"
-// and a miss "very slow", and advise keeping a #define [PR: constant memory]. The wiki reads a
-// formula's coefficients from there, but not words that each thread reads for itself, and only once
-// [LC 1].
+// threads want the same word, and otherwise one for each different word; they advise keeping a
+// #define [PR: constant memory]. The wiki reads a formula's coefficients from there, but not words
+// that each thread reads for itself, and only once [LC 1].
 //
 // Look at how the time follows the number of different words, and at global memory, where it does
-// not. Then at the ring from which on the cycles rise [PR: 8 KB of cache], and at the coefficients.
+// not. Then at the coefficients.
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o constant constant.cu ../common/*.cpp
 //
 //   1  by_block::constant_test, by_thread::constant_test: the lectures' good and bad examples
 //   2  read_words: a warp wants 1, 2, 4 ... 32 different words, again and again or once
-//   3  walk: one thread, load after load, with hits and with misses, and through a pointer
-//   4  add_coefficients: all threads want the same 16 words, at addresses that the compiler knows
-//   5  mix_numbers: #define against __constant__
-#include <algorithm>
-
+//   3  add_coefficients: all threads want the same 16 words, at addresses that the compiler knows
+//   4  mix_numbers: #define against __constant__
+#include "../common/arrays.cuh"
 #include "../common/sample.hpp"
 #include "../common/sectors.hpp"
-#include "chase.cuh"
 
 namespace {
 
@@ -57,7 +53,7 @@ __global__ void constant_test(unsigned* sums, unsigned turns) {
 }
 }  // namespace by_thread
 
-// ---- 2, 3, 4: loads from constant memory, or from global memory ----
+// ---- 2, 3: loads from constant memory, or from global memory ----
 
 constexpr unsigned words_per_load = 32;  // among which the lanes of a warp choose
 constexpr unsigned loads_per_turn = 8;   // each from words of its own: 1 KiB in all
@@ -80,33 +76,6 @@ __global__ void read_words(unsigned* sums, unsigned distinct, unsigned turns,
   sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-constexpr unsigned ring_kib = 60;  // all constants of a file together have 64 KiB
-constexpr unsigned ring_words = ring_kib * 1024 / sizeof(unsigned);
-__constant__ unsigned ring[ring_words];
-
-// The word at an offset in bytes, since an index would cost each step a multiplication.
-__device__ const unsigned* word_in(const void* memory, unsigned offset) {
-  return reinterpret_cast<const unsigned*>(static_cast<const char*>(memory) + offset);
-}
-
-// `at` loads a word, which is the offset of the next, so that no loads overlap. The second pass is
-// timed, after its code was fetched. That threadIdx.x is 0 the compiler does not know.
-template <class At>
-__global__ void walk(Answer* answer, unsigned first, unsigned untimed, unsigned timed, At at) {
-  unsigned offset = first + threadIdx.x;
-  unsigned steps = untimed;
-  long long start = 0;
-#pragma unroll 1
-  for (int pass = 0; pass < 2; ++pass) {
-    start = clock64();
-#pragma unroll 1
-    for (unsigned step = 0; step < steps; ++step) offset = at(offset);
-    asm volatile("" : "+r"(offset));  // the clock is read after the last step
-    steps = timed;
-  }
-  *answer = {clock64() - start, offset};
-}
-
 __constant__ float coefficient[16];
 
 // Sums of floats may not be reordered, so that every coefficient is needed in each turn. Nothing is
@@ -122,7 +91,7 @@ __global__ void add_coefficients(unsigned* sums, unsigned turns, const float* __
   sums[tid] = unsigned(sum);
 }
 
-// ---- 5: the same arithmetic. The shift keeps the compiler from folding rounds into one ----
+// ---- 4: the same arithmetic. The shift keeps the compiler from folding rounds into one ----
 
 #define MY_CONST 1234u  // the lectures' name and value
 #define MY_FACTOR 2654435769u
@@ -176,29 +145,6 @@ Memory memory(unsigned blocks, unsigned turns) {
   CUDA_CHECK(cudaMemcpyToSymbol(coefficient, coefficients.data(), sizeof coefficient));
   CUDA_CHECK(cudaMemcpyToSymbol(constants, numbers.data(), sizeof constants));
   return {blocks, turns, words, DeviceBuffer<float>(coefficients)};
-}
-
-/// The contents of `ring`: words that lie `stride` bytes apart, each the offset of the next.
-std::vector<unsigned> ring_content(unsigned slots, unsigned stride) {
-  std::vector<unsigned> content(ring_words, 4);  // what lies between leads astray
-  for (unsigned k = 0; k < slots; ++k)
-    content[stride * slot_at(k, slots) / 4] = stride * slot_at(k + 1, slots);
-  return content;
-}
-
-/// Cycles of a load that goes round and round; or, with a `filler` of twice the L2, of one whose line
-/// no cache has. Writing the ring empties the constant caches, and writing the filler the L2.
-template <class At>
-Interval cycles(unsigned slots, unsigned stride, At at, const DeviceBuffer<char>& filler = {}) {
-  const bool first_touch = filler.size() > 0;
-  const unsigned untimed = first_touch ? 4 : 2 * slots;  // 4 fetch code and page translation
-  const unsigned timed = first_touch ? slots - untimed : std::max(512u, slots);
-  const auto launch = [&](Answer* answer) {
-    CUDA_CHECK(cudaMemcpyToSymbol(ring, ring_content(slots, stride).data(), sizeof ring));
-    if (first_touch) CUDA_CHECK(cudaMemset(filler, 0x5a, filler.bytes()));
-    walk<<<1, 1>>>(answer, stride * slot_at(0, slots), untimed, timed, at);
-  };
-  return cycles_per_load("walk", launch, timed, stride * slot_at(untimed + timed, slots));
 }
 
 // ---- the launches: add yours here ----
@@ -286,62 +232,13 @@ void different_words(Run& run, const Timings& timed) {
                "16 words are 64 bytes: one miss brings all of them");
 }
 
-void hits_and_misses(Run& run) {
-  void* address = nullptr;  // constant memory is a part of global memory
-  CUDA_CHECK(cudaGetSymbolAddress(&address, ring));
-  const auto constant = [] __device__(unsigned at) { return *word_in(ring, at); };
-  const auto by_pointer = [] __device__(unsigned at) {
-    const void* memory = ring;
-    asm volatile("" : "+l"(memory));  // from here on the compiler does not know what it points to
-    return *word_in(memory, at);
-  };
-  const auto past_l1 = [address] __device__(unsigned at) { return __ldcg(word_in(address, at)); };
-  const auto ldg = [address] __device__(unsigned at) { return __ldg(word_in(address, at)); };
-  const DeviceBuffer<char> filler(2 * size_t(run.gpu.l2CacheSize));
-  Table table("one thread, each load waits for the one before", {"cycles"});
-  const auto ring_of = [](double kib, auto at) {
-    return cycles(unsigned(kib * KiB) / slot_bytes, slot_bytes, at);
-  };
-  const Interval hit = ring_of(1, constant);
-  table.row("constant, ring of 1 KiB", {hit});
-  for (const int kib : {2, 4, 8, 32, 60})
-    table.row("constant, ring of " + std::to_string(kib) + " KiB", {ring_of(kib, constant)});
-  for (const int kib : {1, 32})
-    table.row("by a pointer, ring of " + std::to_string(kib) + " KiB", {ring_of(kib, by_pointer)});
-  const auto is_fast = [&](int quarters) {
-    return ring_of(quarters / 4., constant).value < 1.05 * hit.value;
-  };
-  const double fast = largest_fitting(1, 4 * ring_kib, is_fast) / 4.;
-  const unsigned stride = 256, slots = sizeof ring / stride;  // a line of any cache for each
-  const Interval miss = cycles(slots, stride, constant, filler);
-  const Interval global = cycles(slots, stride, past_l1, filler);
-  const Interval read_only = cycles(slots, stride, ldg, filler);
-  table.row("constant, first touch", {miss});
-  table.row("global, first touch", {global});
-  table.row("read-only, first touch", {read_only});
-  run.print(table);
-  run.note("up to " + digits(fast) + " KiB a ring is as fast as one of 1 KiB, by steps of 1/4 KiB");
-  run.note("by a pointer: of the same constants, which the compiler does not see");
-  run.claim({"01.6b", "constant memory is very fast on a hit, and very slow on a miss",
-             "[PR 2] \"Very fast when cache hit\", \"Very slow when no cache hit\""},
-            {miss / hit, "times as many cycles for a miss as for a hit"}, much_more());
-  run.claim({"01.6c", "a read-only load that misses costs as much as a global load",
-             "[PR 1] \"1 if cached (same as global if not)\""},
-            {read_only / global, "times the cycles of a global load that misses"}, as_much());
-  run.claim({"01.18", "each multiprocessor has 8 KB of constant cache",
-             "[PR 1] \"8KB Cache per SM\", P100 and V100", Hardware::pascal},
-            {{fast, fast, fast + 0.25}, "KiB is the largest ring as fast as one of 1 KiB"},
-            about(8));
-}
-
 }  // namespace
 
 void constant(Run& run) {
-  run.title("constant memory: a warp's loads, hits and misses, coefficients, literals");
+  run.title("a warp's loads from constant memory: words, coefficients, literals");
   const Memory m = memory(4 * unsigned(run.gpu.multiProcessorCount), run.quick ? 64 : 256);
   const Timings timed = run.timer.interleaved(kernels(m, swept));
   different_words(run, timed);
-  hits_and_misses(run);
 
   const Memory once = memory(1 << 14, 1);
   const Timings own = run.timer.interleaved(word_reads(once, 32));
@@ -384,6 +281,4 @@ TEST_CASE("constant: every thread finds what it should, and writes nothing behin
         CAPTURE(turns);
         CHECK_NOTHROW(require_right(benchmark));  // says its name
       }
-  const auto constant = [] __device__(unsigned at) { return *word_in(ring, at); };
-  for (const unsigned slots : {1, 3, 97}) CHECK(cycles(slots, slot_bytes, constant).value > 0);
 }

@@ -23,7 +23,7 @@ def at(cycles):
 
 def memories(rows):
     """(name, and below it, where it lies, what each of WHO may do, lives as long as, size in two lines, {cycles: what answers})"""
-    numbers = {key[2]: value[0] for key, value in results.numbers(rows).items() if key[0] in ("latency", "constant") and key[3] == "cycles"}
+    numbers = {key[2]: value[0] for key, value in results.numbers(rows).items() if key[0] in ("latency", "constant_cache") and key[3] == "cycles"}
     sizes = {key[2].strip(): value[0] for key, value in results.numbers(rows).items() if key[:2] == ("device", "memory")}
     memory, l2 = numbers["global, in memory"], numbers["global, in the L2"]
     return [
