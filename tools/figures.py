@@ -71,7 +71,7 @@ FIGURES = {
         "constant": ("Different words of constant memory come one after another",
                      lines("different words per warp", ["ms", "ms, global memory"], "different words that a warp reads", "ms",
                            rows=r"(?P<row>\d+)", names=["constant", "global"], ring=["predicted ms"], log="xy")),
-        "constant_cache": ("In a ring of 2 KiB a load takes {constant, ring of 2 KiB | cycles} cycles, in one of 4 KiB {constant, ring of 4 KiB | cycles}, and {constant, first touch | cycles} if it misses",
+        "constant_cache": ("A load takes {constant, ring of 2 KiB | cycles} cycles up to 2 KiB, {constant, ring of 4 KiB | cycles} in larger rings, {constant, first touch | cycles} if it misses",
                            dots("one thread, each load waits for the one before", "cycles", "cycles", log="x")),
         "latency": ("Shared memory answers in {shared | cycles} cycles, device memory in {global, in memory | cycles}",
                     dots("a load from", "cycles", "cycles", log="x", then={
