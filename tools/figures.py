@@ -195,7 +195,7 @@ FIGURES = {
     "06_shared_reduce": {
         "ladder": ("From the guide's first sum to the last rung: {reduce | us : reduce_vector | us} times as fast",
                    dots("kernel", "wavefronts", "wavefronts of a block"),
-                   dots("compiled for 9.0 by CUDA 13.0", "per word", "instructions per word", log="x"), dots("kernel", "GB/s", "GB/s")),
+                   dots("kernel", "issued", "instructions per word", log="x"), dots("kernel", "GB/s", "GB/s")),
         "one_pass": ("One launch sums as fast as CUB, and faster where data are few",
                      lines("floats", ["sum_once GB/s", "CUB GB/s"], "floats", "GB/s", names=["sum_once", "CUB"], log="x")),
         "divergence": ("With modulo each active warp diverges, otherwise one at most",
@@ -222,7 +222,8 @@ FIGURES = {
         "texture_unit": ("Textures win for a volume by depth, and lose for normalised rows",
                          dots("read, GB/s", ["__ldg", "array", "pitched"], "GB/s", names=["load, __ldg", "texture of an array", "of pitched rows"])),
         "one_cache": ("After loads a fetch takes {fetches | after loads} cycles, after nothing {fetches | after nothing}",
-                      dots("cycles of", ["after nothing", "after loads", "after __ldg", "after fetches"], "cycles")),
+                      dots("cycles of", ["after nothing", "after loads", "after __ldg", "after fetches"], "cycles, the same words"),
+                      dots("after 1 MiB", ["of nothing", "of loads", "of __ldg", "of fetches"], "cycles, after 1 MiB elsewhere")),
     },
 }
 
