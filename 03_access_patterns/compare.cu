@@ -244,7 +244,8 @@ void compare(Run& run) {
     const Pairs p{nx, ny};
     const PinnedBuffer<unsigned> host(nx * ny);
     std::vector<Benchmark> benchmarks = of_formats(p);
-    for (const Format format : {words, bits}) benchmarks.push_back(carrying(p, host, format));
+    for (const Format format : std::initializer_list<Format>{words, bits})
+      benchmarks.push_back(carrying(p, host, format));
     return benchmarks;
   };
   if (carries) carried = run.timer.with_fresh_memory(allocated, 2);
@@ -328,7 +329,8 @@ TEST_CASE("compare: every kernel is right for any number of Y, and so is what th
       const Pairs p{nx, ny};
       const PinnedBuffer<unsigned> host(nx * ny);
       std::vector<Benchmark> all = all_stores(p);
-      for (const Format format : {words, bits}) all.push_back(carrying(p, host, format));
+      for (const Format format : std::initializer_list<Format>{words, bits})
+        all.push_back(carrying(p, host, format));
       for (const Benchmark& benchmark : all) {
         CAPTURE(benchmark.name);
         CHECK_NOTHROW(require_right(benchmark));
