@@ -223,7 +223,8 @@ FIGURES = {
                          dots("read, GB/s", ["__ldg", "array", "pitched"], "GB/s", names=["load, __ldg", "texture of an array", "of pitched rows"])),
         "one_cache": ("After loads a fetch takes {fetches | after loads} cycles, after nothing {fetches | after nothing}",
                       dots("cycles of", ["after nothing", "after loads", "after __ldg", "after fetches"], "cycles, the same words"),
-                      dots("after 1 MiB", ["of nothing", "of loads", "of __ldg", "of fetches"], "cycles, after 1 MiB elsewhere")),
+                      dots("after 1 MiB", ["of nothing", "of loads", "of __ldg", "of fetches"], "cycles, after 1 MiB elsewhere",
+                           names=["after nothing", "after loads", "after __ldg", "after fetches"])),
     },
 }
 
