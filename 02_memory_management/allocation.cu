@@ -49,7 +49,7 @@ void use_from_pool(size_t bytes) {
   CUDA_CHECK(cudaMallocAsync(&memory, bytes, stream));
   use(memory, bytes);
   CUDA_CHECK(cudaFreeAsync(memory, stream));
-  CUDA_CHECK(cudaStreamSynchronize(stream));  // here the pool returns what it does not keep
+  CUDA_CHECK(cudaStreamSynchronize(stream));  // only now is the memory free
 }
 
 bool there_are_pools() {

@@ -308,7 +308,7 @@ class Machines(InAFolder):
     def architectures(self, gpus):
         nvcc = self.program("nvcc", "printf 'sm_75\\nsm_86\\nsm_90\\n'\n")
         self.program("nvidia-smi", "printf '%s'\n" % gpus)
-        script = self.file("x.cmake", "cmake_minimum_required(VERSION 3.25)\ninclude(%s)\n" % (TOOLS.parent / "cmake" / "architectures.cmake"))
+        script = self.file("x.cmake", "cmake_minimum_required(VERSION 3.25)\ninclude(\"%s\")\n" % (TOOLS.parent / "cmake" / "architectures.cmake"))
         done = self.run_in_front(["cmake", "-P", script], CUDACXX=str(nvcc), CUDAARCHS="")
         return " ".join((done.stdout + done.stderr).split())
 
@@ -329,7 +329,7 @@ class Machines(InAFolder):
 
     @unittest.skipUnless(shutil.which("cmake"), "needs cmake")
     def test_clang_as_the_cuda_compiler(self):
-        script = self.file("x.cmake", "cmake_minimum_required(VERSION 3.25)\ninclude(%s)\n" % (TOOLS.parent / "cmake" / "architectures.cmake"))
+        script = self.file("x.cmake", "cmake_minimum_required(VERSION 3.25)\ninclude(\"%s\")\n" % (TOOLS.parent / "cmake" / "architectures.cmake"))
         done = self.run_in_front(["cmake", "-P", script], CUDACXX="/usr/bin/clang++")
         self.assertEqual(done.returncode, 1)
         self.assertIn("the samples are compiled by nvcc, not by clang", " ".join(done.stderr.split()))
