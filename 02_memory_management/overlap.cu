@@ -3,7 +3,7 @@
 // answer is a pipeline. The array goes in chunks, and each chunk goes up, through the kernel, and
 // down in a stream of its own. While one chunk is copied, the kernel works on another.
 //
-// Look at one stream, at two, and at pageable memory: where do chunks gain nothing? And why not?
+// Look at one stream, at two, and at pageable memory: where do chunks gain nothing? And why?
 //
 //   nvcc -std=c++20 --extended-lambda -O3 -arch=native -o overlap overlap.cu ../common/*.cpp
 //
