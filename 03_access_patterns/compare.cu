@@ -137,7 +137,8 @@ struct RightWord {
   bool runs = true;  ///< or exclusive or
 
   __host__ __device__ unsigned pair(size_t ix, size_t iy) const {
-    return runs ? right_run(X{}(ix), Y{}(iy)) : X{}(ix) ^ Y {}(iy);
+    const unsigned x = X{}(ix), y = Y{}(iy);
+    return runs ? right_run(x, y) : x ^ y;
   }
   __host__ __device__ unsigned operator()(size_t i) const {
     if (format == scattered) return pair(i / ny, i % ny);

@@ -251,9 +251,9 @@ std::vector<Kernel> kernels(const Memory& m, int part, int n) {
 
 void dictionary(Run& run) {
   const std::string text = made_text(run.quick ? 5'000'000 : 50'000'000);
-  const int n = int(text.size()), part = std::min(n, run.quick ? 1 << 13 : 1 << 15);
+  const int n = int(text.size()), part = run.quick ? 1 << 13 : 1 << 15;
   const Memory m{std::make_shared<Search>(text, words_of(text, 16384)),
-                 size_t(std::min(n, run.quick ? 25'000 : 100'000))};
+                 run.quick ? size_t(25'000) : 100'000};
   run.title(std::to_string(m.host->words.size()) + " words in " + std::to_string(n) +
             " bytes of text, made up");
   const std::vector<Kernel> launched = kernels(m, part, n);
