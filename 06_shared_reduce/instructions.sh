@@ -1,5 +1,5 @@
 #!/bin/sh
-# Is ladder still compiled to the instructions of which its column "issued" was read? Exit code 77: nothing can be looked into.
+# Is ladder still compiled to the instructions from which its column "issued" was read? Exit code 77: nothing can be looked into.
 #   instructions.sh OBJECT
 counted=$(python3 "$(dirname "$0")/../tools/machine_code.py" "$1") || exit $?
 stated='reduce: 66 instructions

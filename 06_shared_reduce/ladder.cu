@@ -212,7 +212,8 @@ struct Rung {
 // `issued` was read in the machine code of CUDA 13.0 for compute capability 9.0 (cuobjdump -sass;
 // instructions.sh says if it has changed). Of reduce: each of 8 warps issues 26 instructions, and 28
 // in each of 8 steps; then warp 0 issues 11. In reduce1_at a warp in which no lane adds jumps over 11
-// instructions of a step, so 4 + 2 + 6 warps issue them. Of reduce_vector the loop alone, by 128 words.
+// instructions of a step, so 4 + 2 + 6 warps issue them. Of reduce_vector the loop alone: a warp's
+// 12 instructions for 128 words.
 const Rung rungs[] = {
     {.name = "reduce",
      .what = "guide: every 2s-th thread",
