@@ -42,10 +42,10 @@ def read(path):
         sys.exit("%s: %s" % (path, " ".join(str(getattr(error, "strerror", None) or error).split())))
 
 
-def of_topic(heading, root=ROOT):
+def of_topic(heading):
     """What a sample alone has saved is a part of its topic: "03_access_patterns on ..." of "structs on ..." """
     name = topic_of(heading)
-    files = [file for file in root.glob("0?_*/*.cu") if file.stem == name]
+    files = [file for file in ROOT.glob("0?_*/*.cu") if file.stem == name]
     return (files[0].parent.name if files else name) + heading[len(name):]
 
 

@@ -154,6 +154,8 @@ class Compare(InAFolder):
         for number, differs in ((1.05, False), (2.0, True)):
             run = heading, [row if row[1] != "claim" else (*row[:4], number, number, number) for row in rows]
             self.assertEqual(compare.compared([(run, record)])[1], differs)
+            host = heading.replace("04_bandwidth", "05_unified_memory")  # where another host may give another number
+            self.assertFalse(compare.compared([((host, run[1]), (host, rows))])[1])
 
     def test_a_sample_alone_is_a_part_of_its_topic(self):
         self.assertEqual(results.of_topic("transpose on NVIDIA X, 2026-11-24"), "04_bandwidth on NVIDIA X, 2026-11-24")
