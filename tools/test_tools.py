@@ -144,7 +144,7 @@ class Compare(InAFolder):
 
     def test_ten_times_is_no_other_host(self):
         brief = [(row, ms / 1e4) for row, ms in self.ROWS]  # as a launch
-        for factor, differs in ((9, False), (11, True), (1 / 11, True)):
+        for factor, differs in ((9, False), (11, True), (1 / 11, True), (0, False)):
             run = self.saved([(row, factor * ms) for row, ms in brief])
             self.assertEqual(compare.compared([(run, self.saved(brief))])[1], differs)
 
