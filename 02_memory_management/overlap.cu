@@ -209,7 +209,7 @@ void save_time_line(Run& run, const Trip& trip, int chunks) {
 constexpr int chunk_counts[] = {1, 2, 4, 8, 16};
 constexpr int stream_counts[] = {1, 2, 4};
 
-constexpr int small_chunks = 48;
+constexpr int small_chunks = 48;  // none of the counts above, since it names its pipeline
 constexpr size_t small_words = 64 * KiB / sizeof(unsigned);  // of a small chunk
 
 /// Each stage alone, the copies both ways, small chunks, and all pipelines, in turn.
