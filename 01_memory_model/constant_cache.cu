@@ -187,5 +187,6 @@ TEST_CASE("constant_cache: every walk ends where its ring leads") {
     CHECK(cycles(slots, slot_bytes, ReadOnly{memory}).value > 0);
   }
   CHECK(first_touch(Constant{}, filler).value > 0);
+  CHECK(first_touch(PastL1{memory}, filler).value > 0);
   CHECK(first_touch(ReadOnly{memory}, filler).value > 0);
 }

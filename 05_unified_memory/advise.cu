@@ -223,7 +223,7 @@ void print_pattern(Run& run, const Pattern& pattern, const Timings& timed, const
 void advise(Run& run) {
   const size_t n = size_t(1) << (run.quick ? 17 : 20);
   run.title("four uses of " + bytes_text(double(n) * sizeof(unsigned)) +
-            " that lie on the host, under three advices");
+            " that lie on the host, with three kinds of advice");
   if (const std::string why = nothing_moves_because(run.gpu); !why.empty()) return run.note(why);
   std::vector<Timings> timed;  // before anything is counted: counting may slow faults down
   for (const Pattern& pattern : patterns) timed.push_back(time_uses(run, n, pattern));

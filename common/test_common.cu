@@ -268,13 +268,18 @@ TEST_CASE("verdicts: of several sizes, each of which has a vote") {
   CHECK(verdict(sizes(1, 3)) == Verdict::depends);  // a quarter
   CHECK(verdict(sizes(3, 10)) == Verdict::does_not_hold);
   CHECK(verdict(sizes(0, 2)) == Verdict::does_not_hold);
-  CHECK(verdict(sizes(2, 0, 2)) == Verdict::holds);  // half of them are decided
+  CHECK(verdict(sizes(3, 0, 1)) == Verdict::holds);  // three quarters of all
+  CHECK(verdict(sizes(6, 2, 1)) == Verdict::depends);
+  CHECK(verdict(sizes(0, 1, 1)) == Verdict::depends);
+  CHECK(verdict(sizes(0, 3, 1)) == Verdict::depends);
+  CHECK(verdict(sizes(0, 4, 1)) == Verdict::does_not_hold);
+  CHECK(verdict(sizes(2, 0, 2)) == Verdict::depends);  // half of them are decided
   CHECK(verdict(sizes(2, 0, 3)) == Verdict::too_close);
   CHECK(verdict(sizes(0, 0, 2)) == Verdict::too_close);
   CHECK(verdict({}) == Verdict::not_judged);
   const Ballot votes = judge_each(more(), sizes(4, 12, 2));
   CHECK(votes.in_favour == 4);
-  CHECK(votes.decided == 16);
+  CHECK(votes.against == 12);
   CHECK(votes.all == 18);
   CHECK(judge_each(can_be_more(), sizes(1, 7)).verdict == Verdict::holds);
   CHECK(judge_each(can_be_more(), sizes(0, 7, 1)).verdict == Verdict::not_seen);
@@ -310,7 +315,7 @@ TEST_CASE("verdicts: an id is used once, votes and the text's own figure are sav
   run.begin_experiment("x");
   run.claim_each({"0.1", "a", "b"}, sizes(4, 12, 2), "c", more_by(2, 3));
   CHECK(run.csv_lines() ==
-        std::vector<std::string>{"x,votes,0.1,in favour,4,4,4", "x,votes,0.1,decided,16,16,16",
+        std::vector<std::string>{"x,votes,0.1,in favour,4,4,4", "x,votes,0.1,against,12,12,12",
                                  "x,compared,0.1,c,,,", "x,stated,0.1,times,3,2,3",
                                  "x,claim,0.1: a,depends,1.2,1.1,1.3"});
   CHECK_THROWS_WITH_AS(run.observed({"0.1", "d", "e"}, true, "f"), "two claims are called 0.1",

@@ -181,7 +181,7 @@ class Compare(InAFolder):
             run = self.file("y.csv", changed)
             done = subprocess.run([TOOLS / "compare.py", run, "--with", path], text=True, capture_output=True)
             self.assertEqual((done.returncode, done.stderr), (code, ""), done.stdout)
-        claim = 'stride,compared,03.1,"as fast: \'a\' over \'b\'",,,\nstride,votes,03.1,decided,18,18,18\nstride,stated,03.1,times,2,2,2\n'
+        claim = 'stride,compared,03.1,"as fast: \'a\' over \'b\'",,,\nstride,votes,03.1,against,18,18,18\nstride,stated,03.1,times,2,2,2\n'
         path = self.file("x.csv", SAVED + claim)
         for changed, code in ((claim, 0), (claim.replace("over 'b'", "over 'c'"), 1), (claim.replace("2,2,2", "3,3,3"), 1), (claim.replace("18", "17"), 0)):
             run = self.file("y.csv", SAVED + changed)

@@ -189,12 +189,12 @@ void Run::claim_each(const Claim& claim, const std::vector<Interval>& numbers,
   const auto by_value = [](const Interval& a, const Interval& b) { return a.value < b.value; };
   const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end(), by_value);
   const Ballot votes = judge_each(rule, numbers);
-  std::string count = std::to_string(votes.in_favour) + " of " + std::to_string(votes.decided);
-  if (votes.decided < votes.all)
-    count += " (" + std::to_string(votes.all - votes.decided) + " too close)";
+  std::string count = std::to_string(votes.in_favour) + " of " + std::to_string(votes.all);
+  if (const size_t open = votes.all - votes.in_favour - votes.against; open > 0)
+    count += " (" + std::to_string(open) + " too close)";
   const auto number = [](size_t n) { return Interval{double(n), double(n), double(n)}; };
   save("votes", claim.id, "in favour", number(votes.in_favour));
-  save("votes", claim.id, "decided", number(votes.decided));
+  save("votes", claim.id, "against", number(votes.against));
   save_compared(claim, rule, what);
   judged(claim, votes.verdict,
          count + ": " + factor_text(*least) + " to " + factor_text(*most) + ", " + what, *most);
