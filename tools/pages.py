@@ -232,7 +232,7 @@ def verdicts():
     heading = read(topics()[0] / "results" / RECORDED).partition("\n")[0].partition(" on ")[2]
     gpu = heading.partition(",")[0]
     text = "# Verdicts\n\nWhat the texts say, what an %s gives, and why. Of %d claims, %s. [Who wrote the texts](TEXTS.md).\n\n" % (gpu, len(of), "; ".join(sums(of)))
-    text += "A line names the rows that it compares: \"1.9x as fast: 'a' over 'b'\" says that a takes less time. \"4 of 7: 0.45x to 5.22x\" says that " \
+    text += "A line names the rows that it compares: \"1.9x as fast: 'a' over 'b'\" says that a takes less time. \"4 of 7: 0.5x to 5x\" says that " \
             "4 of 7 sizes or shapes are in favour, and gives the lowest and the highest of the 7 ratios. The intervals are in each " \
             "topic's `results/*.csv`. *then* is the text's own figure or words.\n\n" + words_of_verdicts() + \
             "\n[How we measure and judge](../CONTRIBUTING.md#how-we-measure-and-judge) has the rules behind these words.\n"
