@@ -122,12 +122,14 @@ def block_of(text):
 
 
 def figure(folder, experiment):
-    """The picture of an experiment, and below it the title of the run."""
-    for name, title, _, _, foot in plot.recorded_figures(folder.name, folder / "results" / plot.RECORDED):
+    """The picture of an experiment, and below it the title under which the program prints what is drawn."""
+    for name, title, panels, _, foot in plot.recorded_figures(folder.name, folder / "results" / plot.RECORDED):
         if name == experiment:
             there = folder / "results" / "two_gpus" / RECORDED
             two = there.exists() and "\n== %s: " % experiment in read(there)
-            return "![%s](results/%s.svg)\n\n*%s (%s)*\n" % (title, experiment, printed(folder, experiment, ("two_gpus/" if two else "") + RECORDED)[0][0], foot)
+            parts = printed(folder, experiment, ("two_gpus/" if two else "") + RECORDED)
+            drawn = [head for head, body in parts for panel in panels if "\n  %s  " % panel.table in "\n" + body]
+            return "![%s](results/%s.svg)\n\n*%s (%s)*\n" % (title, experiment, (drawn or [parts[0][0]])[0], foot)
     raise Stale("tools/figures.py has no figure of %s" % experiment)
 
 
