@@ -7,7 +7,7 @@ and wavefronts of shared memory per block.
 Each piece of work that is checked stands in an NVTX range with its name. Where counters are forbidden ncu says so:
 https://developer.nvidia.com/ERR_NVGPUCTRPERM. The exit code is 1 if a count differs by more than 1%, or nothing was counted.
 With --counts it also prints what only a counter can tell, as a sample keeps it in a table of Count: sectors that L1 reads from the
-L2 per load, requests that it writes to the L2 per store, and sectors read from memory.
+L2 per load, requests that it writes to the L2 per store, sectors read from memory, and how near to their peak the L2's lookups are.
 """
 import csv
 import os
@@ -23,7 +23,8 @@ WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_%s.sum"
 TOLD = {  # what only a counter can tell: its counter, and of which requests it is shown
     "L2 sectors read per load": ("lts__t_sectors_srcunit_tex_op_read.sum", "ld"),
     "L2 requests written per store": ("lts__t_requests_srcunit_tex_op_write.sum", "st"),
-    "sectors from memory": ("dram__sectors_read.sum", None)}
+    "sectors from memory": ("dram__sectors_read.sum", None),
+    "L2 lookups, % of peak": ("lts__t_tag_requests.avg.pct_of_peak_sustained_elapsed", None)}
 PREDICTED = {"load": "ld", "store": "st", "sectors/request": "ld", "wavefronts": "shared"}  # a table's column: what it predicts
 
 

@@ -285,8 +285,10 @@ class Profile(unittest.TestCase):
                          [("stride 1", "sectors/request", 4.0, 4.0), ("other", "load", 5.0, 3.0)])
         self.assertFalse(profile_tool.same(5.0, 3.0))
         more = [{"Kernel Name": "tile/x(int)", "lts__t_sectors_srcunit_tex_op_read.sum": "1,024", "dram__sectors_read.sum": "7",
+                 "lts__t_tag_requests.avg.pct_of_peak_sustained_elapsed": "93.86",
                  profile_tool.COUNTER % ("requests", "ld"): "64", profile_tool.COUNTER % ("requests", "st"): "0"}]
-        self.assertEqual(profile_tool.told(more), [("tile", "L2 sectors read per load", 16.0), ("tile", "sectors from memory", 7.0)])
+        self.assertEqual(profile_tool.told(more), [("tile", "L2 sectors read per load", 16.0), ("tile", "sectors from memory", 7.0),
+                                                   ("tile", "L2 lookups, % of peak", 93.86)])
 
     def test_bad_command_lines_end_with_one_line(self):
         for arguments in ([], ["missing"], ["--counts"], ["--counts", "missing"]):
