@@ -338,10 +338,10 @@ def then_and_now():
         for id, (statement, verdict, *number) in results.claims(lines_of).items():
             if id in stated and number[0] is not None:
                 verdict = verdict.replace("computed, ", "").replace("counted, ", "")
-                kind = "holds" if verdict.startswith("holds") else "direction only" if verdict == "direction only" else "does not"
+                kind = "holds" if verdict.startswith("holds") else verdict if verdict in ("direction only", "depends") else "does not"
                 rows["%s  %s" % (textwrap.shorten(statement, 60, placeholder=" ..."), id)] = {
                     kind: number, "least": [stated[id][0]], "most": [stated[id][1]]}
-    panel = dots("claims", ["holds", "direction only", "does not"], "times; or cycles, KB, GB/s, a count, a share", log="x", then=["least", "most"],
+    panel = dots("claims", ["holds", "direction only", "does not", "depends"], "times; or cycles, KB, GB/s, a count, a share", log="x", then=["least", "most"],
                  limit=[("equal:", 1)], join=True)
     return THEN_AND_NOW, [panel], {"claims": rows}, results.gpu_of(heading)
 
