@@ -188,7 +188,7 @@ FIGURES = {
                              dots("way", "ms", "ms for 32 MiB", ring="predicted, ms")),
         "prefetch_calls": ("The call of a prefetch to the host lasts until all is there: {to the host, 32 MiB | its calls} ms",
                            dots("prefetch", ["whole, ms", "its calls", "transfers"], "ms", log="x")),
-        "advise": ("No single advice fits every use: read mostly costs writers {both write in turn | read mostly | ms : both write in turn | no advice | ms} times",
+        "advise": ("No advice fits every use: with read mostly, writing takes {both write in turn | read mostly | ms : both write in turn | no advice | ms} times as long",
                    *(dots(use, "ms", axis, log="x", ring="predicted") for use, axis in USES.items())),
         "linked_list": ("Node by node a list takes {deep copy, node by node | ms : deep copy, in one piece | ms} times as long as in one piece", dots("way", "ms", "ms", log="x")),
     },

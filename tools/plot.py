@@ -152,7 +152,7 @@ def ticks(axis, base, most, name):
     axis.set_ticks([], minor=True)
 
 
-def draw_dots(axes, panel, found, cells, record, rows, named):
+def draw_dots(axes, panel, found, cells, record, rows, named, colours):
     single, log = len(found) == 1, "x" in panel.log
     for i, (label, points) in enumerate(found.items()):
         off = 0 if single or panel.join else 0.22 * (i - (len(found) - 1) / 2)
@@ -160,7 +160,7 @@ def draw_dots(axes, panel, found, cells, record, rows, named):
         for row, (value, low, high), predicted, said in points:
             y = rows.index(row) + off
             if single and not log:
-                axes.barh(y, value, height=0.5, color=COLOURS[0], alpha=0.18, linewidth=0)
+                axes.barh(y, value, height=0.5, color=colours[0], alpha=0.18, linewidth=0)
             if said:
                 if single or panel.join:
                     axes.plot([*said, value], [y] * 3, color="#d0d0d0", linewidth=1, zorder=0)
@@ -170,8 +170,8 @@ def draw_dots(axes, panel, found, cells, record, rows, named):
                 axes.plot(predicted, y, **RING, markersize=8, zorder=4)
             if row in recorded:
                 axes.plot(recorded[row], y, "|", color=INK, markersize=9, zorder=2)
-            axes.plot([low, high], [y, y], color=COLOURS[i], linewidth=2)
-            axes.plot(value, y, MARKS[i], color=COLOURS[i], markersize=5, zorder=3)
+            axes.plot([low, high], [y, y], color=colours[i], linewidth=2)
+            axes.plot(value, y, MARKS[i], color=colours[i], markersize=5, zorder=3)
             if single:
                 axes.text(1.015, y, short(value), transform=axes.get_yaxis_transform(), fontsize=7.5, va="center_baseline", color=INK)
     if panel.join:
@@ -256,6 +256,12 @@ def smaller(svg):
     return re.sub(r"\n\s*", "\n", svg).strip() + "\n"
 
 
+def of_panel(found, drawn):
+    """The colours of a panel: black, if the key gives its only dots' colour to something else."""
+    named = {label for panel, other in drawn if panel.kind == "dots" and len(other) > 1 for label in other}
+    return [INK] if len(found) == 1 and named and not named & {*found} else COLOURS
+
+
 def key_of(drawn, record):
     """[(words, style)] of what is not named at its place."""
     key, dot = [], {"linestyle": "none", "markersize": 5}
@@ -299,7 +305,7 @@ def figure(title, panels, cells, footer, record=None, salt=""):
         for letter in panel.log:
             getattr(axes, "set_%sscale" % letter)("log", base=2 if sizes and letter == "x" else 10)
         of = rows.get(panel.table) if panel.kind == "dots" else None
-        {"dots": draw_dots, "lines": draw_lines, "spans": draw_spans}[panel.kind](axes, panel, found, cells, series(panel, record or {}), of, of not in named)
+        {"dots": draw_dots, "lines": draw_lines, "spans": draw_spans}[panel.kind](axes, panel, found, cells, series(panel, record or {}), of, of not in named, of_panel(found, drawn))
         named.append(of)
         if sizes:
             ticks(axes.xaxis, 2, 9 // len(drawn), bytes_text if panel.x_axis.startswith("bytes") else power_text)
