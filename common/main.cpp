@@ -4,7 +4,7 @@
 #include "sample.hpp"
 
 // one after the other
-#include "harness/command_line.cpp"
+#include "harness/command_line.cpp"  // with self_check.cpp
 #include "harness/run.cpp"
 #include "harness/verdict.cpp"
 
