@@ -256,7 +256,7 @@ def smaller(svg):
     return re.sub(r"\n\s*", "\n", svg).strip() + "\n"
 
 
-def of_panel(found, drawn):
+def colours_of(found, drawn):
     """The colours of a panel: black, if the key gives its only dots' colour to something else."""
     named = {label for panel, other in drawn if panel.kind == "dots" and len(other) > 1 for label in other}
     return [INK] if len(found) == 1 and named and not named & {*found} else COLOURS
@@ -305,7 +305,8 @@ def figure(title, panels, cells, footer, record=None, salt=""):
         for letter in panel.log:
             getattr(axes, "set_%sscale" % letter)("log", base=2 if sizes and letter == "x" else 10)
         of = rows.get(panel.table) if panel.kind == "dots" else None
-        {"dots": draw_dots, "lines": draw_lines, "spans": draw_spans}[panel.kind](axes, panel, found, cells, series(panel, record or {}), of, of not in named, of_panel(found, drawn))
+        draw = {"dots": draw_dots, "lines": draw_lines, "spans": draw_spans}[panel.kind]
+        draw(axes, panel, found, cells, series(panel, record or {}), of, of not in named, colours_of(found, drawn))
         named.append(of)
         if sizes:
             ticks(axes.xaxis, 2, 9 // len(drawn), bytes_text if panel.x_axis.startswith("bytes") else power_text)

@@ -201,6 +201,17 @@ class Figures(unittest.TestCase):
         value, low, high = plot.interval("GB/s", {"GB/s": (100, 100, 100), "ms": (2, 1.6, 2.5)})
         self.assertEqual((value, low, high), (100, 80, 125))
 
+    def test_the_key_names_a_colour_once(self):
+        two, one = {"kernel, ms": [], "host to host, ms": []}, {"count": []}
+        drawn = [(figures.dots("version", [*two], "ms"), two), (figures.dots("way", "count", "count"), one)]
+        self.assertEqual(plot.colours_of(one, drawn), [plot.INK])
+        self.assertEqual(plot.colours_of(two, drawn), plot.COLOURS)
+        self.assertEqual(plot.colours_of(one, drawn[1:]), plot.COLOURS)  # there is no key
+
+    def test_a_caption_is_the_title_of_what_is_drawn(self):
+        for topic, experiment, title in (("03_access_patterns", "coalescing", "as many loads"), ("06_shared_reduce", "banks", "32 warps of a block")):
+            self.assertIn("*%s: %s" % (experiment, title), pages.figure(results.ROOT / topic, experiment))  # not the computed table before it
+
     def recorded(self):
         for topic, of in figures.FIGURES.items():
             rows = results.read(results.ROOT / topic / "results" / plot.RECORDED)[1]
